@@ -10,6 +10,8 @@
 #include "metaserver/directory_reach.h"
 #include "service_private.h"
 
+#define READERS_LOOK_NS (100 * BASE_NS_PER_MS)
+
 struct loading {
     struct meta_service *s;
     uint64_t now;
@@ -113,13 +115,44 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
     meta_world_log(s->world, BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
+static bool has_readers(const struct meta_service *s)
+{
+    return s->responders != NULL && meta_responders_count(s->responders).kept > 0;
+}
+
 /* By what it is answered then an agent hears which queue pairs have broken. One that follows
- * another metaserver hears it when it renews its lease. */
-static void ask_for_renewals(struct meta_service *s)
+ * another metaserver hears it when it renews its lease. Nothing but their completion queue, which
+ * is looked at, tells of them. */
+static void ask_for_renewals(struct meta_service *s, uint64_t now)
 {
     const char *id;
-    while (s->responders != NULL && (id = meta_responders_broken(s->responders)) != NULL)
+    if (now < s->readers_look_ns || !has_readers(s))
+        return;
+    while ((id = meta_responders_broken(s->responders)) != NULL)
         meta_watch_ask_renewal(s, id);
+    s->readers_look_ns = now + READERS_LOOK_NS;
+}
+
+static uint64_t earlier_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whether any client waits for what it has asked for: it may hang up, and nothing tells. */
+static bool has_clients(const struct meta_service *s)
+{
+    return s->writes.first != NULL || !LIST_EMPTY(&s->proxies) || s->queries.count > 0;
+}
+
+uint64_t meta_service_due(const struct meta_service *s)
+{
+    const bool targets_changed =
+        s->window_targets != 0 && s->targets_as_of != meta_directory_changes(s->directory);
+    if (has_clients(s) || targets_changed)
+        return 0;
+    const uint64_t readers_ns = has_readers(s) ? s->readers_look_ns : UINT64_MAX;
+    return earlier_of(earlier_of(readers_ns, meta_directory_due(s->directory)),
+                      earlier_of(meta_watches_due(s), meta_service_tidy_due(s)));
 }
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
@@ -128,7 +161,7 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_service_lapse(s, now);
     if (s->resources != NULL && meta_service_refresh_window_targets(s))
         meta_watches_wake(s);
-    ask_for_renewals(s);
+    ask_for_renewals(s, now);
     meta_watches_beat(s, now);
     meta_service_tidy(s, now);
 }

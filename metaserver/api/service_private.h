@@ -9,8 +9,6 @@
 #define META_SERVICE_ANSWER                                                                        \
     ((struct meta_service_answer){.status = 200, .content_type = "application/json"})
 
-/* Notes which time it is, by both clocks. */
-void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms);
 /* Takes the endpoints of nodes whose lease is over out of the table, and says so. */
 void meta_service_lapse(struct meta_service *s, uint64_t now);
 /* As meta_directory_check(), and counts what is refused. */
@@ -47,5 +45,6 @@ void meta_service_store_failed(struct meta_service *s, const char *what, const c
 
 /* Begins what has to be written for time has passed, if anything has. */
 void meta_service_tidy(struct meta_service *s, uint64_t now);
+uint64_t meta_service_tidy_due(const struct meta_service *s);
 
 #endif

@@ -285,6 +285,7 @@ bool meta_service_refresh_window_targets(struct meta_service *s)
 {
     const uint64_t before = s->window_targets;
     s->window_targets = meta_window_targets_hash(s->resources, s->directory);
+    s->targets_as_of = meta_directory_changes(s->directory);
     return s->window_targets != before;
 }
 

@@ -53,14 +53,22 @@ static void free_tidying(struct meta_write *w)
     free(w);
 }
 
+uint64_t meta_service_tidy_due(const struct meta_service *s)
+{
+    struct meta_store_life any;
+    if (s->writes.tidying || s->writes.stopping)
+        return UINT64_MAX;
+    const uint64_t due = meta_directory_lapsed(s->directory, &any, 1) > 0
+                             ? 0
+                             : meta_directory_next_forgettable(s->directory);
+    return due > s->store_retry_at ? due : s->store_retry_at;
+}
+
 void meta_service_tidy(struct meta_service *s, uint64_t now)
 {
     static const struct meta_write_kind kind = {
         .what = "tidying", .begin = begin_tidying, .end = end_tidying, .free = free_tidying};
-    struct meta_store_life any;
-    if (now < s->store_retry_at || s->writes.tidying || s->writes.stopping ||
-        (meta_directory_lapsed(s->directory, &any, 1) == 0 &&
-         meta_directory_forgettable(s->directory, now, &any, 1) == 0))
+    if (now < meta_service_tidy_due(s))
         return;
     struct tidy_write *t = calloc(1, sizeof *t);
     if (t == NULL)

@@ -32,24 +32,38 @@ struct meta_watch_document {
 struct meta_watch {
     struct meta_service *s;
     void *token;
-    bool trail;                           /* watches the trail; else the configuration */
-    bool answers;                         /* and is the node's agent, which is sent queries */
-    bool superseded;                      /* by newer ones of that agent */
-    bool renew;                           /* it is to be told to renew its lease now */
-    bool known;                           /* the client has something */
-    uint64_t revision;                    /* which is this */
-    uint64_t window_targets;              /* as the service had it then */
-    char node[META_STORE_ID_BYTES];       /* of the configuration */
-    struct meta_watch_filter filter;      /* of the trail */
-    struct trail_place place;             /* of what its client has of it */
-    struct meta_watch_document *document; /* that is being sent */
-    struct base_text piece;               /* of the trail, likewise; or the document's end */
-    bool has_end;                         /* which is to follow */
-    uint64_t beat_at;
+    bool trail;                                /* watches the trail; else the configuration */
+    bool answers;                              /* and is the node's agent, which is sent queries */
+    bool superseded;                           /* by newer ones of that agent */
+    bool renew;                                /* it is to be told to renew its lease now */
+    bool known;                                /* the client has something */
+    uint64_t revision;                         /* which is this */
+    uint64_t window_targets;                   /* as the service had it then */
+    char node[META_STORE_ID_BYTES];            /* of the configuration */
+    struct meta_watch_filter filter;           /* of the trail */
+    struct trail_place place;                  /* of what its client has of it */
+    struct meta_watch_document *document;      /* that is being sent */
+    struct base_text piece;                    /* of the trail, likewise; or the document's end */
+    bool has_end;                              /* which is to follow */
+    uint64_t beat_at;                          /* set_beat() */
     char token_name[META_RESOURCE_NAME_BYTES]; /* that its client has shown; "": none */
     uint64_t token_revision, token_ends;       /* UINT64_MAX: it does not */
     LIST_ENTRY(meta_watch) link;
+    TAILQ_ENTRY(meta_watch) by_beat;
 };
+
+/* All have as long, so that they are in the order in which they are due. */
+static void set_beat(struct meta_watch *w, uint64_t now)
+{
+    w->beat_at = now + META_WATCH_BEAT_NS;
+    TAILQ_INSERT_TAIL(&w->s->beats, w, by_beat);
+}
+
+static void put_off_beat(struct meta_watch *w, uint64_t now)
+{
+    TAILQ_REMOVE(&w->s->beats, w, by_beat);
+    set_beat(w, now);
+}
 
 static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t now,
                      struct meta_watch **out)
@@ -64,8 +78,10 @@ static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t
     w->s = s;
     w->token = token;
     w->answers = answers;
-    w->beat_at = now + META_WATCH_BEAT_NS;
     base_text_init(&w->piece, PIECE_BYTES);
+    if (s->watch_count == 0)
+        TAILQ_INIT(&s->beats);
+    set_beat(w, now);
     LIST_INSERT_HEAD(&s->watches, w, link);
     s->watch_count++;
     s->agent_watches += answers;
@@ -182,6 +198,7 @@ void meta_watch_free(struct meta_watch *w)
     release_piece(w);
     meta_queries_lose(w->s, w);
     LIST_REMOVE(w, link);
+    TAILQ_REMOVE(&w->s->beats, w, by_beat);
     w->s->watch_count--;
     w->s->agent_watches -= w->answers;
     free(w);
@@ -284,7 +301,7 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
     if (w->answers && meta_queries_next(w->s, w, &w->piece)) {
         *bytes = w->piece.data;
         *length = w->piece.length;
-        w->beat_at = now + META_WATCH_BEAT_NS;
+        put_off_beat(w, now);
         return w->piece.error;
     }
     int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
@@ -295,7 +312,7 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
         *length = 1;
     }
     if (*length > 0)
-        w->beat_at = now + META_WATCH_BEAT_NS;
+        put_off_beat(w, now);
     return 0;
 }
 
@@ -311,10 +328,22 @@ void meta_watches_wake(struct meta_service *s)
         s->wake(w->token);
 }
 
+static uint64_t newest_position(const struct meta_service *s)
+{
+    return s->liveness != NULL ? meta_liveness_newest(s->liveness) : 0;
+}
+
+uint64_t meta_watches_due(const struct meta_service *s)
+{
+    if (s->watch_count == 0)
+        return UINT64_MAX;
+    return s->told_position != newest_position(s) ? 0 : TAILQ_FIRST(&s->beats)->beat_at;
+}
+
 void meta_watches_beat(struct meta_service *s, uint64_t now)
 {
     struct meta_watch *w;
-    const uint64_t newest = s->liveness != NULL ? meta_liveness_newest(s->liveness) : 0;
+    const uint64_t newest = s->told_position = newest_position(s);
     LIST_FOREACH(w, &s->watches, link) {
         if (now >= w->beat_at || (w->trail && w->place.position < newest))
             s->wake(w->token);

@@ -9,8 +9,6 @@
 #include "base/text.h"
 #include "fabric/port.h"
 
-static const uint64_t LOOK_NS = 2 * BASE_NS_PER_S;
-
 /* ---- what is away */
 
 void meta_address_watch_why(const struct meta_address_watch *w, char *why, size_t bytes)
@@ -131,12 +129,17 @@ void meta_address_watch_look(struct meta_address_watch *w)
     fab_submit(w->fab, &w->ctl);
 }
 
+uint64_t meta_address_watch_due_ns(const struct meta_address_watch *w)
+{
+    return w->asking ? UINT64_MAX : w->due_ns;
+}
+
 void meta_address_watch_tick(struct meta_address_watch *w, uint64_t now_ns)
 {
-    if (now_ns < w->due_ns || w->asking)
+    if (now_ns < meta_address_watch_due_ns(w))
         return;
     meta_address_watch_look(w);
-    w->due_ns = now_ns + LOOK_NS;
+    w->due_ns = fab_port_next_look_ns(now_ns);
 }
 
 void meta_address_watch_stop(struct meta_address_watch *w)

@@ -26,8 +26,9 @@ struct meta_address_watch {
 
 /* Asks, unless it is being asked for. Whoever runs the fabric hears the answer. */
 void meta_address_watch_look(struct meta_address_watch *w);
-/* The same, every 2 s. */
+/* The same, every 2 s (fab_port_next_look_ns()). */
 void meta_address_watch_tick(struct meta_address_watch *w, uint64_t now_ns);
+uint64_t meta_address_watch_due_ns(const struct meta_address_watch *w);
 /* The port's state, as the device says it. */
 void meta_address_watch_port(struct meta_address_watch *w, bool down);
 /* Why no agent can read the table, a sentence; empty: as far as is known they can. */

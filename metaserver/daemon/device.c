@@ -113,6 +113,27 @@ static void heed_readers(struct meta_device *d, uint64_t now_ns)
     meta_retarget_want(&d->target);
 }
 
+static uint64_t heed_due_ns(const struct meta_device *d)
+{
+    const struct meta_service *s = &d->process->service;
+    if (d->process->endpoint.dct == NULL || d->lost != NULL)
+        return UINT64_MAX;
+    const bool is_blamed = meta_directory_reach_count(s->directory).table_blamed;
+    if (d->wait_ns == 0)
+        return is_blamed ? 0 : UINT64_MAX;
+    return d->blamed_ns + (is_blamed ? d->wait_ns : WAIT_MOST_NS);
+}
+
+uint64_t meta_device_due_ns(const struct meta_device *d)
+{
+    const uint64_t due_ns[] = {heed_due_ns(d), meta_address_watch_due_ns(&d->address),
+                               meta_retarget_due_ns(&d->target)};
+    uint64_t first_ns = UINT64_MAX;
+    for (size_t i = 0; i < sizeof due_ns / sizeof due_ns[0]; i++)
+        first_ns = due_ns[i] < first_ns ? due_ns[i] : first_ns;
+    return first_ns;
+}
+
 void meta_device_tick(struct meta_device *d, uint64_t now_ns)
 {
     heed_readers(d, now_ns);

@@ -22,6 +22,8 @@ void meta_device_init(struct meta_device *d, struct meta_process *process);
 void meta_device_events(struct meta_device *d);
 /* Every 100 ms or so. */
 void meta_device_tick(struct meta_device *d, uint64_t now_ns);
+/* When that is due, as meta_service_due(). */
+uint64_t meta_device_due_ns(const struct meta_device *d);
 /* Blocks until nothing of it is under way. */
 void meta_device_stop(struct meta_device *d);
 

@@ -21,7 +21,7 @@
 #include "metaserver/access.h"
 #include "metaserver/json.h"
 
-#define TICK_MS        100
+#define NOTIFY_NS      UINT64_C(100000000) /* what the supervisor had no room for is sent again */
 #define ANSWER_MAX     (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
 #define BODIES_MAX     (16u << 20)
 #define HEADERS_MAX    (16u << 10)
@@ -31,7 +31,9 @@
 struct metad {
     uv_loop_t loop;
     uv_poll_t http, fabric, events, store;
-    uv_timer_t tick;
+    uv_prepare_t turned;
+    uv_timer_t tick, notify;
+    uint64_t ticked_ns, notified_ns; /* last */
     uv_signal_t term, interrupt;
     struct http_server *server;
     struct meta_process *process;
@@ -175,12 +177,19 @@ static enum http_verdict handle_request(void *user, struct http_request *request
     return HTTP_REPLIED;
 }
 
+static void advance_service(struct metad *m)
+{
+    const uint64_t now_ns = base_clock_ns();
+    meta_service_at(m->service, now_ns, base_clock_wall_ms());
+    meta_service_advance(m->service, now_ns);
+}
+
 static void on_http(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
     (void)status, (void)events;
     http_server_run(m->server);
-    meta_service_advance(m->service, base_clock_ns());
+    advance_service(m);
 }
 
 static void on_fabric(uv_poll_t *poll, int status, int events)
@@ -188,7 +197,7 @@ static void on_fabric(uv_poll_t *poll, int status, int events)
     struct metad *m = poll->data;
     (void)status, (void)events;
     (void)fab_run(m->fab);
-    meta_service_advance(m->service, base_clock_ns());
+    advance_service(m);
 }
 
 static void on_store(uv_poll_t *poll, int status, int events)
@@ -196,7 +205,7 @@ static void on_store(uv_poll_t *poll, int status, int events)
     struct metad *m = poll->data;
     (void)status, (void)events;
     (void)meta_store_worker_run(m->process->world.worker);
-    meta_service_advance(m->service, base_clock_ns());
+    advance_service(m);
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -215,16 +224,61 @@ static void on_device(uv_poll_t *poll, int status, int events)
         uv_walk(&m->loop, close_handle, NULL);
 }
 
+static uint64_t earlier_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t tick_due_ns(const struct metad *m)
+{
+    const struct meta_responders *responders = m->service->responders;
+    return earlier_of(earlier_of(meta_service_due(m->service), meta_device_due_ns(&m->device)),
+                      responders != NULL ? meta_responders_due_ns(responders) : UINT64_MAX);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct metad *m = timer->data;
     const uint64_t now_ns = base_clock_ns();
+    if (now_ns < tick_due_ns(m)) /* libuv's clock is a little ahead, or the rest is over */
+        return;
+    m->ticked_ns = now_ns;
     meta_service_tick(m->service, now_ns, base_clock_wall_ms());
     meta_device_tick(&m->device, now_ns);
     if (m->service->responders != NULL)
         meta_responders_tick(m->service->responders, now_ns);
     meta_service_advance(m->service, now_ns);
-    base_notify_tick(now_ns);
+}
+
+static void on_notify(uv_timer_t *timer)
+{
+    struct metad *m = timer->data;
+    m->notified_ns = base_clock_ns();
+    base_notify_tick(m->notified_ns);
+}
+
+/* At that time, or at `least_ns` if that is later; UINT64_MAX: not. libuv counts in milliseconds,
+ * from a time that it has to be told. */
+static void set_timer(uv_timer_t *timer, uv_timer_cb what, uint64_t due_ns, uint64_t least_ns)
+{
+    const uint64_t now_ns = base_clock_ns(), at_ns = due_ns > least_ns ? due_ns : least_ns;
+    if (due_ns == UINT64_MAX) {
+        (void)uv_timer_stop(timer);
+        return;
+    }
+    uv_update_time(timer->loop);
+    (void)uv_timer_start(
+        timer, what, at_ns > now_ns ? (at_ns - now_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS : 0,
+        0);
+}
+
+/* Before the loop waits, whatever has happened: nothing that is to be done later need set a timer.
+ */
+static void on_turned(uv_prepare_t *prepare)
+{
+    struct metad *m = prepare->data;
+    set_timer(&m->tick, on_tick, tick_due_ns(m), m->ticked_ns + META_TICK_NS);
+    set_timer(&m->notify, on_notify, base_notify_due_ns(), m->notified_ns + NOTIFY_NS);
 }
 
 static void on_signal(uv_signal_t *sig, int number)
@@ -237,8 +291,8 @@ static void on_signal(uv_signal_t *sig, int number)
 /* libuv fails here for want of memory or descriptors alone. */
 static int start_watching(struct metad *m)
 {
-    m->http.data = m->fabric.data = m->events.data = m->store.data = m->tick.data = m->term.data =
-        m->interrupt.data = m;
+    m->http.data = m->fabric.data = m->events.data = m->store.data = m->tick.data = m->notify.data =
+        m->turned.data = m->term.data = m->interrupt.data = m;
     int status = uv_poll_init(&m->loop, &m->http, http_server_fd(m->server));
     if (status == 0)
         status = uv_poll_start(&m->http, UV_READABLE, on_http);
@@ -257,7 +311,11 @@ static int start_watching(struct metad *m)
     if (status == 0)
         status = uv_timer_init(&m->loop, &m->tick);
     if (status == 0)
-        status = uv_timer_start(&m->tick, on_tick, TICK_MS, TICK_MS);
+        status = uv_timer_init(&m->loop, &m->notify);
+    if (status == 0)
+        status = uv_prepare_init(&m->loop, &m->turned);
+    if (status == 0)
+        status = uv_prepare_start(&m->turned, on_turned);
     if (status == 0)
         status = uv_signal_init(&m->loop, &m->term);
     if (status == 0)

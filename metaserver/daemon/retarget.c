@@ -73,9 +73,14 @@ void meta_retarget_want(struct meta_retarget *r)
     begin_wanted(r);
 }
 
+uint64_t meta_retarget_due_ns(const struct meta_retarget *r)
+{
+    return r->wanted && !r->busy && !r->stopping ? r->retry_ns : UINT64_MAX;
+}
+
 void meta_retarget_tick(struct meta_retarget *r, uint64_t now_ns)
 {
-    if (now_ns >= r->retry_ns)
+    if (now_ns >= meta_retarget_due_ns(r))
         begin_wanted(r);
 }
 

@@ -22,6 +22,7 @@ struct meta_retarget {
 void meta_retarget_want(struct meta_retarget *r);
 /* Tries again what has failed, a second later or more. */
 void meta_retarget_tick(struct meta_retarget *r, uint64_t now_ns);
+uint64_t meta_retarget_due_ns(const struct meta_retarget *r);
 /* Blocks until nothing is under way: done() is not called any more. */
 void meta_retarget_stop(struct meta_retarget *r);
 

@@ -203,6 +203,7 @@ static struct endpoint *add_endpoint(struct meta_directory *m, struct node *n,
     memcpy(e->gid, gid, sizeof e->gid);
     n->endpoints = item;
     meta_index_insert(&m->by_key, at, item);
+    m->changes++;
     return e;
 }
 
@@ -224,6 +225,7 @@ static void drop_endpoint(struct meta_directory *m, uint32_t *link)
     *link = e->next;
     e->next = m->free_endpoint;
     m->free_endpoint = item;
+    m->changes++;
 }
 
 static void drop_endpoints(struct meta_directory *m, struct node *n)
@@ -506,6 +508,23 @@ uint64_t meta_directory_next_lapse(const struct meta_directory *m)
 {
     uint32_t first = m->lists[LEASED].first;
     return first == NONE ? UINT64_MAX : m->nodes[first].since + m->limits.node_lease_ns;
+}
+
+uint64_t meta_directory_next_forgettable(const struct meta_directory *m)
+{
+    const uint32_t first = m->lists[SAVED].first;
+    return first == NONE ? UINT64_MAX : m->nodes[first].since + m->limits.forget_ns;
+}
+
+uint64_t meta_directory_due(const struct meta_directory *m)
+{
+    const uint64_t lapse = meta_directory_next_lapse(m), expiry = meta_reach_next_expiry(m->reach);
+    return lapse < expiry ? lapse : expiry;
+}
+
+uint64_t meta_directory_changes(const struct meta_directory *m)
+{
+    return m->changes;
 }
 
 /* ---- showing */

@@ -38,6 +38,7 @@ struct meta_directory {
     struct meta_index by_id, by_key;
     struct meta_reach *reach;
     uint32_t free_node, free_endpoint;
+    uint64_t changes; /* of endpoints */
     struct {
         uint32_t first, last;
     } lists[LISTS];

@@ -229,9 +229,14 @@ void meta_reach_drop(struct meta_reach *r, uint32_t node)
     p->life++;
 }
 
+uint64_t meta_reach_next_expiry(const struct meta_reach *r)
+{
+    return r->first == NONE ? UINT64_MAX : r->places[r->first].at + META_REACH_KEEP_NS;
+}
+
 void meta_reach_expire(struct meta_reach *r, uint64_t now)
 {
-    while (r->first != NONE && now - r->places[r->first].at >= META_REACH_KEEP_NS)
+    while (meta_reach_next_expiry(r) <= now)
         forget_report(r, &r->places[r->first], now);
 }
 

@@ -518,6 +518,23 @@ void meta_responders_free(struct meta_responders *r)
     free(r);
 }
 
+/* Whoever asks for one may hang up, and nothing tells. What has begun to rest, or has gone, is
+ * noted at a tick. */
+uint64_t meta_responders_due_ns(const struct meta_responders *r)
+{
+    const uint64_t port_ns = fab_port_watch_due_ns(&r->port);
+    if (r->stopping)
+        return UINT64_MAX;
+    if (r->asked > 0 || r->went || r->went_unheard)
+        return 0;
+    if (r->resting == NONE)
+        return port_ns;
+    if (r->responders[r->resting_last].rest_ns == 0)
+        return 0;
+    const uint64_t rest_ns = r->responders[r->resting].rest_ns;
+    return rest_ns < port_ns ? rest_ns : port_ns;
+}
+
 void meta_responders_tick(struct meta_responders *r, uint64_t now_ns)
 {
     if (r->stopping)

@@ -278,6 +278,8 @@ static void supervise(void *user)
             if (n->agent != NULL)
                 play_agent_look_at_rest(n->agent);
         }
+        if (n->metad != NULL)
+            play_metad_look_at_rest(n->metad);
         cluster_look_at_overflow(n);
         if (!has_ended(n))
             continue;

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "device_provider.h"
 #include "disk.h"
 #include "fabric/sim.h"
 #include "kept.h"
@@ -23,7 +24,7 @@
 enum {
     OWN_POOL = 1
 }; /* of an agent's file. One that is made while it runs begins a life of its own */
-enum { METAD_TICK_MS = 100, JUDGE_TICKS = 10, ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
+enum { ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
 
 /* ---- its world */
 
@@ -41,22 +42,29 @@ static int draw_random(struct meta_world *w, void *bytes, size_t n)
 static void write_log(struct meta_world *w, enum base_log_level level, const char *event,
                       const char *format, va_list args)
 {
-    (void)w;
+    ((struct play_metad *)w)->effects++;
     play_log(level, event, format, args);
 }
 
 static void submit_job(struct meta_world *w, struct meta_store_job *job)
 {
+    ((struct play_metad *)w)->effects++;
     play_store_thread_submit(&((struct play_metad *)w)->store, job);
 }
 
 static const struct meta_world_ops METAD_WORLD_OPS = {
     .wall_ms = tell_wall, .random = draw_random, .log = write_log, .submit = submit_job};
 
+static void advance_service(struct play_metad *m)
+{
+    const uint64_t now_ns = play_host_now_ns(m->host);
+    meta_service_at(&m->service, now_ns, play_host_wall_ms(m->host));
+    meta_service_advance(&m->service, now_ns);
+}
+
 static void on_stored(void *user)
 {
-    struct play_metad *m = user;
-    meta_service_advance(&m->service, play_host_now_ns(m->host));
+    advance_service(user);
 }
 
 /* ---- requests */
@@ -239,6 +247,7 @@ static bool is_gone(void *token)
 
 static void wake_stream(void *token)
 {
+    ((struct play_metad *)play_call_server(token))->effects++;
     play_call_pump(token);
 }
 
@@ -270,7 +279,7 @@ static void handle_request(void *user, struct play_call *c)
     meta_service_handle(&m->service, &request, play_host_now_ns(m->host), &m->body, &answer);
     if (answer.status != META_SERVICE_LATER)
         send_answer(m, c, &answer, &m->body);
-    meta_service_advance(&m->service, play_host_now_ns(m->host));
+    advance_service(m);
 }
 
 static void pump_stream(void *user, struct play_call *c)
@@ -297,24 +306,83 @@ static void leave_stream(void *user, struct play_call *c)
 
 /* ---- the loop */
 
-static void run_tick(void *user)
+static void do_tick(struct play_metad *m)
 {
-    struct play_metad *m = user;
     const uint64_t now_ns = play_host_now_ns(m->host);
     meta_service_tick(&m->service, now_ns, play_host_wall_ms(m->host));
     if (m->service.responders != NULL)
         meta_responders_tick(m->service.responders, now_ns);
     meta_service_advance(&m->service, now_ns);
-    if (++m->ticks % JUDGE_TICKS == 0)
-        judge_table(m);
-    play_event_after(&m->tick, METAD_TICK_MS * BASE_NS_PER_MS);
+}
+
+static uint64_t find_due_ns(const struct play_metad *m)
+{
+    const struct meta_responders *r = m->service.responders;
+    const uint64_t due_ns = meta_service_due(&m->service),
+                   responders_ns = r != NULL ? meta_responders_due_ns(r) : UINT64_MAX;
+    return due_ns < responders_ns ? due_ns : responders_ns;
+}
+
+static void run_tick(void *user)
+{
+    struct play_metad *m = user;
+    const uint64_t now_ns = play_host_now_ns(m->host);
+    m->tick_due_ns = UINT64_MAX;
+    if (now_ns < find_due_ns(m))
+        return;
+    m->ticked_ns = now_ns;
+    do_tick(m);
+}
+
+static uint64_t later_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void on_turned(void *user)
+{
+    struct play_metad *m = user;
+    if (!m->ready || m->told_to_stop)
+        return;
+    const uint64_t due_ns = later_of(find_due_ns(m), m->ticked_ns + META_TICK_NS);
+    if (due_ns == m->tick_due_ns)
+        return;
+    m->tick_due_ns = due_ns;
+    if (due_ns == UINT64_MAX)
+        play_event_cancel(&m->tick);
+    else
+        play_event_at(&m->tick, play_host_due(m->host, due_ns));
+}
+
+/* As of an agent (agent_process.c). */
+static void look_at_tick(struct play_metad *m)
+{
+    const uint64_t due_ns = find_due_ns(m), did = m->effects + play_provider_submitted();
+    if (due_ns != UINT64_MAX && m->tick_due_ns > later_of(due_ns, m->ticked_ns + META_TICK_NS))
+        play_violation(m->process->name, "something is due before its next tick");
+    if (due_ns <= play_host_now_ns(m->host))
+        return;
+    do_tick(m);
+    if (m->effects + play_provider_submitted() != did)
+        play_violation(m->process->name, "it had something to do, and nothing was due");
+}
+
+void play_metad_look_at_rest(struct play_metad *m)
+{
+    if (!m->ready || m->told_to_stop || !m->inbox.waits || m->inbox.first != NULL ||
+        m->process->owner.paused_until_ns >= play_now_ns())
+        return;
+    struct play_process *before = play_process_enter(m->process);
+    judge_table(m);
+    look_at_tick(m);
+    play_process_leave(before);
 }
 
 static void run_control(void *user)
 {
     struct play_metad *m = user;
     (void)fab_run(m->endpoint.fab);
-    meta_service_advance(&m->service, play_host_now_ns(m->host));
+    advance_service(m);
 }
 
 /* As metaserver/daemon/device.c does, of what devices tell here. */
@@ -447,7 +515,7 @@ static void run_metad(void *user)
     if (status == 0) {
         m->ready = true;
         play_server_begin(&m->server);
-        play_event_after(&m->tick, METAD_TICK_MS * BASE_NS_PER_MS);
+        on_turned(m);
         play_trace(m->process->name, "ready, %u nodes known",
                    meta_directory_count(m->service.directory).nodes);
     } else {
@@ -508,6 +576,9 @@ struct play_metad *play_metad_start(struct play_host *host,
                                      .left = leave_stream,
                                      .user = m};
     play_inbox_init(&m->inbox, m->process);
+    m->inbox.turned = on_turned;
+    m->inbox.user = m;
+    m->tick_due_ns = UINT64_MAX;
     return m;
 }
 

@@ -34,7 +34,9 @@ struct play_metad {
     struct base_text body;
     struct play_event tick;
     struct play_post tick_post, control_post, event_post, stop_post;
-    uint64_t ticks;
+    uint64_t ticked_ns;   /* last, by its host's clock */
+    uint64_t tick_due_ns; /* the next; UINT64_MAX: none is set */
+    uint64_t effects;     /* how much it has had its world do, but for its device */
     bool ready, told_to_stop, failed;
     struct base_errbuf why;
 };
@@ -47,5 +49,7 @@ void play_metad_stop(struct play_metad *m);
 /* A SIGKILL, or the end of one that has ended. Then *m is gone. */
 void play_metad_kill(struct play_metad *m);
 void play_metad_device_ready(struct play_metad *m, int fd);
+/* Once a second: what has to be so while it waits. */
+void play_metad_look_at_rest(struct play_metad *m);
 
 #endif

@@ -88,10 +88,14 @@ struct meta_service {
     uint32_t max_watches, reader_watches; /* in all; of those who are no agents, 0: as many */
     uint32_t watch_count, agent_watches;
     LIST_HEAD(, meta_watch) watches;
+    TAILQ_HEAD(, meta_watch) beats; /* while there are any: of them, the one that is due first */
+    uint64_t told_position; /* of what becomes of nodes: those who watch were woken for it */
     struct meta_watch_document *document; /* the newest that is being sent, or NULL */
     struct meta_queries queries;          /* of agents */
     LIST_HEAD(, meta_proxy) proxies;      /* what clients ask of them */
-    uint64_t window_targets; /* a hash of the GIDs of nodes that windows name; 0: none names one */
+    uint64_t window_targets;  /* a hash of the GIDs of nodes that windows name; 0: none names one */
+    uint64_t targets_as_of;   /* the directory's changes */
+    uint64_t readers_look_ns; /* when it is next seen which of agents' queue pairs have broken */
     struct meta_service_endpoint endpoint; /* what agents READ the table through, as it is now */
     char table_why[256]; /* why none can, a sentence that /readyz says; "": they can */
     uint64_t node_lease_ns;
@@ -104,9 +108,17 @@ struct meta_service {
 int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err);
 
 /* What has to happen with time: leases end, the store and those who watch are told, old nodes are
- * forgotten. Call it every 100 ms or so; does a bounded amount of work. wall_ms: now, since 1970.
- */
+ * forgotten, what agents were asked is given up. Does a bounded amount of work. wall_ms: now, since
+ * 1970. */
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms);
+/* When any of that is due: call it whenever something has happened, before you wait, and then the
+ * tick at that time, or META_TICK_NS after the last one if that is later (a storm costs no more
+ * ticks than that). 0: at once; UINT64_MAX: not unless something happens. A tick before that does
+ * nothing. */
+uint64_t meta_service_due(const struct meta_service *s);
+#define META_TICK_NS UINT64_C(100000000)
+/* The time of day, by which what happens from now on is told. */
+void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms);
 
 /* ---- REST */
 

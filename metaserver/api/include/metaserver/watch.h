@@ -58,5 +58,7 @@ void meta_watches_wake(struct meta_service *s);
 /* Wakes those that have been silent for long, and those for whom there is news of nodes: at a tick
  * and not at once, since a storm of those is to cost no look at all watches each. */
 void meta_watches_beat(struct meta_service *s, uint64_t now);
+/* When that wakes any; 0: at the next tick; UINT64_MAX: not as it is now. */
+uint64_t meta_watches_due(const struct meta_service *s);
 
 #endif

@@ -164,8 +164,13 @@ uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now
                                     struct meta_store_life *lives, uint32_t n);
 /* The store has forgotten it. Nothing, if the node has another life by now. */
 void meta_directory_forget(struct meta_directory *m, const struct meta_store_life *life);
-/* When the next node lapses; UINT64_MAX: never. */
+/* When the next node lapses; when meta_directory_lapse() has anything to do, which also forgets
+ * what nodes have said of others; when the next one can be forgotten. UINT64_MAX: never. */
 uint64_t meta_directory_next_lapse(const struct meta_directory *m);
+uint64_t meta_directory_due(const struct meta_directory *m);
+uint64_t meta_directory_next_forgettable(const struct meta_directory *m);
+/* How often a node has got or lost an endpoint so far. */
+uint64_t meta_directory_changes(const struct meta_directory *m);
 
 /* The node with this id: 0 or -ENOENT. */
 int meta_directory_show(const struct meta_directory *m, const char *id, uint64_t now,

@@ -92,6 +92,8 @@ void meta_reach_seen(struct meta_reach *r, uint32_t node, uint64_t now);
 void meta_reach_drop(struct meta_reach *r, uint32_t node);
 /* Forgets what is too old. Bounded by what is. */
 void meta_reach_expire(struct meta_reach *r, uint64_t now);
+/* When that forgets the next one; UINT64_MAX: there is none. */
+uint64_t meta_reach_next_expiry(const struct meta_reach *r);
 
 void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
                      struct meta_reach_view *out);

@@ -88,9 +88,10 @@ bool meta_responders_stopped(const struct meta_responders *r);
 /* meta_responders_next() must have given everything back by then. NULL is allowed. */
 void meta_responders_free(struct meta_responders *r);
 
-/* Every 100 ms or so: whether the device's port has another MTU, and which queue pairs have rested.
- */
+/* Whether the device's port has another MTU, and which queue pairs have rested. */
 void meta_responders_tick(struct meta_responders *r, uint64_t now_ns);
+/* When that is due, as meta_service_due(). */
+uint64_t meta_responders_due_ns(const struct meta_responders *r);
 
 /* Requests a queue pair that is connected to request->peer. Never blocks. 0; or a
  * sentence in request->err: -EAGAIN when too many wait, -ECANCELED after stop. */

@@ -7,7 +7,11 @@ enum { MS = 1000000 };
 static void tick(struct world *w, uint64_t ms)
 {
     w->now += ms * MS;
+    const uint64_t due_ns = meta_responders_due_ns(w->s.responders);
+    const uint32_t spare = world_readers(w).spare, resting = world_readers(w).resting;
     meta_responders_tick(w->s.responders, w->now);
+    ck_assert(due_ns <= w->now ||
+              (world_readers(w).spare == spare && world_readers(w).resting == resting));
     world_run(w);
 }
 

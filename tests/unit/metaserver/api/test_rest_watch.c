@@ -207,7 +207,9 @@ START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
     ck_assert_int_eq(register_with("n2", 3, (const char *[2]){"fd00::2"}), 201);
     ck_assert_int_eq(register_with("n3", 3, (const char *[2]){"fd00::3"}), 201);
     woken = 0;
+    ck_assert_uint_eq(meta_service_due(&s), 0);
     meta_service_tick(&s, now, wall_ms);
+    ck_assert_uint_gt(meta_service_due(&s), now);
     ck_assert_int_eq(woken, 1);
     const char *text = piece(w);
     ck_assert_ptr_nonnull(strstr(text, "{\"revision\":1,"));
@@ -225,6 +227,7 @@ START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
     meta_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[\"fd00::7\"]}"));
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204);
+    ck_assert_uint_eq(meta_service_due(&s), 0);
     meta_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[]}"));
     ck_assert_int_eq(register_with("n2", 6, (const char *[2]){"fd00::7", "fd00::8"}), 201);
@@ -247,11 +250,13 @@ START_TEST(who_hears_nothing_for_long_gets_an_empty_line)
     struct meta_watch *w = watch("/v1/nodes/n1/configuration", "0");
     meta_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 0);
+    ck_assert_uint_eq(meta_service_due(&s), now + META_WATCH_BEAT_NS);
     now += META_WATCH_BEAT_NS;
     meta_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     ck_assert_str_eq(piece(w), "\n");
     ck_assert_str_eq(piece(w), "");
+    ck_assert_uint_eq(meta_service_due(&s), now + META_WATCH_BEAT_NS);
     meta_service_tick(&s, now + META_WATCH_BEAT_NS - 1, wall_ms);
     ck_assert_int_eq(woken, 1);
     meta_watch_free(w);

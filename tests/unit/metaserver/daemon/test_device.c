@@ -197,13 +197,16 @@ START_TEST(a_target_that_most_readers_do_not_reach_is_made_anew_and_ever_less_of
     number = w.process.service.endpoint.dct_number;
     for (uint64_t s = 1; s <= MINUTES * 60; s++) {
         reach.table_blamed = s > 60;
+        const uint64_t due_ns = meta_device_due_ns(&w.device);
         meta_device_tick(&w.device, s * BASE_NS_PER_S);
         run();
+        ck_assert(w.process.service.endpoint.dct_number == number || due_ns <= s * BASE_NS_PER_S);
         others += w.process.service.endpoint.dct_number != number;
         ck_assert(s > 60 || others == 0);
         number = w.process.service.endpoint.dct_number;
     }
     ck_assert_uint_eq(others, 6); /* after 1, 2, 4, 8 and 16 minutes more */
+    ck_assert_uint_gt(meta_device_due_ns(&w.device), MINUTES * 60 * BASE_NS_PER_S);
     uint64_t s = MINUTES * 60;
     for (uint32_t i = 0; i < 60; i++) { /* by turns, as nodes may say that mean harm */
         reach.table_blamed = i % 2 != 0;
