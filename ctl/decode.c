@@ -80,6 +80,7 @@ static void settings_from(json_t *object, struct ctl_node *n)
     labels_from(json_object_get(object, "labels"), n->labels, sizeof n->labels);
     n->cordoned = json_is_true(json_object_get(object, "cordoned"));
     n->draining = json_is_true(json_object_get(object, "draining"));
+    n->says_grace = json_is_integer(json_object_get(object, "grace_ms"));
     n->grace_ms = read_number(object, "grace_ms");
     read_word(object, "reason", n->reason, sizeof n->reason);
     n->reported = json_is_object(applied);

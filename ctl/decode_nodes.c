@@ -61,7 +61,7 @@ static int edit_state(json_t *root, const struct ctl_node_edit *edit, struct bas
         ; /* who cordons once more without a word leaves what was said first */
     else if (json_object_set_new(root, "reason", json_string(edit->reason)) != 0)
         return base_err(err, -EINVAL, "--reason is not UTF-8");
-    if (edit->what == CTL_NODE_DRAIN && edit->grace_ms != 0)
+    if (edit->what == CTL_NODE_DRAIN && edit->grace_said)
         json_object_set_new(root, "grace_ms", json_integer((json_int_t)edit->grace_ms));
     return 0;
 }

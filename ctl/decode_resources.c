@@ -19,7 +19,7 @@
 /* A time that is set: it is shown with its unit. */
 static bool is_duration(const struct resource_field *field)
 {
-    return field->type == FIELD_PERIOD || field->type == FIELD_TIMEOUT;
+    return field->type == FIELD_PERIOD;
 }
 
 static void show_labels(json_t *object, enum field_type type, char *out, size_t size)
@@ -43,7 +43,7 @@ static void show_integer(json_int_t value, const struct resource_field *field, c
 {
     char amount[CTL_AMOUNT_BYTES];
     const enum field_type type = field != NULL ? field->type : FIELD_COUNT;
-    if (value == 0 && (type == FIELD_BOUND || type == FIELD_SIZE || type == FIELD_TIMEOUT))
+    if (value == 0 && (type == FIELD_BOUND || type == FIELD_SIZE))
         snprintf(out, size, "-"); /* no bound */
     else if (value >= 0 && type == FIELD_SIZE)
         snprintf(out, size, "%s", ctl_format_size((uint64_t)value, amount));
@@ -287,7 +287,6 @@ static json_t *read_value(const struct resource_field *field, const char *text)
     case FIELD_TEXT:
         return json_string(text);
     case FIELD_PERIOD:
-    case FIELD_TIMEOUT:
         return read_duration(text);
     case FIELD_SIZE:
         return base_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
@@ -339,7 +338,6 @@ static int no_such_value(const struct resource_field *key, const char *text,
         [FIELD_COUNT] = "a number, or nothing for the nodes' own",
         [FIELD_POWER] = "a number, or nothing for the nodes' own",
         [FIELD_PERIOD] = "a duration such as 30s, or a number of milliseconds",
-        [FIELD_TIMEOUT] = "a duration such as 30s, or a number of milliseconds",
         [FIELD_LABELS] = "labels such as zone=a,rack=7, each of them once",
         [FIELD_BOOL] = "true or false",
         [FIELD_SELECTOR] = "all, or labels such as zone=a,rack=7, each of them once",

@@ -85,7 +85,7 @@ static const struct resource_field *field_of(const struct ctl_field_option_row *
 
 static bool is_period(const struct resource_field *f)
 {
-    return f->type == FIELD_PERIOD || f->type == FIELD_TIMEOUT;
+    return f->type == FIELD_PERIOD;
 }
 
 int ctl_duration_parse(const char *option, bool zero, const char *text, uint64_t *out_ms,

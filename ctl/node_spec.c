@@ -28,12 +28,6 @@ static const char *reason_of(const struct ctl_options *o, char out[CTL_REASON_BY
     return out;
 }
 
-/* In a node's spec 0 is for ever; who says 0 wants it at once. */
-static uint64_t grace_of(const struct ctl_options *o)
-{
-    return o->grace_said && o->grace_ms == 0 ? 1 : o->grace_ms;
-}
-
 /* What is set of a node: 0 and *out, whose body is NULL when nothing is; -ENOENT: there is no such
  * node, and nothing was ever said of it. */
 static int fetch_settings(const struct ctl_options *o, const char *node_path, const char *path,
@@ -68,7 +62,8 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
                                        .word_count = o->word_count,
                                        .reason = reason_of(o, reason),
                                        .reason_said = o->reason != NULL,
-                                       .grace_ms = grace_of(o)};
+                                       .grace_said = o->grace_said,
+                                       .grace_ms = o->grace_ms};
     snprintf(path, sizeof path, "%s/settings", node_path);
     int status = fetch_settings(o, node_path, path, &there, err);
     if (status != 0)

@@ -84,7 +84,7 @@ static void settings_json(struct base_text *t, const struct ctl_node *n)
     labels_json(t, n->labels);
     base_json_bool(t, "cordoned", n->cordoned);
     base_json_bool(t, "draining", n->draining);
-    if (n->grace_ms != 0)
+    if (n->says_grace)
         base_json_u64(t, "grace_ms", n->grace_ms);
     if (n->reason[0] != '\0')
         base_json_string(t, "reason", n->reason);
@@ -233,7 +233,7 @@ static int node_table(const struct ctl_node *n, struct base_errbuf *err)
     printf("expires in   %s\n", expires_cell(n, left));
     printf("labels       %s\n", n->labels[0] != '\0' ? n->labels : "-");
     printf("workers      %s\n", workers_cell(n, left));
-    if (n->grace_ms != 0)
+    if (n->says_grace)
         printf("grace        %s\n", ctl_format_duration(n->grace_ms, left));
     if (n->reason[0] != '\0')
         printf("reason       %s\n", n->reason);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operators say of this node: while it is cordoned it takes no new workers; while it drains
  * those that it has go, by themselves or when their time is over. */
+#include <stdio.h>
+
 #include "agent.h"
 #include "base/clock.h"
 #include "control/world_log.h"
@@ -13,20 +15,22 @@ void node_apply(struct agent *a, const struct agentd_node *desired)
 {
     struct node_state *n = &a->node;
     const struct agentd_node before = n->desired;
+    const bool ends = desired->draining && desired->grace_ms != RESOURCE_UNSAID;
+    char grace[32] = "";
     n->desired = *desired;
     if (!desired->draining)
         n->end_ns = UINT64_MAX;
     else if (!before.draining || before.grace_ms != desired->grace_ms)
-        n->end_ns = desired->grace_ms == 0
-                        ? UINT64_MAX
-                        : world_now_ns(a->world) + desired->grace_ms * BASE_NS_PER_MS;
+        n->end_ns = ends ? world_now_ns(a->world) + desired->grace_ms * BASE_NS_PER_MS : UINT64_MAX;
+    if (ends)
+        snprintf(grace, sizeof grace, " grace_ms=%llu", (unsigned long long)desired->grace_ms);
     if (before.cordoned != desired->cordoned || before.draining != desired->draining)
         world_log(a->world, BASE_LOG_INFO,
                   desired->draining   ? "draining: no new workers, and those that are here go"
                   : desired->cordoned ? "cordoned: no new workers"
                                       : "taking workers again",
-                  "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, desired->reason,
-                  (unsigned long long)desired->grace_ms, pools_workers_left(a));
+                  "node=%s reason=\"%s\"%s workers=%u", a->config.node, desired->reason, grace,
+                  pools_workers_left(a));
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         sessions_drain(p, pools_drains(p));
 }

@@ -20,7 +20,7 @@ int meta_node_spec_validate(struct meta_resource *resource, struct meta_violatio
     if (n->draining && !n->cordoned)
         return refuse_field(violation, "cordoned",
                             "must be true: a node that is draining takes no workers");
-    if (n->numbers.grace_ms != 0 && !n->draining)
+    if (n->numbers.grace_ms != RESOURCE_UNSAID && !n->draining)
         return refuse_field(violation, "grace_ms", "is for a node that is draining");
     const int status = meta_numbers_validate(resource->kind, &n->numbers, violation);
     if (status != 0)
@@ -34,7 +34,7 @@ int meta_node_spec_validate(struct meta_resource *resource, struct meta_violatio
 
 const struct resource_node *meta_resources_node_spec(const struct meta_resources *s, const char *id)
 {
-    static const struct resource_node none;
+    static const struct resource_node none = {.numbers = {.grace_ms = RESOURCE_UNSAID}};
     const struct meta_resource *found = meta_resources_find(s, META_NODE, id);
     return found != NULL ? &found->node : &none;
 }

@@ -180,8 +180,7 @@ static uint64_t number_of_field(const struct resource_field *f, const void *numb
 /* What stands for none, or for left out. */
 static uint64_t none_of(const struct resource_field *f)
 {
-    const bool may_be_0 =
-        f->type == FIELD_BOUND || f->type == FIELD_SIZE || f->type == FIELD_TIMEOUT;
+    const bool may_be_0 = f->type == FIELD_BOUND || f->type == FIELD_SIZE;
     return may_be_0 ? 0 : RESOURCE_UNSAID;
 }
 

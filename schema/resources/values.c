@@ -85,9 +85,7 @@ static void write_time(struct base_text *out, const char *key, uint64_t ms)
 
 static void write_number(struct base_text *out, const struct resource_field *f, uint64_t value)
 {
-    const bool is_left_out =
-        f->type == FIELD_TIMEOUT ? value == 0 : value == RESOURCE_UNSAID; /* bounds never are */
-    if (!is_left_out)
+    if (value != RESOURCE_UNSAID) /* bounds never are */
         base_json_u64(out, f->name, value);
 }
 
@@ -129,7 +127,6 @@ static void write_field(struct base_text *out, const struct resource_field *f, c
     case FIELD_COUNT:
     case FIELD_POWER:
     case FIELD_PERIOD:
-    case FIELD_TIMEOUT:
         write_number(out, f, *(const uint64_t *)at);
         return;
     }
@@ -187,7 +184,6 @@ static bool same_field(const struct resource_field *f, const void *a, const void
     case FIELD_COUNT:
     case FIELD_POWER:
     case FIELD_PERIOD:
-    case FIELD_TIMEOUT:
         return memcmp(a, b, f->bytes) == 0;
     }
     return false;

@@ -158,6 +158,9 @@ ctl node uncordon node-a
 is false "no longer" .node_state.cordoned
 worker stays watch
 ctl node drain node-a --grace 0s --wait
+says 0 "a grace of 0 is kept as 0" .grace_ms
+ctl node get node-a
+shows '^grace +0'
 wait "$worker" 2>/dev/null || true
 grep -q 'the operator drains this node' "$work/stays.out" ||
     fail "the worker is told $(cat "$work/stays.out")"

@@ -74,7 +74,7 @@ static void check(const struct agentd_desired *s)
         check_window(&s->window[i]);
     check_destinations(s);
     BASE_ASSERT(s->node.cordoned || !s->node.draining);
-    BASE_ASSERT(s->node.grace_ms < UINT64_MAX / 1000000);
+    BASE_ASSERT(s->node.grace_ms == RESOURCE_UNSAID || s->node.grace_ms < UINT64_MAX / 1000000);
     check_text(s->node.reason, sizeof s->node.reason);
     for (const char *c = s->node.reason; *c != '\0'; c++)
         BASE_ASSERT((unsigned char)*c >= ' ');

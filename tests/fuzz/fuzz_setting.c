@@ -53,7 +53,7 @@ static void check_node(const struct resource_node *n)
 {
     check_labels(&n->labels);
     BASE_ASSERT(n->cordoned || (!n->draining && n->reason[0] == '\0'));
-    BASE_ASSERT(n->draining || n->numbers.grace_ms == 0);
+    BASE_ASSERT(n->draining || n->numbers.grace_ms == RESOURCE_UNSAID);
     for (const char *c = n->reason; *c != '\0'; c++)
         BASE_ASSERT((unsigned char)*c >= ' ');
 }

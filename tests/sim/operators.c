@@ -258,7 +258,7 @@ static void make_node(struct play_operators *o, char *out, size_t *used)
     if (how < 3)
         return;
     say(out, used, ",\"draining\":true");
-    say_number(o, out, used, "grace_ms", 1, 20000);
+    say_number(o, out, used, "grace_ms", 0, 20000);
 }
 
 static void make_tenant(struct play_operators *o, const struct op_path *p, char *out, size_t *used)

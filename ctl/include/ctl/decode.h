@@ -51,7 +51,8 @@ struct ctl_node {
     char state[CTL_WORD_BYTES];
     uint64_t incarnation, expires_in_ms;
     bool cordoned, draining;
-    uint64_t grace_ms;     /* of draining; 0: for ever */
+    bool says_grace; /* of draining; else for ever: */
+    uint64_t grace_ms;
     uint64_t set_revision; /* of what is set of it; 0: unknown, or nothing is */
     char reason[CTL_TEXT_BYTES];
     char labels[CTL_LABELS_BYTES]; /* "key=value,..." */

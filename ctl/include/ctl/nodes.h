@@ -20,7 +20,8 @@ struct ctl_node_edit {
     size_t word_count;
     const char *reason; /* of CORDON and DRAIN */
     bool reason_said;   /* else one that the node has already stays */
-    uint64_t grace_ms;  /* of DRAIN; 0: not said, so that of a drain that goes on stays */
+    bool grace_said;    /* of DRAIN; else that of a drain that goes on stays */
+    uint64_t grace_ms;
 };
 /* What to PUT as a node's spec: that of `body` (NULL: nothing is set yet) with that changed.
  * *revision is that of body, 0 without; *drains: whether the node drains by it, which CORDON leaves

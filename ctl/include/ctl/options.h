@@ -78,7 +78,7 @@ struct ctl_options {
     size_t said_count;                  /* as many as were said, also if they do not fit */
     const char *label;                  /* of NODE_LIST: KEY=VALUE,...; or NULL */
     const char *reason;                 /* of NODE_CORDON and _DRAIN; or NULL */
-    bool grace_said;                    /* else for ever */
+    bool grace_said;                    /* else for ever, or as it was */
     uint64_t grace_ms;                  /* of NODE_DRAIN and of a pool; 0: at once */
     bool wait;                          /* of NODE_DRAIN */
     const char *file[CTL_FILES];        /* of APPLY; "-": standard input */

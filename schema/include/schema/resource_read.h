@@ -22,7 +22,7 @@ struct resource_violation {
 #define RESOURCE_TYPES_ALL  UINT32_MAX
 #define RESOURCE_TYPES_NUMBERS                                                                     \
     (RESOURCE_TYPE(FIELD_BOUND) | RESOURCE_TYPE(FIELD_SIZE) | RESOURCE_TYPE(FIELD_COUNT) |         \
-     RESOURCE_TYPE(FIELD_POWER) | RESOURCE_TYPE(FIELD_PERIOD) | RESOURCE_TYPE(FIELD_TIMEOUT))
+     RESOURCE_TYPE(FIELD_POWER) | RESOURCE_TYPE(FIELD_PERIOD))
 
 /* The fields of those types, of an object; the others, and those that are not there, are left out
  * in *out, which is the kind's struct. What else the object has is not looked at. A selector may be

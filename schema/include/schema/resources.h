@@ -62,7 +62,6 @@ enum field_type {
     FIELD_COUNT,      /* an integer of which 0 is one; or left out */
     FIELD_POWER,      /* likewise, a power of two */
     FIELD_PERIOD,     /* likewise, of milliseconds; in words with a unit or without */
-    FIELD_TIMEOUT,    /* likewise, but 0, or left out: it never ends */
     FIELD_LABELS,     /* zone=a,rack=7. struct resource_labels */
     FIELD_BOOL,       /* true or false. A bool */
 };

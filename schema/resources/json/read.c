@@ -218,8 +218,7 @@ static int read_bool(const struct resource_field *f, const json_t *value, bool *
 static int read_number(const struct resource_field *f, const json_t *value, uint64_t *out,
                        struct resource_violation *v)
 {
-    const bool may_be_0 =
-        f->type == FIELD_BOUND || f->type == FIELD_SIZE || f->type == FIELD_TIMEOUT;
+    const bool may_be_0 = f->type == FIELD_BOUND || f->type == FIELD_SIZE;
     const uint64_t min = may_be_0 ? 0 : f->min;
     const json_int_t number = json_integer_value(value);
     char must[RESOURCE_MUST_BYTES];
@@ -264,7 +263,6 @@ static int read_field(const struct resource_field *f, json_t *value, void *out,
     case FIELD_COUNT:
     case FIELD_POWER:
     case FIELD_PERIOD:
-    case FIELD_TIMEOUT:
         return read_number(f, value, out, v);
     }
     return refuse_value(v, f->name, "is of no known type");

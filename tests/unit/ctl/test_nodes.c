@@ -62,10 +62,16 @@ START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
                      "{\"labels\":{\"zone\":\"a\"},\"cordoned\":false,\"draining\":false}");
     ck_assert_int_eq(edit(NULL, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
                                                         .reason = "because",
+                                                        .grace_said = true,
                                                         .grace_ms = 30000}),
                      0);
     ck_assert_str_eq(base_text_str(&out), "{\"cordoned\":true,\"draining\":true,"
                                           "\"reason\":\"because\",\"grace_ms\":30000}");
+    ck_assert_int_eq(edit(NULL, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
+                                                        .reason = "because",
+                                                        .grace_said = true}),
+                     0);
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"grace_ms\":0}")); /* at once */
     static const char cordoned[] = "{\"name\":\"n\",\"revision\":3,\"cordoned\":true,"
                                    "\"reason\":\"a disk\"}";
     ck_assert_int_eq(
@@ -94,10 +100,11 @@ START_TEST(what_is_not_said_of_a_drain_that_goes_on_stays)
                      0);
     ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"grace_ms\":5"));
     ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"reason\":\"r\""));
-    ck_assert_int_eq(
-        edit(NODE,
-             &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me", .grace_ms = 9}),
-        0);
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
+                                                        .reason = "by me",
+                                                        .grace_said = true,
+                                                        .grace_ms = 9}),
+                     0);
     ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"grace_ms\":9"));
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
                                                         .reason = "because",

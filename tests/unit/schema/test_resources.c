@@ -84,8 +84,7 @@ static bool says(const char *property, const char *key, uint64_t value)
 static void check_range(const struct resource_table *t, const struct resource_field *f,
                         const char *property)
 {
-    const bool may_be_0 =
-        f->type == FIELD_BOUND || f->type == FIELD_SIZE || f->type == FIELD_TIMEOUT;
+    const bool may_be_0 = f->type == FIELD_BOUND || f->type == FIELD_SIZE;
     const uint64_t least = !may_be_0 || f->min > 1 ? f->min : 0;
     if (strstr(property, "schemas/Size") != NULL) { /* 0 to 2^53; a description has more */
         char and_more[32];
@@ -138,9 +137,7 @@ static void check_integer(const struct resource_table *t, const struct resource_
     } else {
         has(t, f, property, "type: integer");
     }
-    if (f->type == FIELD_TIMEOUT)
-        has(t, f, property, "default: 0,");
-    else
+    if (!is_bound(f))
         ck_assert_msg(strstr(property, "default:") == NULL, "%s of a %s has no default", f->name,
                       t->name);
     check_range(t, f, property);
@@ -222,7 +219,6 @@ static void check_property(const struct resource_table *t, const struct resource
     case FIELD_COUNT:
     case FIELD_POWER:
     case FIELD_PERIOD:
-    case FIELD_TIMEOUT:
         check_integer(t, f, openapi, property);
         return;
     }

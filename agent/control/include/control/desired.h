@@ -44,7 +44,8 @@ struct agentd_destination {
 /* What is said of this node. */
 struct agentd_node {
     bool cordoned, draining;
-    uint64_t grace_ms; /* draining: how long workers have to end by themselves; 0: for ever */
+    /* Draining: how long workers have to end by themselves; RESOURCE_UNSAID: for ever. */
+    uint64_t grace_ms;
     char reason[AGENTD_REASON];
 };
 

@@ -88,7 +88,7 @@ struct resource_token {
 };
 /* What an operator says of a node, apart from what its agent registers: it need not be registered.
  * Cordoned: its agent takes no new workers. Draining: cordoned, and those that it has go; by
- * themselves, or when grace_ms is over (0: it never is). */
+ * themselves, or when grace_ms is over; left out: they may finish. */
 struct resource_node {
     struct node_numbers numbers;
     RESOURCE_OTHERS(NODE_FIELDS)

@@ -83,7 +83,11 @@ START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
     ck_assert_uint_eq(p.numbers.sessions_ahead, 1024);
     ck_assert_uint_eq(p.numbers.dcis, RESOURCE_UNSAID);
     ck_assert_int_eq(decode("{\"tenants\":[],\"windows\":[],\"node\":{\"draining\":true}}"), 0);
-    ck_assert(s.node.cordoned); /* whoever drains takes nobody */
+    ck_assert(s.node.cordoned);                          /* whoever drains takes nobody */
+    ck_assert_uint_eq(s.node.grace_ms, RESOURCE_UNSAID); /* they may finish */
+    ck_assert_int_eq(
+        decode("{\"tenants\":[],\"windows\":[],\"node\":{\"draining\":true,\"grace_ms\":0}}"), 0);
+    ck_assert_uint_eq(s.node.grace_ms, 0); /* at once */
 }
 END_TEST
 

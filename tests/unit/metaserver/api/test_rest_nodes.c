@@ -81,6 +81,13 @@ START_TEST(what_makes_no_sense_of_a_node_is_refused_by_field)
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings",
                          "{\"cordoned\":true,\"draining\":true,\"grace_ms\":30000}"),
                      201);
+    ck_assert_int_eq(
+        ask("PUT", "/v1/nodes/n1/settings", "{\"cordoned\":true,\"draining\":true,\"grace_ms\":0}"),
+        200);
+    ck_assert(says("\"draining\":true,\"grace_ms\":0}")); /* at once, which is said */
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"cordoned\":true,\"draining\":true}"),
+                     200);
+    ck_assert(says("\"draining\":true}")); /* they may finish */
     teardown();
 }
 END_TEST
