@@ -166,7 +166,8 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
     EACH_POOL("kedge_agent_arenas_ahead_target", GAUGE, "Arenas that are to be kept ready.",
               p->prewarm.arenas);
     EACH_POOL("kedge_agent_pool_demand", GAUGE,
-              "Most workers that came in one second of the last minute.", p->prewarm.demand);
+              "Most workers that came in the busiest second of the last 60 seconds.",
+              p->prewarm.demand);
     EACH_POOL("kedge_agent_dcis_resting", GAUGE,
               "DC initiators that wait until no packet of their former lives is under way.",
               dcis_resting(p));

@@ -14,6 +14,8 @@ struct agentd_pool;
 struct base_text;
 struct pool;
 
+/* For so long what workers asked for says how much is kept ready: rdmactl(1), docs/control.md and
+ * the help of a metric say it too (unit.agent.control.prewarm). */
 enum { POOL_SECONDS = 60 };
 
 struct prewarm {
@@ -26,14 +28,14 @@ struct prewarm {
     bool sparing;                     /* one more or less is under way */
     int spare_status;                 /* of the last one */
     uint64_t spare_ns;                /* after which the next one is tried */
-    uint32_t taken[POOL_SECONDS];     /* workers that came in each second of the last minute: */
-    uint64_t second;                  /* the last of which this is */
-    uint32_t demand;                  /* the most of them */
+    uint32_t taken[POOL_SECONDS];     /* workers that came in each of the last seconds */
+    uint64_t second;                  /* the last one of `taken` */
+    uint32_t demand;                  /* the most of `taken` */
     struct prewarm_reasons {          /* of what is not in force, those that change by themselves */
         uint32_t sessions, spares;
         int spare_status;
         bool failed;
-    } reasons;     /* as: */
+    } reasons;     /* as `why` was said for */
     char why[480]; /* what is not in force of what is said; empty: all is */
 };
 

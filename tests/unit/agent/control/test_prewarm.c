@@ -2,6 +2,7 @@
 /* When what is kept ready is made again. Sessions and arenas are made in the test's world, as many
  * as were begun whenever it says so. */
 #include "../../check_main.h"
+#include "../../man_page.h"
 #include "base/clock.h"
 #include "bounds.h"
 #include "session_bed.h"
@@ -77,8 +78,23 @@ START_TEST(more_are_made_as_soon_as_a_tenant_may_take_none)
 }
 END_TEST
 
+START_TEST(pages_and_metrics_say_for_how_long_demand_counts)
+{
+    static const char *const files[] = {"docs/man/rdmactl.1", "docs/control.md",
+                                        "agent/control/admin_metrics.c"};
+    char words[64];
+    snprintf(words, sizeof words, "busiest second of the last %d seconds", POOL_SECONDS);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *text = read_source(files[i]);
+        ck_assert_msg(strstr(text, words) != NULL, "%s does not say: %s", files[i], words);
+        free(text);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_comes_now_and_then_finds_one_ready_every_time)                                           \
-    T(more_are_made_as_soon_as_a_tenant_may_take_none)
+    T(more_are_made_as_soon_as_a_tenant_may_take_none)                                             \
+    T(pages_and_metrics_say_for_how_long_demand_counts)
 
 KEDGE_CHECK_MAIN("agent.control.prewarm", TESTS)
