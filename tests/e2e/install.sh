@@ -117,13 +117,24 @@ if ! grep -q -a __asan_init "$library"; then
         [[ $(tail -n 1 <<<"$out") == "through what was installed" ]] ||
             fail "$worker read back: $out"
     done
-    out=$(LD_LIBRARY_PATH=$(dirname "$(find "$other" -name libkedge.so)") \
-        KEDGE_SOCKET=$work/a.sock timeout 60 "$work/readme" "$token") ||
-        fail "the program of README.md: $out"
-    [[ $out == "success: through what was installed" ]] ||
-        fail "the program of README.md prints: $out"
+    readme() {
+        out=$(LD_LIBRARY_PATH=$(dirname "$(find "$other" -name libkedge.so)") \
+            KEDGE_SOCKET=$work/a.sock timeout 60 "$work/readme" "$@" 2>&1)
+    }
+    readme "$token" || fail "the program of README.md: $out"
+    [[ $out == "through what was installed" ]] || fail "the program of README.md prints: $out"
     ok "README.md's program builds and reads"
+    code=0
+    readme || code=$?
+    [[ $code == 2 && $out == "usage: $work/readme TOKEN" ]] ||
+        fail "without an argument the program of README.md ends with $code: $out"
     exec 9>&-
+    wait "${worker_pids[-1]}" || fail "the exporter ended with $?"
+    code=0
+    readme "$token" || code=$?
+    [[ $code == 1 && $out == *": "*"region"* ]] ||
+        fail "of a region that is gone the program of README.md says ($code): $out"
+    ok "and says what is wrong: $out"
     ok "a worker builds with pkg-config, shared and static, and runs against it"
 else
     skip "a worker against what was installed (the library needs the sanitizer's)"
