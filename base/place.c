@@ -61,8 +61,11 @@ int base_place_directory(const char *directory, const char *what, const char *se
     case EDQUOT:
         return base_err(err, -error, "there is no room for another file in %.200s: make room there",
                         directory);
-    case EACCES:
     case EROFS:
+        return base_err(err, -error,
+                        "%s %.200s cannot be written: %s (remount it for writing, or change %s)",
+                        what, directory, strerror(error), setting);
+    case EACCES:
         return base_err(err, -error,
                         "%s %.200s cannot be written by uid %u: %s (give it to that user, or "
                         "change %s)",

@@ -77,11 +77,17 @@ int base_setting_refuse(base_setting_row row, const char *program, const char *s
         if (strcmp(s.key, key) != 0)
             continue;
         if (section[0] == '\0')
-            return base_err(what, -EINVAL, "%.60s stands before any section: it is one of [%s]",
-                            key, s.section);
+            return base_err(what, -EINVAL,
+                            "%.60s stands before the first section: it is one of [%s]", key,
+                            s.section);
         return base_err(what, -EINVAL, "there is no setting %.60s in [%.60s]: it is one of [%s]",
                         key, section, s.section);
     }
+    if (section[0] == '\0')
+        return base_err(what, -EINVAL,
+                        "there is no setting %.60s, which stands before the first section: see %s "
+                        "--help for those that are",
+                        key, program);
     return base_err(what, -EINVAL,
                     "there is no setting %.60s in [%.60s]: see %s --help for those that are", key,
                     section, program);

@@ -137,7 +137,8 @@ mount -t tmpfs -o size=1m tmpfs "$work/small" 2>/dev/null || {
 }
 mount -o remount,ro "$work/small"
 data_dir=$work/small configure "node_lease = 1h"
-refuses "cannot be written" "a file system that is read-only is named" --config "$work/metad.conf"
+refuses 'cannot be written: Read-only file system \(remount it for writing, or change data_dir\)' \
+    "a file system that is read-only is named" --config "$work/metad.conf"
 mount -o remount,rw "$work/small"
 start
 send PUT /v1/nodes/n1 "$(node 5 1)"

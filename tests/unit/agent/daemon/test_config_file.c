@@ -56,7 +56,9 @@ START_TEST(an_unknown_key_is_named_with_its_line)
 {
     refused("[agent]\nnode = n1\n\nnoed = n2\n", ":4: there is no setting noed in [agent]");
     refused("[pool]\nnode = n1\n", ":2: there is no setting node in [pool]: it is one of [agent]");
-    refused("node = n1\n", ":1: node stands before any section: it is one of [agent]");
+    refused("node = n1\n", ":1: node stands before the first section: it is one of [agent]");
+    refused("noed = n1\n[agent]\n",
+            ":1: there is no setting noed, which stands before the first section: see ");
     refused("[tenant a]\nuid = 1\n", ":2: there is no setting uid in [tenant a]");
 }
 END_TEST

@@ -49,7 +49,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
          ":3: there is no setting max_endpoint in [metaserver]"},
         {"[fabric]\nlisten = a\n",
          ":2: there is no setting listen in [fabric]: it is one of [metaserver]"},
-        {"listen = a\n", ":1: listen stands before any section: it is one of [metaserver]"},
+        {"listen = a\n", ":1: listen stands before the first section: it is one of [metaserver]"},
         {"[metaserver]\n[fabrik]\n",
          ":2: there is no section [fabrik]: those that there are: [metaserver], [fabric]"},
         {"[metaserver]\nmax_nodes = 0\n",
