@@ -26,6 +26,19 @@ struct findings {
     char sentence[1100];
 };
 
+/* What to do about a daemon that is not well: its own sentence says what is the matter. */
+static const char *choose_advice(const char *name, bool answers)
+{
+    const bool agent = strcmp(name, "agent") == 0;
+    if (answers)
+        return agent ? "rdmactl agent status on this host says more, and the agent's log says when"
+                     : "rdmactl status says more, and the metaserver's log says when";
+    return agent ? "if this host is to run one, systemctl start kedge-agentd, or name its socket "
+                   "with --agent-socket; if it runs, its log says more"
+                 : "systemctl start kedge-metad where it is to run, or name it with --server; if "
+                   "it runs, its log says more";
+}
+
 /* Of one that is ready, what it says is amiss all the same. */
 static void tell_amiss(struct ctl_check *c, const struct http_result *result)
 {
@@ -36,7 +49,9 @@ static void tell_amiss(struct ctl_check *c, const struct http_result *result)
         why = ctl_pairs_find(&pairs, "why");
     if (why != NULL && why[0] != '\0') {
         c->level = CTL_WARN;
-        snprintf(c->advice, sizeof c->advice, "%s", why);
+        const size_t used = strlen(c->found);
+        snprintf(c->found + used, sizeof c->found - used, ", but %s", why);
+        snprintf(c->advice, sizeof c->advice, "%s", choose_advice(c->name, true));
     }
     ctl_pairs_fini(&pairs);
 }
@@ -48,13 +63,13 @@ static void report_server(struct ctl_check *c, const char *name, const char *whe
     *c = (struct ctl_check){.level = status == 0 ? CTL_OK : CTL_WARN};
     snprintf(c->name, sizeof c->name, "%s", name);
     if (status == 0) {
-        snprintf(c->found, sizeof c->found, "%.200s is ready", where);
+        snprintf(c->found, sizeof c->found, "%.120s is ready", where);
         tell_amiss(c, result);
         http_result_fini(result);
         return;
     }
-    snprintf(c->found, sizeof c->found, "%.200s is not ready", where);
-    snprintf(c->advice, sizeof c->advice, "%s", err->text);
+    snprintf(c->found, sizeof c->found, "%.120s is not ready: %.360s", where, err->text);
+    snprintf(c->advice, sizeof c->advice, "%s", choose_advice(name, false));
 }
 
 /* The program's checks in place of those of the host that it knows better. */

@@ -23,6 +23,7 @@ sound() { # file, words about it
 result() { # file, check
     jq -r --arg check "$2" '.checks[] | select(.check == $check) | .result' "$1"
 }
+advice() { jq -r --arg check "$2" '.checks[] | select(.check == $check) | .advice' "$1"; }
 found() { jq -r --arg check "$2" '.checks[] | select(.check == $check) | .found' "$1"; }
 
 cat >"$root/soft.conf" <<END
@@ -86,6 +87,9 @@ grep -qE '^warning +agent +' "$root/text" || fail "doctor does not tell that the
 "$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" \
     --server http://127.0.0.1:1 -o json >"$root/doctor.json" || fail "doctor with JSON"
 sound "$root/doctor.json" "doctor joins its checks and the probe's"
+[[ $(found "$root/doctor.json" agent) == "$root/no is not ready: "*"$root/no"* &&
+    $(advice "$root/doctor.json" agent) == *"systemctl start kedge-agentd"* ]] ||
+    fail "without an agent: $(jq -c '.checks[] | select(.check == "agent")' "$root/doctor.json")"
 [[ $(result "$root/doctor.json" "soft device")$(result "$root/doctor.json" /dev/shm) == "" ]] ||
     fail "doctor speaks of another device"
 [[ $(result "$root/doctor.json" kernel) == ok && $(result "$root/doctor.json" dc.read) == ok &&
@@ -107,6 +111,24 @@ sound "$root/beside.json" "doctor runs beside an agent"
 [[ $(jq -r .probe.gid "$root/beside.json") != "$gid" ]] || fail "the probe claims the agent's GID"
 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status >/dev/null ||
     fail "the agent did not survive the probe"
+# One that is ready, and not well: what is the matter is no advice.
+kill -KILL "${pids[metad]}"
+wait "${pids[metad]}" 2>/dev/null || true
+lost='no metaserver has this node any more'
+for _ in $(seq $((1200 * slow))); do
+    curl -s --unix-socket "$work/a.admin" http://a/readyz >"$root/ready" || true
+    if grep -q "$lost" "$root/ready"; then break; fi
+    sleep 0.05
+done
+"$bin/rdmactl" doctor --config "$root/same.conf" --agent-socket "$work/a.admin" --server "$url" \
+    -o json >"$root/lost.json" || fail "doctor without a metaserver: $(cat "$root/lost.json")"
+[[ $(result "$root/lost.json" agent) == warning &&
+    $(found "$root/lost.json" agent) == "$work/a.admin is ready, but $lost"* &&
+    $(advice "$root/lost.json" agent) == "rdmactl agent status on this host says more"* ]] ||
+    fail "of the agent: $(jq -c '.checks[] | select(.check == "agent")' "$root/lost.json")"
+ok "it says what is the matter with an agent, and apart from that what to do"
+metad_configure
+daemon_start metad kedge-metad || fail "the metaserver does not start again"
 stop
 trap 'cleanup; rm -rf "$root"' EXIT
 
