@@ -205,6 +205,21 @@ static uint64_t quota_of(const struct agentd_tenant_config *t, enum lane_quota_k
     return all[which];
 }
 
+enum { RAISE_BYTES = 96 };
+/* ": rdmactl tenant set web sessions=... raises it" */
+static const char *describe_raise(const struct agent *a, uint32_t tenant,
+                                  enum lane_quota_kind which, char out[RAISE_BYTES])
+{
+    const char *of = quota_tenant(a, tenant)->name;
+    if (a->tenants.at[tenant - 1].central)
+        snprintf(out, RAISE_BYTES, ": rdmactl tenant set %s %s=... raises it", of,
+                 which == LANE_QUOTA_MEMORY ? "memory_bytes" : names[which].name);
+    else
+        snprintf(out, RAISE_BYTES, ": `%s` in [tenant %s] of the agent's file raises it",
+                 names[which].name, of);
+    return out;
+}
+
 static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind which,
                     struct base_errbuf *why)
 {
@@ -218,6 +233,8 @@ static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind 
         snprintf(more, sizeof more,
                  ": %llu of its sessions have ended, and count until their processes close them",
                  (unsigned long long)ended);
+    else
+        (void)describe_raise(p->agent, tenant, which, more);
     return base_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s), which is %llu%s%s",
                     t->name, names[which].of, names[which].name,
                     (unsigned long long)quota_of(t, which),
@@ -245,12 +262,15 @@ void quotas_add(struct quota_counts *sum, const struct lane_quota *quota)
         sum->refused[which] += quota->refused[which];
 }
 
-int quota_say_arena(const struct agentd_tenant_config *t, uint64_t bytes, struct base_errbuf *why)
+int quota_say_arena(const struct agent *a, uint32_t tenant, uint64_t bytes, struct base_errbuf *why)
 {
+    const struct agentd_tenant_config *t = quota_tenant(a, tenant);
+    char raise[RAISE_BYTES];
     return base_err(why, -EDQUOT,
                     "an arena of %llu bytes is more than tenant %s may have in all: its quota of "
-                    "memory (memory) is %llu bytes",
-                    (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
+                    "memory (memory) is %llu bytes%s",
+                    (unsigned long long)bytes, t->name, (unsigned long long)t->memory,
+                    describe_raise(a, tenant, LANE_QUOTA_MEMORY, raise));
 }
 
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
@@ -264,7 +284,8 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
         return 0;
     if (used.bytes - used.bytes_left + more_bytes > t->memory) {
         const int status = quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
-        return more_bytes <= t->memory ? status : quota_say_arena(t, more_bytes, why);
+        return more_bytes <= t->memory ? status
+                                       : quota_say_arena(p->agent, tenant, more_bytes, why);
     }
     p->quota[tenant - 1].refused[LANE_QUOTA_MEMORY]++;
     return base_err(why, -EAGAIN,

@@ -62,7 +62,8 @@ int quota_check_host_first(struct agent *a, uint64_t more_bytes, struct base_err
  * the same budget. */
 int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why);
 /* An arena of so many bytes is more than the tenant's whole quota: -EDQUOT and the sentence. */
-int quota_say_arena(const struct agentd_tenant_config *t, uint64_t bytes, struct base_errbuf *why);
+int quota_say_arena(const struct agent *a, uint32_t tenant, uint64_t bytes,
+                    struct base_errbuf *why);
 /* Counts a refusal: -EDQUOT and the sentence. */
 int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
                  struct base_errbuf *why);

@@ -271,7 +271,7 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
     const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
     if (bytes > t->memory) {
         (void)quota_refuse(p, s->tenant, LANE_QUOTA_MEMORY, why);
-        return quota_say_arena(t, bytes, why);
+        return quota_say_arena(p->agent, s->tenant, bytes, why);
     }
     int status = quota_check_host(p->agent, bytes, why);
     if (status != 0)

@@ -399,7 +399,7 @@ grep -q 'let in only by metaservers with access = open: token_file is not set' "
 ok "an agent that is told of no token file says with --check-config: $(tail -n 1 "$work/out")"
 agent_start
 creates="rdmactl --server unix:$work/metad.sock token create worker-1 scope=agent node=worker-1"
-until_log "not registered.*401: show a token .*token_file.*$creates gids=GID"
+until_log "not registered.*401: show a token .*token_file.*$creates gids=$gid. makes one"
 ok "an agent that is told of no token file says what it needs, and how to get it:" \
     "$(sed -n 's/.*why="\([^"]*\)".*/\1/p' "$work/agent.log" | head -n 1)"
 agent_stop

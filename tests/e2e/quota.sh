@@ -72,7 +72,8 @@ refused=$(metric quota_refused_total sessions)
 if out=$(KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" watch); then
     fail "a third worker attached: $out"
 fi
-grep -q 'quota of workers at a time (sessions), which is 2' <<<"$out" ||
+raise='`sessions` in \[tenant workers\] of the agent.s file raises it'
+grep -q "quota of workers at a time (sessions), which is 2: $raise" <<<"$out" ||
     fail "a third worker was told: $out"
 is $((refused + 1)) "a worker beyond the quota of sessions is counted: $out" \
     metric quota_refused_total sessions
@@ -184,7 +185,8 @@ kill -KILL "$reader"
 is 65536 "a quota of memory that is less than one arena is in force" tenant max_memory_bytes
 out=$(attaches)
 wanted="an arena of 2097152 bytes is more than tenant workers may have in all:"
-wanted+=" its quota of memory (memory) is 65536 bytes"
+wanted+=" its quota of memory (memory) is 65536 bytes:"
+wanted+=" rdmactl tenant set workers memory_bytes=... raises it"
 [[ $out == *"$wanted" ]] ||
     fail "a worker beyond it is told: $out"
 ok "and who attaches is told so: $out"
