@@ -86,7 +86,7 @@ static void reply_ready(struct agent *a, struct world_request *r)
         return;
     }
     base_json_object(t, NULL);
-    base_json_string(t, "status", "ok");
+    base_json_string(t, "status", "ready");
     base_json_u64(t, "metaservers", registrations_done(a));
     if (why[0] != '\0')
         base_json_string(t, "why", why);

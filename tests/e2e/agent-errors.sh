@@ -137,7 +137,9 @@ fi
 admin() {
     curl -s -o "$work/body" -D "$work/head" -w '%{http_code}' --unix-socket "$work/a.admin" "$@"
 }
-[[ $(admin http://a/readyz) == 200 ]] || fail "/readyz of a registered agent: $(cat "$work/body")"
+[[ $(admin http://a/readyz) == 200 &&
+    $(jq -c '[.status, .metaservers]' "$work/body") == '["ready",1]' ]] ||
+    fail "/readyz of a registered agent: $(cat "$work/body")"
 
 # A state directory whose disk is full: what is in force is not there at the next start, and that is
 # said until it is.
