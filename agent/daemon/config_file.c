@@ -40,7 +40,7 @@ static const struct option options[] = {
     {"agent", "admin_socket", A_PATH, AT(admin_socket), 0, AGENTD_SOCKET_PATH,
      "/run/kedge/agent-admin.sock", "HTTP over a Unix socket: status, metrics"},
     {"agent", "state_dir", A_PATH, AT(state_dir), 0, 0, "/var/lib/kedge-agent",
-     "directory of the saved incarnation; it must exist"},
+     "where the incarnation and what operators have set are kept; it must exist"},
     {"agent", "metaservers", A_URLS, 0, 0, 0, "http://127.0.0.1:7480",
      "list of http://host:port, the nearest first"},
     {"agent", "token_file", A_TEXT, AT(token_file), 0, 0, "",
