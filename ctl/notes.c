@@ -29,8 +29,8 @@ struct notes {
     size_t count;
     bool has_nodes, no_nodes; /* fetched; they could not be */
     struct ctl_nodes nodes;
-    bool asked_tokens; /* they were fetched, or could not be: */
-    int tokens_status;
+    bool asked_tokens; /* they were fetched, or could not be */
+    int tokens_status; /* why, or 0 */
     struct ctl_resources tokens;
 };
 

@@ -13,8 +13,8 @@
 enum {
     LABEL_BYTES = 128,
     LOOK_MS = 100,
-    SHORTLY_MS = 2000, /* for agents to apply it, */
-    MADE_MS = 500,     /* and then to make it or to say why not */
+    SHORTLY_MS = 2000, /* for agents to apply it */
+    MADE_MS = 500,     /* after that, to make it or to say why not */
     SAID_NODES = 4,
     WHY_FULL = 220, /* an agent's whole sentence has up to 239 characters */
 };

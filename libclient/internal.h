@@ -85,8 +85,8 @@ struct kedge_session {
     uint32_t free_vqps, dying_vqps, used_vqps; /* lists (index + 1); how many were ever created */
     uint32_t idle;                             /* calls in a row that found nothing */
     int doorbell;                              /* eventfd */
-    int ended;                                 /* 0, or the -errno for ever, for this reason: */
-    uint32_t end_reason;                       /* enum schema_reason; NONE: the socket closed */
+    int ended;                                 /* 0, or the -errno for ever */
+    uint32_t end_reason; /* why: enum schema_reason; NONE: the socket closed */
     struct client_arena arenas[CLIENT_MAX_ARENAS];
     /* the rest */
     const void *peers;

@@ -60,19 +60,19 @@ struct datagrams {
     uint32_t qkey;
     struct address *address;
     uint32_t addresses;
-    uint32_t left;                            /* of them, in that state, */
-    uint64_t close_ns;                        /* until then */
+    uint32_t left;                            /* of them, in that state until close_ns */
+    uint64_t close_ns;                        /* when that state ends */
     struct address *sent_to[CONNECTOR_SENDS]; /* NULL: free */
     uint32_t send_hand;
     uint32_t qpn;                /* qp's, or the last one's */
     bool broken;                 /* nothing is sent, and what completes is dropped */
     bool outdated;               /* it is repaired once more: the P_Key has another place */
     bool half;                   /* of the memory, which of both is qp's; the other the former's */
-    struct ud_repair repairs[2]; /* the former's, and: */
-    struct ud_repair *repair;    /* qp's; NULL: none is under way */
+    struct ud_repair repairs[2]; /* one is the former's */
+    struct ud_repair *repair;    /* qp's, the other one; NULL: none is under way */
     struct ud_former former;
-    uint64_t again_ns; /* broken, and no repair: when that is tried again, */
-    uint32_t failures; /* since it has failed so often */
+    uint64_t again_ns; /* broken, and no repair: when that is tried again */
+    uint32_t failures; /* of repairs, one after the other */
 };
 
 /* Their memory; and a part of the series that makes the rest (fabric/series.h), of a connector. */

@@ -43,11 +43,11 @@ struct slots { /* all of one kind */
     struct slot *at;
     uint32_t count, made, ready, resting;
     bool initiators;
-    uint64_t retry_ns; /* none is made before, since the last one failed with: */
-    int status;
+    uint64_t retry_ns; /* none is made before, since the last one failed */
+    int status;        /* with which the last one failed */
     uint64_t taken_ns; /* when one last was, or 0 */
-    uint32_t ending;   /* that the device refused to destroy, or is asked to: */
-    uint64_t end_ns;   /* tried again then */
+    uint32_t ending;   /* that the device refused to destroy, or is asked to destroy */
+    uint64_t end_ns;   /* when it is asked to destroy them again */
 };
 
 int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);

@@ -63,7 +63,7 @@ struct agent {
     uint32_t restarted_for_mask; /* bit i: metaserver i has made this agent begin anew */
     bool stopping, terminated, device_lost;
     struct address address; /* as the device says */
-    bool address_asked;     /* it is being asked, by: */
+    bool address_asked;     /* address_ctl is under way */
     struct fab_ctl address_ctl;
     uint64_t address_due_ns, address_news; /* when it is again; changes so far */
     uint32_t readdressing; /* pools for which something is being made for the present address, and

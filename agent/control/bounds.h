@@ -38,14 +38,14 @@ enum {
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,          /* under way at a time; more wait */
-    READDRESS_MIN_MS = 2000,  /* what the device refuses for another address: its first try, */
-    READDRESS_MAX_MS = 16000, /* and doubled each time from that they are no further apart */
+    READDRESS_MIN_MS = 2000,  /* the first try of what the device refuses for another address */
+    READDRESS_MAX_MS = 16000, /* its tries, doubled each time from that, are no further apart */
     CLOCK_LOOK_MS = 50,       /* this host's clock beside others, while there are workers: what a
                                * machine that was stopped may do until somebody has looked */
     PATH_PATIENCE_MS = 500,   /* what is posted waits for a connection, at least */
-    REPAIR_AGAIN_MS = 1000,   /* a queue pair that could not be repaired, */
-    REPAIRS_TRIED = 3,        /* and so often, until it is given up for a new one; */
-    REPAIR_SILENT_MS = 5000,  /* or when the device has said nothing of it for so long */
+    REPAIR_AGAIN_MS = 1000,   /* until a queue pair that could not be repaired is tried again */
+    REPAIRS_TRIED = 3,        /* so often it is tried, until it is given up for a new one */
+    REPAIR_SILENT_MS = 5000,  /* so long the device may say nothing of it until then */
     HANDSHAKE_RETRY_MS = 20,  /* a message is repeated, doubled each time up to 320 ms */
     HANDSHAKE_SILENT_S = 2,   /* a node that says nothing for so long cannot be connected to */
     RESPONDER_IDLE_S = 60,    /* after which an initiator is asked whether it is still there */
@@ -66,34 +66,34 @@ enum {
     ENDED_MS = 5000,         /* an agent that was killed, and has its state directory still */
     GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */
     TOLD_MS = 500,           /* until every worker was told that it ends */
-    TICK_MS = 20,            /* what is due (due.h) is looked at no more often than that, */
-    QUIET_MS = 100,          /* and what is kept ready is filled up when nobody has attached for so
+    TICK_MS = 20,            /* what is due (due.h) is looked at no more often than that */
+    QUIET_MS = 100,          /* what is kept ready is filled up when nobody has attached for so
                               * long */
     SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
     MORE_ARENAS = 4,         /* beside its first one, so many times max_sessions of all sessions */
     FDS_PER_SESSION = 13,    /* LimitNOFILE must have room for max_sessions of these (rings, arena,
-                              * socket, process, those arenas, and a tenth of all that lingers), */
-    FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
-    FDS_BESIDE = 1536,       /* and for these */
+                              * socket, process, those arenas, and a tenth of all that lingers) */
+    FDS_PER_WAITING = 2,     /* likewise for WAITING_ALL_OF(max_sessions) of these */
+    FDS_BESIDE = 1536,       /* likewise for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */
-    CLOSING_STRANGERS = 512, /* refused connections of all listeners in equal parts, each of so many
-                              * at least, with descriptors, that wait to be closed: */
-    CLOSING_LEAST = 8,
-    CLOSERS = 128,            /* processes that close them, of which a uid has so many: */
-    CLOSERS_OF_UID = 32,      /* one at a time, or, where that takes so long, the next one: */
-    CLOSER_NEXT_MS = 100,     /* and so long until */
-    CLOSER_LEFT_MS = 1000,    /* it is left behind, and the uid refused; or for so many */
-    CLOSER_QUEUE_OF_UID = 64, /* that wait */
+    CLOSING_STRANGERS = 512, /* refused connections of all listeners, with descriptors, that wait to
+                              * be closed: in equal parts */
+    CLOSING_LEAST = 8,       /* the least that such a part is */
+    CLOSERS = 128,           /* processes that close them */
+    CLOSERS_OF_UID = 32,     /* of these, of one uid */
+    CLOSER_NEXT_MS = 100,    /* the last of a uid takes longer: another one begins */
+    CLOSER_LEFT_MS = 1000,   /* one takes longer: it is left behind, and its uid refused */
+    CLOSER_QUEUE_OF_UID = 64, /* of a uid, that wait: with more it is refused too */
     CLOSER_REFUSED = 128,     /* uids at a time */
     ADMIN_CONNECTIONS = 64,   /* on the admin socket */
 
     /* The log: what workers or metaservers bring about must not fill it. */
-    FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */
+    FAULTS_LOGGED = 20, /* sessions that the agent ended, in FAULTS_LOGGED_S */
     FAULTS_LOGGED_S = 10,
     LOSS_LOGGED_S = 60, /* other reasons why a metaserver is lost: in this time, so many */
     LOSSES_LOGGED = 4,
-    TOKENS_LOGGED = 5, /* wrong tokens, in so many seconds: */
+    TOKENS_LOGGED = 5, /* wrong tokens, in TOKENS_LOGGED_S */
     TOKENS_LOGGED_S = 10,
     CROWD_LOGGED_S = 10,  /* connections that made room, or found none */
     UNREAD_LOGGED_S = 10, /* workers do not read what they were sent */

@@ -24,12 +24,12 @@ struct pool;
 struct agent_dci {
     struct fab_qp *qp;      /* NULL: the place of one that was given up, until another is made */
     struct dci_op *raising; /* under way in the device, or NULL (dci_repair.c) */
-    enum ibv_mtu mtu;       /* that it was brought up with, */
-    uint16_t pkey_index;    /* and that; */
-    uint32_t address;       /* and which of the device's addresses it had then, as counted */
+    enum ibv_mtu mtu;       /* that it was brought up with */
+    uint16_t pkey_index;    /* that it was brought up with */
+    uint32_t address;       /* which of the device's addresses it was brought up with, as counted */
     uint32_t psn;     /* the first number of its present life's packets, or of the next one's */
-    uint64_t behind;  /* those of former lives have that many numbers before psn at most, */
-    uint64_t gone_ns; /* and none is under way any more from then on */
+    uint64_t behind;  /* packets of former lives have at most that many numbers before psn */
+    uint64_t gone_ns; /* from then on no packet of a former life is under way */
 };
 
 /* What it takes to create a DCI, in RESET. */

@@ -28,8 +28,8 @@ struct dci_op {
     uint32_t failures; /* on end */
     enum ibv_mtu most; /* of the MTU that it is to have; 0: the pool's */
     enum ibv_mtu mtu;  /* RAISE: that it gets */
-    bool spare;        /* MAKE: one more; else in the place of one that was given up: */
-    bool system;       /* the system's, or one of workers */
+    bool spare;        /* MAKE: one more; else one in the place of one that was given up */
+    bool system;       /* MAKE: the system's, else one of workers */
     void (*tried)(void *user, const struct fab_qp *qp, int status); /* END; or NULL */
     bool given_up;   /* RAISE: since it began the device has been silent for too long */
     uint64_t due_ns; /* of one that waits: not before. RAISE, under way: it ought to have ended */

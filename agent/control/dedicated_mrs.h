@@ -13,10 +13,10 @@ struct lane_event;
 struct pool;
 
 struct fenced_counts {
-    uint32_t now; /* registrations of fenced regions that there are, or that come or go; of: */
-    uint32_t of[AGENTD_TENANT_SLOTS];
-    uint32_t own;   /* of any regions, likewise */
-    uint32_t ahead; /* that are nobody's yet */
+    uint32_t now; /* registrations of fenced regions that there are, or that come or go */
+    uint32_t of[AGENTD_TENANT_SLOTS]; /* these of each tenant */
+    uint32_t own;                     /* of any regions, likewise */
+    uint32_t ahead;                   /* that are nobody's yet */
     uint64_t registered, refused, failed;
     uint64_t drawn; /* regions that had one made ahead */
     struct base_log_limit log;

@@ -40,8 +40,8 @@ struct follow {
     uint64_t try_ns, again_ns, backoff_ms;
     struct desired_save save;
     char *unsaved;    /* the newest document in force that waits to be kept */
-    int save_status;  /* of the last one that was to be kept, */
-    uint64_t save_ns; /* and not 0: when it is tried again */
+    int save_status;  /* of the last one that was to be kept */
+    uint64_t save_ns; /* save_status is not 0: when that one is tried again */
 };
 
 /* What was in force when the agent ended: first what the device is opened with, then, after

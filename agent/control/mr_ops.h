@@ -29,8 +29,8 @@ struct mr_op {
     bool soon;                      /* before those of its owner of which this is not so */
     void (*done)(struct mr_op *op); /* from fab_run(): it may be freed */
     void *user;
-    struct pool *pool; /* private, as is this: */
-    struct tenant_queue_item turn;
+    struct pool *pool;             /* private */
+    struct tenant_queue_item turn; /* private */
 };
 
 /* The members that are not private are set, and the others 0. */

@@ -17,8 +17,8 @@ enum { PKEY_DOMAINS = 2 /* of a pool: its own, and the system's */ };
 
 /* Of a pool; all zero is one of which nothing was asked yet. */
 struct pkey_watch {
-    struct fab_ctl ctl; /* the device is being asked for the P_Key of a domain: */
-    uint32_t domain;
+    struct fab_ctl ctl; /* asks the device for the P_Key of a domain */
+    uint32_t domain;    /* for whose P_Key it is asked */
     bool asking, again; /* and once more, since something happened meanwhile */
     bool moved;         /* one was found at another place, in this round */
     uint16_t gone;      /* the first P_Key that the table has not; 0: it has all */

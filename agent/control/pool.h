@@ -59,9 +59,9 @@ struct pool {
     uint64_t left_ns;  /* LEAVING: since when; */
     uint64_t end_ns;   /* and when its workers have had their time; UINT64_MAX: never */
     bool stopping;     /* nothing is begun any more */
-    uint32_t works;    /* tasks, */
-    uint32_t fab_ops;  /* control operations of the device, */
-    uint32_t calls;    /* and of metaservers, under way */
+    uint32_t works;    /* tasks that are under way */
+    uint32_t fab_ops;  /* control operations of the device that are under way */
+    uint32_t calls;    /* of metaservers that are under way */
     struct pool_start start;
     struct agent_device device;
     struct pkey_watch pkeys;

@@ -18,9 +18,9 @@ struct pool;
 struct proofs {
     struct agentd_reach reach;
     struct base_prng random;
-    bool begun, under_way; /* under_way: of the target at this place, with this GID: */
-    int place;
-    uint8_t gid[16];
+    bool begun, under_way; /* under_way: a proof of one target is */
+    int place;             /* of that target */
+    uint8_t gid[16];       /* of that target */
     uint32_t tag;
     uint64_t due_ns;                      /* the next one */
     uint64_t tell_ns[AGENTD_METASERVERS]; /* when each metaserver is told (again) */

@@ -21,8 +21,8 @@ struct pool;
 struct quota_used {
     uint64_t sessions;
     uint64_t ended;      /* of these: they are over, and their workers' processes have them still */
-    uint64_t bytes;      /* of arenas, from the asking until they are freed; of these: */
-    uint64_t bytes_left; /* no session has them any more */
+    uint64_t bytes;      /* of arenas, from the asking until they are freed */
+    uint64_t bytes_left; /* of `bytes`: no session has them any more */
     uint64_t firsts;     /* sessions that have an arena */
     uint64_t arenas;     /* that sessions have, or have asked for */
     uint64_t places;     /* sessions that are not being taken back yet, also those that are over */

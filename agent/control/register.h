@@ -51,13 +51,14 @@ struct registration {
     bool held;          /* they are to be put when this node has all that it says of its address */
     char why[512];      /* of the last failure; empty once registered */
     bool unsaid;        /* that is not in the log yet */
-    bool telling;       /* what is in force, which has this hash (0: it has not been told): */
-    uint64_t told, tell_ns;
+    bool telling;       /* what is in force is being told */
+    uint64_t told;      /* the hash of what was told; 0: nothing was */
+    uint64_t tell_ns;   /* when it is told next, at the earliest */
     struct base_log_limit log;
     struct ibv_ah_attr address; /* that lane.ah leads to; all 0: none that may be kept */
     struct fab_ah *before;      /* of its address before this one, until the lane gives it back */
     uint64_t resolved_ns;       /* when its address last was */
-    bool resolving;             /* it is being, by: */
+    bool resolving;             /* `resolve` is under way */
     struct fab_ctl resolve;
     struct lane_metaserver lane; /* in force; ah in the system PD, once done */
 };

@@ -23,9 +23,9 @@ enum initiator_event {
     DROPPED,   /* it is cleaned: the lane is done with it, or it is tried again */
     CLEANED,   /* that is over */
     UNCLEAN,   /* that has failed */
-    OFFERED,   /* to its metaserver, */
-    WITHDRAWN, /* which did not connect to it, */
-    CONNECTED, /* or did */
+    OFFERED,   /* to its metaserver */
+    WITHDRAWN, /* its metaserver did not connect to it */
+    CONNECTED, /* its metaserver did */
     RAISED,    /* RTS; or the device has refused that: DROPPED follows */
     INITIATOR_EVENTS
 };

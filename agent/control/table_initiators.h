@@ -24,8 +24,8 @@ struct table_initiator {
         INITIATOR_UP, /* the lane's */
         INITIATOR_FAILED,
     } state;
-    uint64_t again_ns; /* FAILED: when it is cleaned again, */
-    uint32_t failures; /* since that has failed so often on end */
+    uint64_t again_ns; /* FAILED: when it is cleaned again */
+    uint32_t failures; /* of cleaning, on end */
     uint64_t rest_ns;  /* READY, and not offered before: packets of its former life may come in */
     struct fab_qp *qp;
     uint32_t psn;

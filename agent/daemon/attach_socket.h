@@ -69,8 +69,8 @@ struct attach_sockets {
     uv_prepare_t turn_begins;
     uint64_t turn;
     struct {
-        uint64_t turn; /* in which so many were taken: */
-        uint32_t messages;
+        uint64_t turn;     /* the last one in which a message was taken */
+        uint32_t messages; /* that were taken in that turn */
     } of[ATTACH_OWNERS];
 };
 

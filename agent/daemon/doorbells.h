@@ -29,8 +29,8 @@ struct doorbell {
     int fd; /* -1: none */
     bool deaf;
     uint64_t until_ns;          /* deaf */
-    _Atomic uint32_t falses;    /* since the last true one, and since: */
-    _Atomic uint64_t false_ns;  /* the first of them */
+    _Atomic uint32_t falses;    /* since the last true one */
+    _Atomic uint64_t false_ns;  /* when the first of these came */
     TAILQ_ENTRY(doorbell) link; /* of those that are deaf, the first due first */
 };
 

@@ -30,9 +30,9 @@ struct loop_world {
     uv_timer_t notify;                   /* the supervisor hears next */
     uint64_t notified_ns;
     uv_poll_t rings;  /* one has lost its memory (ring_guard.h) */
-    uv_poll_t told;   /* to end (stop_watch.h); */
-    uv_poll_t hangup; /* to read the settings anew, by: */
-    int hangup_fd;
+    uv_poll_t told;   /* to end (stop_watch.h) */
+    uv_poll_t hangup; /* to read the settings anew */
+    int hangup_fd;    /* where that is told */
 };
 
 static inline struct loop_world *loop_world_of(struct world *w)

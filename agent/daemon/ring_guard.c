@@ -67,9 +67,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     const int error = errno;
     if (info->si_code != BUS_ADRERR || !replace_ring((uintptr_t)info->si_addr)) {
-        (void)sigaction(number, &former, NULL); /* whoever touched it does so again, */
+        (void)sigaction(number, &former, NULL); /* whoever touched it does so again */
         if (info->si_code <= 0)
-            (void)raise(number); /* and one that was sent is sent again */
+            (void)raise(number); /* one that was sent is sent again */
     }
     errno = error;
 }

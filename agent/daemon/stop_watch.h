@@ -29,9 +29,9 @@ struct stop_step {
 struct stop_watch {
     int told_fd;      /* readable from when it was told on: never read it */
     uint32_t most_ms; /* for so long it may end */
-    int change;       /* private, as is what follows: wakes the thread, */
+    int change;       /* private, as is all below: wakes the thread */
     pthread_t thread;
-    pthread_mutex_t lock; /* and this is for: */
+    pthread_mutex_t lock; /* of all below */
     uint64_t end_ns;      /* UINT64_MAX: it does not end */
     struct stop_step step;
 };

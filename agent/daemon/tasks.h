@@ -13,8 +13,8 @@
 
 enum {
     TASK_THREADS = 4,
-    TASKS_OF_TENANTS = 2, /* as many of tenants' run at a time, be they all one's, */
-    TASKS_OF_TENANT = 1   /* and as many of one's */
+    TASKS_OF_TENANTS = 2, /* as many of tenants' run at a time */
+    TASKS_OF_TENANT = 1   /* as many of one's run at a time */
 };
 
 /* Does one on a task thread: 0 or -errno. */

@@ -68,8 +68,8 @@ struct flow {
     uint8_t news;       /* enum flow_news_state: the VQPs in its list are to be looked at */
     uint8_t news_again; /* and once more, since something happened after that had begun */
     uint8_t quarantined; /* its tenant's alone, beside the endpoint's own (quarantine.c) */
-    uint8_t narrow;      /* DC: its endpoint takes shorter packets than the pool's are, */
-    uint8_t apart;       /* or it is quarantined: it has another initiator than most */
+    uint8_t narrow;      /* DC: its endpoint takes shorter packets than the pool's are */
+    uint8_t apart;       /* it is narrow or quarantined, and has another initiator than most */
     uint32_t news_left;  /* so many of them, when that has begun */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot; /* whose first request took it */

@@ -33,9 +33,9 @@ struct vqp;
 enum {
     LANE_OWN_WRS = 256,
     LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
-    LANE_BATCH = 32,                     /* requests of one session in a pass, */
-    LANE_TAKEN = 512,                    /* of all of a tenant that is alone, or one of each; */
-    LANE_TAKEN_SHARED = 16,              /* of all tenants, where there are several */
+    LANE_BATCH = 32,                     /* requests of one session in a pass */
+    LANE_TAKEN = 512,                    /* in a pass: of a tenant that is alone, or one of each */
+    LANE_TAKEN_SHARED = 16,              /* in a pass: of all tenants, where there are several */
     LANE_REFRESHES = 16,                 /* of a pass; more of them have time until another */
     OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
     LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
@@ -100,9 +100,9 @@ struct lane {
     uint64_t control_lookups;     /* READs of metaservers before that operation */
     uint64_t seed;                /* of hashes of what workers choose */
     struct vqp_list blocked;      /* VQPs that wait for something that others have */
-    struct vqp_list served;       /* those that have had something in this round, */
-    uint64_t round;               /* from 1, */
-    uint32_t round_left;          /* in which so many are still to be looked at */
+    struct vqp_list served;       /* VQPs that have had something in this round */
+    uint64_t round;               /* the present one, from 1 */
+    uint32_t round_left;          /* VQPs that it is still to look at */
     struct flow_list news;        /* flows: something happened to them */
     struct flow_list parking;     /* flows with parked VQPs */
     uint32_t waiting, news_count; /* VQPs in any of these lists; flows with news */
@@ -158,8 +158,8 @@ struct lane {
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
     struct window *rooms;              /* of phys: VQPs that wait for room there (room.c) */
-    struct phys_list crowd;            /* those where somebody does, */
-    uint32_t crowded, windows_waiting; /* and how many; VQPs, at all windows */
+    struct phys_list crowd;            /* queue pairs where somebody waits for room */
+    uint32_t crowded, windows_waiting; /* how many in `crowd`; VQPs, at all windows */
     struct window_list due_windows;    /* where somebody may go on */
     struct window *turn_window;        /* only in a round: whose turn it is there */
     struct wr *turn_wr;

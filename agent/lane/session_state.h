@@ -58,8 +58,8 @@ struct session {
     uint32_t cq_reserved;      /* completions that requests in the lane may still need */
     uint32_t inflight, max_inflight;
     uint32_t tenant_slot;
-    struct active_tenant *of; /* its tenant, */
-    struct window *window;    /* and that one's */
+    struct active_tenant *of; /* its tenant */
+    struct window *window;    /* its tenant's */
     uint32_t tenant, max_vqps, max_regions, regions_used, grants_used;
     uint32_t wrong_keys; /* of the budget, refilled since wrong_ns */
     uint64_t wrong_ns;
@@ -94,7 +94,7 @@ struct session {
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
     TAILQ_ENTRY(session) by_revoking;
-    uint32_t reregistering; /* bit i: arena i got another registration, which is under way: */
+    uint32_t reregistering; /* bit i: reregistration[i] is under way */
     struct {
         uint32_t tag, old_lkey; /* the command's; which is used no more */
         uint64_t old_iova;

@@ -19,8 +19,8 @@ struct fault_fab;
 struct fault_gone {
     _Atomic uint64_t at_ns; /* then; 0: never, or nobody knows yet */
     _Atomic bool is;        /* it is: once and for all */
-    int fd;                 /* a timer, for the event, and to look for that file: */
-    char when[FAULT_PATH];  /* "": none */
+    int fd;                 /* a timer, for the event, and to look for the file `when` */
+    char when[FAULT_PATH];  /* that file; "": none */
     uint64_t told_after_ns; /* after it is gone the event comes */
     bool told;              /* control thread: which was given */
     uint32_t refused;       /* a bit for each enum fab_ctl_kind that ends with EIO */

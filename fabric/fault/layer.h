@@ -37,9 +37,9 @@ struct fault_fab {
     struct fab *inner;
     int ctl_efd;              /* readable when run() has something to take */
     int ctl_epfd;             /* that, and the inner provider's */
-    struct fab_events events; /* our own, beside the inner provider's; both: */
-    int events_epfd;
-    pthread_mutex_t lock; /* submitted, srqs; the plan against the control thread */
+    struct fab_events events; /* our own, beside the inner provider's */
+    int events_epfd;          /* of both */
+    pthread_mutex_t lock;     /* submitted, srqs; the plan against the control thread */
     struct fab_ctl *submitted, **submitted_tail;
     struct fault_slow slow[FAULT_SLOWS];
     struct fault_srq *srqs;
@@ -53,14 +53,14 @@ struct fault_fab {
     uint32_t next_ordinal;   /* control thread */
     int completed;           /* control thread: in this run() */
     uint32_t objects;        /* control thread: that there are, or are being made; no channels */
-    struct fault_plan clock; /* the plan that it was opened with, for that alone, and when: */
-    uint64_t opened_ns;
+    struct fault_plan clock; /* the plan that it was opened with, for its clock alone */
+    uint64_t opened_ns;      /* when it was */
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
     const uint64_t *now_ns;
     bool numbers_return;      /* likewise; */
     uint64_t numbers_gone_ns; /* when the last one went that may come back: control thread */
-    bool resets_are_final;    /* of the plan that it was opened with, as: */
-    uint8_t timeout;
+    bool resets_are_final;    /* of the plan that it was opened with */
+    uint8_t timeout;          /* likewise */
     struct fault_gone gone;
     _Atomic uint64_t count;
 };
@@ -104,8 +104,8 @@ struct fault_list {
     struct fab_wr copy[FAULT_CHUNK + 1];
     struct fab_wr *caller[FAULT_CHUNK + 1];
     int count;
-    struct fault_poison *silence; /* not NULL: the last one's answer is lost, */
-    uint32_t silent_more;         /* and of those behind it so many's may be */
+    struct fault_poison *silence; /* not NULL: the last one's answer is lost */
+    uint32_t silent_more;         /* of those behind it so many's may be lost too */
 };
 
 struct fault_cq {
@@ -162,8 +162,8 @@ struct fault_qp {
     _Atomic uint16_t pkey_index; /* as it was given */
     /* Late packets: the number of its next request's, this life's first, the latest former ones. */
     uint32_t psn, psn_first, lives;
-    const struct fab_ah *target; /* DCI: to whom the last request went, */
-    uint32_t target_qpn;         /* and to which of his targets */
+    const struct fab_ah *target; /* DCI: to whom the last request went */
+    uint32_t target_qpn;         /* DCI: to which of his targets that went */
     struct fault_life life[FAULT_LIVES];
 };
 

@@ -27,10 +27,10 @@
 
 enum {
     VERBS_WORKERS = 7,
-    VERBS_RESOLVING = 3,  /* at most, */
-    VERBS_PINNING = 3,    /* at most, */
-    VERBS_ASKING = 1,     /* at most, */
-    VERBS_DRAINING = 1,   /* at most; together one less than there are workers */
+    VERBS_RESOLVING = 3,  /* at most */
+    VERBS_PINNING = 3,    /* at most */
+    VERBS_ASKING = 1,     /* at most */
+    VERBS_DRAINING = 1,   /* at most; these four are together one less than there are workers */
     VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
     VERBS_NEEDS = 4,
 };
@@ -69,8 +69,8 @@ struct verbs_executor {
     pthread_cond_t work, idle; /* something may begin; nothing runs */
     struct verbs_queue todo[VERBS_LENGTHS]; /* each with what has to follow what is in it */
     struct verbs_queue over;
-    struct verbs_needs running[VERBS_WORKERS]; /* in no order: */
-    uint32_t busy, of_length[VERBS_LENGTHS];   /* so many; of each */
+    struct verbs_needs running[VERBS_WORKERS]; /* in no order */
+    uint32_t busy, of_length[VERBS_LENGTHS];   /* of `running`; of these, of each length */
     bool paused, stop;
     uint32_t objects; /* stop() refuses while there are any */
     uint64_t stop_ns; /* it waits so long; 0: FAB_CLOSE_MS */

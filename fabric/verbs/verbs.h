@@ -38,8 +38,8 @@ struct verbs_fab {
     uint8_t wanted_gid[16]; /* that it was opened with; zero: choose */
     _Atomic bool removed;   /* the device is gone: all commands end with EIO */
     bool rxe;               /* the device is SoftRoCE's, which has ways of its own */
-    uint8_t clock_bits;     /* of its free-running clock, */
-    uint64_t clock_hz;      /* and its rate; 0: it has none */
+    uint8_t clock_bits;     /* of its free-running clock */
+    uint64_t clock_hz;      /* the rate of that clock; 0: it has none */
     struct fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
     _Atomic uint64_t epoch; /* the last one given to a number; 40 bits are enough */

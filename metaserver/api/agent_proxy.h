@@ -23,8 +23,8 @@ struct meta_proxy {
     char item[META_PROXY_ID_BYTES];   /* of ONE and REVOKE; "": all of `worker` */
     char worker[META_PROXY_ID_BYTES]; /* whose; "": all */
     bool force;
-    char who[META_RESOURCE_WHO_BYTES]; /* of REVOKE, for the trail; and when: */
-    uint64_t wall_ms, asked_ns;
+    char who[META_RESOURCE_WHO_BYTES]; /* of REVOKE, for the trail */
+    uint64_t wall_ms, asked_ns;        /* when it was asked */
     enum proxy_trail {
         PROXY_TRAIL_NONE,
         PROXY_TRAIL_ASKS,   /* that it is to be revoked is being written; nobody is asked yet */

@@ -37,7 +37,7 @@ struct metad {
     uv_signal_t term, interrupt;
     struct http_server *server;
     struct meta_process *process;
-    struct meta_service *service; /* of that, as is: */
+    struct meta_service *service; /* whose device `fab` is */
     struct fab *fab;
     struct meta_device device;
     struct base_text body; /* of the answer that is being made */

@@ -13,8 +13,8 @@ struct meta_process {
     struct meta_loop_world world; /* with the store's worker, owned here */
     struct meta_service service;  /* with its store and its parts, owned here as well */
     struct meta_table_endpoint endpoint;
-    struct base_deadline deadline; /* of the device's end, once that has begun: */
-    bool ends_device;
+    struct base_deadline deadline; /* of the device's end */
+    bool ends_device;              /* that has begun */
     int code;
 };
 

@@ -186,6 +186,16 @@ echo 'It reads as a question: `gone_is_there()`.' |
 { echo "$head"; echo '/* docs/other.md#gone has the rule. */'; } |
     finds base/a.c 'docs/other.md#gone: there is no such heading'
 
+{ echo "$head"; printf 'struct a {\n    int x; /* made by: */\n    int y;\n};\n'; } |
+    finds base/a.h '1 comments that lean on the next line'
+{ echo "$head"; printf '/* Those of a lane,\n * and of: */\nstruct a {\n    int x;\n};\n'; } |
+    finds base/a.h '1 comments that lean on the next line'
+printf '%s\n' "$head" 'struct a {' '    /* Made by a lane: */' '    int x; /* its own; or 0 */' \
+    '};' >"$work/base/a.h"
+"$style" "$work" >"$work/out" || fail "a heading leans: $(cat "$work/out")"
+rm "$work/base/a.h"
+echo "ok: a comment may head what follows"
+
 # Commits that documents name.
 git_here() { git -C "$work" -c user.name=x -c user.email=x@kedge.invalid "$@" >"$work/git" 2>&1; }
 echo 'The tree of 0123abcd.' >"$work/docs/a.md"

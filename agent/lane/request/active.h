@@ -15,8 +15,8 @@ struct active_tenant {
      * tenants on it is preferred again. */
     uint32_t left;
     uint64_t due_turn;
-    struct session_list sleepers; /* whose workers are to be woken (reply.c), and not before: */
-    uint64_t wakes_rest_ns;
+    struct session_list sleepers;        /* whose workers are to be woken (reply.c) */
+    uint64_t wakes_rest_ns;              /* before which none of these is */
     struct session_list stalled;         /* that sleep without room, for the longest first */
     TAILQ_ENTRY(active_tenant) by_turn;  /* while there are any */
     TAILQ_ENTRY(active_tenant) by_wakes; /* while there are sleepers */

@@ -14,8 +14,8 @@
 #include "transmit/lane_events.h"
 
 enum {
-    STEPS = 64,        /* in a pass, */
-    STEPS_SHARED = 16, /* where several tenants are active */
+    STEPS = 64,        /* in a pass */
+    STEPS_SHARED = 16, /* in a pass where several tenants are active */
     TURN = 8,          /* of one tenant at a time */
     TOLD = 8,          /* what it takes to wake a worker, in steps */
     FORGOTTEN = 8      /* and to clear its place */

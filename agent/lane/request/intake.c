@@ -210,10 +210,10 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
 enum {
     BEHIND_SHARED = 4,   /* requests, behind a control operation, where there are several tenants */
     SPARSE_OUT = 4,      /* requests, with what is in its ring; who has more is busy */
-    SPARSE_TENANTS = 16, /* of the active ones that a pass goes through for a sparse one, */
-    SPARSE_LOOKS = 8,    /* looks at the rings of these, */
-    LOOKS_EACH = 4,      /* of which so many at those of one, */
-    SPARSE_TAKEN = 4     /* and requests, one of each */
+    SPARSE_TENANTS = 16, /* of the active ones that a pass goes through for a sparse one */
+    SPARSE_LOOKS = 8,    /* of that pass, at the rings of these */
+    LOOKS_EACH = 4,      /* of these looks, at the rings of one */
+    SPARSE_TAKEN = 4     /* requests of that pass, one of each */
 };
 
 /* Whose turn it is of the tenant's sessions: it comes behind the others. */

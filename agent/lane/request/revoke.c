@@ -27,8 +27,8 @@
 #include "transmit/wr.h"
 
 enum {
-    DUE_LOOKS = 64, /* at sessions with revoked regions, in a pass, */
-    DUE = 4,        /* of which so many have something to do */
+    DUE_LOOKS = 64, /* at sessions with revoked regions, in a pass */
+    DUE = 4,        /* of these sessions, that have something to do */
     DUE_SHARED = 1
 };
 static_assert(LANE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");

@@ -35,7 +35,7 @@ struct evictor {
     struct evict_hand *hand;  /* of who asks */
     uint8_t of_quarantine;    /* only those of tenants in quarantine go, and of these
                                those */
-    uint64_t linked_ns;       /* that there are since then, */
+    uint64_t linked_ns;       /* since when there are these */
     uint32_t
         tenant; /* that wants one: its place + 1; of_quarantine: only its own go, 0: anybody's */
     const struct culprit *culprits; /* how many each tenant has; NULL: no matter */

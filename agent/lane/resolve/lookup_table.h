@@ -86,9 +86,9 @@ struct lookups {
     struct lookup_read_list free_reads;
     struct lookup_group *groups, *free_group; /* as many as sessions: none is without one */
     struct lookup_tenant *tenants;
-    struct lookup_turns turns; /* those with somebody who is to be told, */
-    uint64_t told_pass;        /* and the pass in which so many more may be: */
-    uint32_t told_left;
+    struct lookup_turns turns; /* those with somebody who is to be told */
+    uint64_t told_pass;        /* the pass of told_left */
+    uint32_t told_left;        /* so many more may be told in that pass */
 };
 
 /* 0 or -ENOMEM; freed in either case. */

@@ -14,9 +14,9 @@
 struct lane;
 
 enum {
-    QUARANTINED_SLOTS = 8,  /* of peers in a bucket, at most, where there are many; */
-    QUARANTINED_LOOKS = 16, /* at flows in a pass, */
-    QUARANTINED_OF_EACH = 4 /* and at one tenant's */
+    QUARANTINED_SLOTS = 8,  /* of peers in a bucket, at most, where there are many */
+    QUARANTINED_LOOKS = 16, /* at flows in a pass */
+    QUARANTINED_OF_EACH = 4 /* at one tenant's flows in a pass */
 };
 
 struct quarantined_flows {

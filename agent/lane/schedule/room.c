@@ -29,11 +29,12 @@
 
 enum {
     ALONE_TURN = 8,   /* requests */
-    SHARED_PART = 4,  /* of the queue pair's slots, */
-    SHARED_OPS = 32,  /* at least */
-    SHARED_DEPTHS = 8 /* for so many times its slots, after the last time that two waited, */
+    SHARED_PART = 4,  /* of the queue pair's slots: one of so many */
+    SHARED_OPS = 32,  /* the least that this part is */
+    SHARED_DEPTHS = 8 /* in times its slots: with SHARED_MOST_NS */
 };
-static const uint64_t SHARED_NS = 20000000; /* and so long */
+static const uint64_t SHARED_NS = 20000000; /* after two waited there it is shared for so long */
+/* And beyond that until as much was posted as SHARED_DEPTHS says, for so long at most. */
 static const uint64_t SHARED_MOST_NS = 1000000000;
 static const uint64_t SHARED_BYTES = 4 << 20; /* where the port's rate is not known */
 static const uint64_t SHARED_LEAST = 1 << 18;

@@ -30,11 +30,11 @@ struct physical_qp {
     uint32_t failing_us;     /* BROKEN_FAILING: since when */
     uint64_t bytes;          /* posted, and out */
     uint64_t posted;         /* in its present life: bytes, and LANE_POST_BYTES for each request */
-    uint64_t pass_bytes;     /* a worker's request goes up to here without another look, */
-    uint32_t pass_ops; /* and up to here; 0: while somebody waits for room, or the depth was set
-                          (room.c) */
-    uint16_t tenants;  /* that wait */
-    uint16_t alone;    /* so many more are posted one at a time (physical_qp.c, "nameless") */
+    uint64_t pass_bytes;     /* a worker's request goes up to here without another look */
+    uint32_t pass_ops;       /* likewise; 0: while somebody waits for room, or the depth was set
+                                (room.c) */
+    uint16_t tenants;        /* that wait */
+    uint16_t alone;          /* so many more are posted one at a time (physical_qp.c, "nameless") */
     uint64_t shared_until_ns;          /* two waited not long ago: until then, and until so much */
     uint32_t shared_until;             /* was posted */
     uint32_t depth;                    /* that may be out: sq_depth, and less while `alone` */

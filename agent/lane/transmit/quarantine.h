@@ -15,20 +15,20 @@ struct wr;
 
 /* What is held against a tenant; of all together `felt`, `since_ns` and `paid_ns`. */
 struct culprit {
-    uint32_t breaks;   /* that count; one less with time, since: */
-    uint64_t since_ns; /* the last one, or when one was forgotten */
+    uint32_t breaks;   /* that count; one less with time */
+    uint64_t since_ns; /* when the last one was, or was forgotten */
     uint32_t felt;     /* breaks that strangers felt, since so many counted as one */
     uint64_t rests_ns; /* until then it waits, since it has broken another one; 0: it does not */
     uint64_t paid_ns;  /* its breaks are paid for until then, each with a rest */
     uint32_t unnamed;  /* breaks by an unknown tenant, with requests of this one and of others; one
-                        * less  with time, since: */
-    uint64_t unnamed_ns;
+                        * less with time */
+    uint64_t unnamed_ns;   /* when the last one was, or was forgotten */
     uint32_t last_unnamed; /* the number of the last such break */
     uint32_t made;         /* rc: connections that were made for it, or are being made; */
     uint32_t links;        /* those of its own alone */
-    uint8_t quarantined;   /* its requests go through queue pairs of their own; */
-    uint8_t named;         /* it is known to have broken some, */
-    uint8_t told;          /* as the control side knows it */
+    uint8_t quarantined;   /* its requests go through queue pairs of their own */
+    uint8_t named;         /* it is known to have broken some */
+    uint8_t told;          /* `quarantined` as the control side knows it */
     uint8_t rejoins;       /* what waits at its flows is to look again (lane->rejoins) */
     struct flow *probe;    /* of its own to suspect endpoints the one that had its turn last */
 };

@@ -13,8 +13,8 @@
 
 /* Zeroed to begin with. */
 struct base_heap_node {
-    uint64_t key;   /* the least comes first, */
-    uint64_t order; /* and of the same keys the least of these */
+    uint64_t key;   /* the least comes first */
+    uint64_t order; /* of those with the same key the least of these comes first */
     struct base_heap_node *child, *next,
         *prev; /* private. prev: the elder sibling, or the parent */
 };

@@ -42,8 +42,8 @@ extern const size_t ctl_word_count;
  * other. */
 struct ctl_option_row {
     const char *option;   /* "--label KEY=VALUE,..." */
-    const char *word;     /* NULL: whatever the first one is, */
-    const char *verbs[5]; /* with these behind it; none: whatever that is too */
+    const char *word;     /* the first one; NULL: whatever that is */
+    const char *verbs[5]; /* the second one is one of these; none: whatever that is */
     const char *help;
 };
 extern const struct ctl_option_row ctl_option_rows[];

@@ -51,12 +51,12 @@ struct ctl_node {
     char state[CTL_WORD_BYTES];
     uint64_t incarnation, expires_in_ms;
     bool cordoned, draining;
-    bool says_grace; /* of draining; else for ever: */
-    uint64_t grace_ms;
+    bool says_grace;       /* of draining; else it is for ever */
+    uint64_t grace_ms;     /* says_grace */
     uint64_t set_revision; /* of what is set of it; 0: unknown, or nothing is */
     char reason[CTL_TEXT_BYTES];
     char labels[CTL_LABELS_BYTES]; /* "key=value,..." */
-    bool reported;                 /* what its agent says of its configuration: */
+    bool reported;                 /* its agent has said something of its configuration */
     bool behind, says_sessions;
     uint64_t revision, seen, sessions; /* in force; that it was told; workers that it has */
     char why[CTL_TEXT_BYTES];          /* what it cannot do */

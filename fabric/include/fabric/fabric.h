@@ -315,10 +315,10 @@ struct ibv_qp_attr fab_pd_init_attr(const struct fab_pd *pd);
  * that comes and goes, a cable or a subnet manager changes that under an open device. */
 struct fab_own_address {
     bool active;        /* requests can leave it */
-    bool has_gid;       /* the GID that was asked for is there, and can be used: */
-    uint8_t sgid_index; /* under this index */
+    bool has_gid;       /* the GID that was asked for is there, and can be used */
+    uint8_t sgid_index; /* of that GID */
     uint16_t lid;       /* 0 on Ethernet */
-    bool has_other;     /* the one that opening the device would choose now, where it may choose: */
+    bool has_other;     /* it may choose, and would choose `other` now */
     uint8_t other[16];
     uint8_t other_index;
 };
@@ -375,8 +375,8 @@ struct fab_ctl {
         } address;
         struct {
             uint16_t pkey;  /* the one to look for: by its number, a full membership first */
-            bool there;     /* filled in: the port's table has it, */
-            uint16_t index; /* at this place */
+            bool there;     /* filled in: the port's table has it */
+            uint16_t index; /* filled in: its place there */
         } pkey;             /* QUERY_PKEY */
         struct {
             struct fab_qp *x;
@@ -421,8 +421,8 @@ struct fab_ctl {
             struct fab_srq *srq;
             uint64_t dc_key;
             unsigned access;
-            struct ibv_ah_attr self; /* the provider's, */
-            uint16_t pkey_index;     /* and so is this */
+            struct ibv_ah_attr self; /* the provider's */
+            uint16_t pkey_index;     /* the provider's */
         } dct;
         struct {
             struct fab_ah *x;

@@ -15,7 +15,7 @@
 #define FAB_ANY_CPU UINT64_MAX
 
 struct fab_placement {
-    bool bound;     /* to these alone: */
+    bool bound;     /* to `cpus` alone */
     cpu_set_t cpus; /* never empty when bound */
     bool beside;    /* they are the device's node's */
     uint32_t comp_vector;

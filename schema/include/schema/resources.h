@@ -116,7 +116,7 @@ const char *resource_words_text(const char *const *words, const char *quote,
 extern const char *const resource_window_scopes[], *const resource_token_scopes[];
 
 /* `numbers` is a kind's struct of numbers, such as struct pool_numbers, with which the kind's
- * struct begins. Its f->name: */
+ * struct begins. Returns where its f->name is. */
 uint64_t *resource_number(const struct resource_field *f, void *numbers);
 /* All left out. */
 void resource_numbers_clear(const struct resource_table *t, void *numbers);

@@ -28,7 +28,7 @@ struct agentd_window {
     struct agentd_limits most;
     char name[AGENTD_ID]; /* "": a tenant's own numbers */
     /* DESTINATION: */
-    bool one;               /* it is for these alone: */
+    bool one;               /* it is for the destinations below alone */
     char node[AGENTD_ID];   /* whose endpoints they are; "": one was named itself */
     char pool[AGENTD_NAME]; /* as seen from this pool; "": from each */
     uint32_t gids;          /* 0: no such node is registered */

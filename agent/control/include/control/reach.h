@@ -16,8 +16,8 @@ enum {
 
 struct agentd_reach_target {
     bool used;
-    bool peer;           /* else a metaserver: */
-    uint32_t metaserver; /* its number */
+    bool peer;           /* else a metaserver */
+    uint32_t metaserver; /* the number of a metaserver */
     uint8_t gid[16];     /* of a peer */
     char name[AGENTD_REACH_NAME];
     /* What the last proof that came to an end has shown: 0, or why not (-ETIMEDOUT, ...; as of

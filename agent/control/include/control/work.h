@@ -56,8 +56,8 @@ struct world_task {
         struct world_peers *peers;
         struct world_arena {
             struct fab_mem *memory;
-            uint64_t bytes;               /* MAKE: how many, */
-            bool huge;                    /* and whether of huge pages, if there are some */
+            uint64_t bytes;               /* MAKE: how many */
+            bool huge;                    /* MAKE: of huge pages, if there are some */
             const _Atomic bool *unwanted; /* MAKE: -ECANCELED soon after this is set */
         } arena;
         struct world_state {
@@ -75,8 +75,8 @@ struct world_task {
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */
     void *user;
-    struct tenant_queue_item turn; /* private: while it waits for its turn, */
-    struct world_task *next;       /* and when it is done */
+    struct tenant_queue_item turn; /* private: while it waits for its turn */
+    struct world_task *next;       /* private: while it is done, and its end is not told */
 };
 
 #endif

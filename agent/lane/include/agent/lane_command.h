@@ -134,7 +134,7 @@ struct lane_command {
         uint32_t tag;
         struct {
             uint32_t tag;    /* in the answer again */
-            uint32_t number; /* of a lease; 0: all that are in: */
+            uint32_t number; /* of a lease; 0: all in `arenas`, and `own` */
             uint32_t arenas; /* bit i: number i */
             bool own;   /* and all with registrations of their own, which `arenas` leaves out */
             bool force; /* of these the registration goes at once. For each of `arenas` an
@@ -176,7 +176,7 @@ struct lane_command {
         } metaservers;
         struct {
             uint32_t tag;        /* in the answer again */
-            uint32_t metaserver; /* its number, or LANE_PROVE_ENDPOINT: */
+            uint32_t metaserver; /* its number, or LANE_PROVE_ENDPOINT: that of gid */
             uint8_t gid[16];     /* of the lane's pool */
             uint64_t fresh_ns;   /* what has answered to others' requests within that is proven */
         } prove;

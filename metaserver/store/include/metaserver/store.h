@@ -122,8 +122,8 @@ struct meta_store_job {
     struct meta_store_txn txn;
     struct meta_store_outcome outcome;
     void (*done)(struct meta_store_job *job);
-    STAILQ_ENTRY(meta_store_job) link; /* of who has it, as is: */
-    uint64_t due;
+    STAILQ_ENTRY(meta_store_job) link; /* of who has it */
+    uint64_t due;                      /* likewise */
 };
 STAILQ_HEAD(meta_store_jobs, meta_store_job);
 
