@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/grh.h"
 #include "fabric/retire.h"
 #include "internal.h"
 
 enum {
-    SLOT_BYTES = CONNECT_GRH + SCHEMA_HANDSHAKE_BYTES,
+    SLOT_BYTES = FAB_GRH_BYTES + SCHEMA_HANDSHAKE_BYTES,
     SLOTS = CONNECT_RECVS + CONNECT_SENDS, /* of a queue pair; and as many of a former one's */
     RECV = 1u << 31,                       /* in a wr_id: a receive; its index in the rest */
 };
@@ -237,15 +238,26 @@ static int post_recv(struct datagrams *d, uint32_t index)
     return fab_post_recv(d->qp, &wr, &bad);
 }
 
+/* A device has written where it came from, and the sender what it likes. Only InfiniBand may have
+ * no GRH, which no agent sends there. */
+static bool is_forged(const struct ibv_wc *wc, const uint8_t *datagram,
+                      const struct schema_handshake *h)
+{
+    if (h->ud_qpn != wc->src_qp)
+        return true;
+    return !(wc->wc_flags & IBV_WC_GRH) || !fab_grh_is(datagram, h->from_gid, h->to_gid);
+}
+
 static void on_received(struct connector *c, const struct ibv_wc *wc)
 {
     uint32_t index = (uint32_t)wc->wr_id & ~(uint32_t)RECV;
+    const uint8_t *datagram = buffer_at(&c->ud, index);
     struct schema_handshake h;
-    if (wc->byte_len < CONNECT_GRH ||
-        schema_handshake_read(buffer_at(&c->ud, index) + CONNECT_GRH, wc->byte_len - CONNECT_GRH,
-                              &h) != 0 ||
-        h.ud_qpn != wc->src_qp)
+    if (wc->byte_len < FAB_GRH_BYTES ||
+        schema_handshake_read(datagram + FAB_GRH_BYTES, wc->byte_len - FAB_GRH_BYTES, &h) != 0)
         c->stats.dropped++;
+    else if (is_forged(wc, datagram, &h))
+        c->stats.forged++;
     else
         connector_message(c, &h);
     (void)post_recv(&c->ud, index);

@@ -14,7 +14,6 @@
 enum {
     CONNECT_SENDS = CONNECTOR_SENDS,
     CONNECT_RECVS = CONNECTOR_RECVS,
-    CONNECT_GRH = 40,       /* bytes ahead of a received datagram */
     CONNECT_RD_ATOMIC = 16, /* as most devices have */
     CONNECT_BYES = 5,       /* tries, before the peer is left to find out */
     CONNECT_ASKS = 5,       /* tries, before a silent initiator is taken for gone */

@@ -55,6 +55,8 @@
     C(failed, "Connections that could not be made.", COUNTER)                                      \
     C(refused, "Requests for a connection that were refused.", COUNTER)                            \
     C(dropped, "Handshake messages that were late, or made no sense.", COUNTER)                    \
+    C(forged, "Handshake messages in the name of another node than the one that sent them.",       \
+      COUNTER)                                                                                     \
     C(lost, "Handshake messages that could not be sent.", COUNTER)                                 \
     C(reclaimed, "Connections of nodes that were gone.", COUNTER)                                  \
     C(broken, "Connections that broke here, of which their initiators were told.", COUNTER)        \

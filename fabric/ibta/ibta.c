@@ -125,13 +125,42 @@ uint64_t fab_ibta_rnr_ns(uint8_t code)
     return units[code & 31] * 10000ull; /* of 10 us */
 }
 
-void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
-                       uint32_t bytes, bool imm)
+static void make_ipv4(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
+                      uint32_t bytes)
 {
+    enum { IPV4 = 20, UDP = 8, GARBLED = 0x60 };
+    const uint16_t length = __builtin_bswap16((uint16_t)(IPV4 + UDP + bytes));
+    uint8_t *ip = grh + FAB_GRH_BYTES - IPV4;
+    uint32_t sum = 0;
+    memset(grh, GARBLED, FAB_GRH_BYTES - IPV4);
+    memset(ip, 0, IPV4);
+    ip[0] = 4 << 4 | IPV4 / 4;
+    memcpy(ip + 2, &length, sizeof length);
+    ip[8] = 64;
+    ip[9] = 17;
+    memcpy(ip + 12, from + 12, 4);
+    memcpy(ip + 16, to + 12, 4);
+    for (int i = 0; i < IPV4; i += 2)
+        sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~((sum & 0xffff) + (sum >> 16));
+    ip[10] = (uint8_t)(sum >> 8);
+    ip[11] = (uint8_t)sum;
+}
+
+void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const struct fab_caps *caps,
+                       const uint8_t from[16], const uint8_t to[16], uint32_t bytes, bool imm)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
     enum { BTH = 12, DETH = 8, IMM_DT = 4, ICRC = 4, PAD_TO = 4 };
     const uint32_t padded = (bytes + PAD_TO - 1) / PAD_TO * PAD_TO;
-    const uint16_t payload =
-        __builtin_bswap16((uint16_t)(BTH + DETH + (imm ? IMM_DT : 0) + padded + ICRC));
+    const uint32_t length = BTH + DETH + (imm ? IMM_DT : 0) + padded + ICRC;
+    const uint16_t payload = __builtin_bswap16((uint16_t)length);
+    if (caps->is_ethernet && memcmp(from, mapped, sizeof mapped) == 0 &&
+        memcmp(to, mapped, sizeof mapped) == 0) {
+        make_ipv4(grh, from, to, length);
+        return;
+    }
     memset(grh, 0, FAB_GRH_BYTES);
     grh[0] = 6 << 4; /* IP version */
     memcpy(grh + 4, &payload, sizeof payload);

@@ -5,9 +5,8 @@
 #define IBTA_IBTA_H
 
 #include "fabric/fabric.h"
+#include "fabric/grh.h"
 #include "opcode.h"
-
-enum { FAB_GRH_BYTES = 40 };
 
 /* Whether verbs takes such a move: the states, and the attributes that it wants and allows
  * (10.3.1, table 91; for DCIs as mlx5's kernel driver has them). */
@@ -35,8 +34,9 @@ void fab_ibta_scramble(struct ibv_wc *wc);
 /* How long a requester waits that was told to with that code (table 45). */
 uint64_t fab_ibta_rnr_ns(uint8_t code);
 /* The GRH before a datagram of so many bytes, with immediate data or without, as IPv6 has it (8.3):
- * its PayLen counts what comes behind it, from the BTH up to and with the ICRC (8.3.4). */
-void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
-                       uint32_t bytes, bool imm);
+ * its PayLen counts what comes behind it, from the BTH up to and with the ICRC (8.3.4). On Ethernet
+ * it is an IPv4 header between two such addresses (grh.h), behind what reads as the other form. */
+void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const struct fab_caps *caps,
+                       const uint8_t from[16], const uint8_t to[16], uint32_t bytes, bool imm);
 
 #endif

@@ -56,7 +56,8 @@ static enum ibv_wc_status fill_receive(struct sim_qp *qp, const struct sim_packe
         room += e->sge[i].length;
     if (room < (uint64_t)p->length + FAB_GRH_BYTES)
         return IBV_WC_LOC_LEN_ERR;
-    fab_ibta_make_grh(grh, p->from_gid, p->to_gid, p->length, p->opcode != IBV_WR_SEND);
+    fab_ibta_make_grh(grh, &qp->base.pd->fab->caps, p->from_gid, p->to_gid, p->length,
+                      p->opcode != IBV_WR_SEND);
     return sim_sges_write(qp->dev, qp->base.pd, e->sge, e->num_sge, 0, grh, FAB_GRH_BYTES,
                           &whose) &&
                    sim_sges_write(qp->dev, qp->base.pd, e->sge, e->num_sge, FAB_GRH_BYTES, p->data,

@@ -56,7 +56,8 @@ static enum soft_mr_status scatter_message(struct soft_qp *qp, const struct soft
     enum soft_mr_status status = SOFT_MR_OK;
     if (m->grh_dgid != NULL) {
         uint8_t grh[FAB_GRH_BYTES];
-        fab_ibta_make_grh(grh, qp->base.pd->fab->caps.gid, (const uint8_t *)m->grh_dgid, m->length,
+        fab_ibta_make_grh(grh, &qp->base.pd->fab->caps, qp->base.pd->fab->caps.gid,
+                          (const uint8_t *)m->grh_dgid, m->length,
                           m->wr->opcode == IBV_WR_SEND_WITH_IMM);
         status = scatter_bytes(qp, &to, t, grh, FAB_GRH_BYTES);
     }

@@ -9,7 +9,7 @@ static uint32_t pay_len(uint32_t bytes, bool imm)
 {
     static const uint8_t from[16] = {1}, to[16] = {2};
     uint8_t grh[FAB_GRH_BYTES];
-    fab_ibta_make_grh(grh, from, to, bytes, imm);
+    fab_ibta_make_grh(grh, &(struct fab_caps){.is_ethernet = true}, from, to, bytes, imm);
     ck_assert_uint_eq(grh[0] >> 4, 6);
     ck_assert_uint_eq(grh[6], 0x1b); /* a BTH comes next */
     ck_assert_int_eq(memcmp(grh + 8, from, sizeof from), 0);

@@ -157,6 +157,7 @@ struct connector_stats {
     uint64_t failed;    /* connections that could not be made */
     uint64_t refused;   /* requests of others that were refused */
     uint64_t dropped;   /* messages that made no sense, were late, or for somebody else */
+    uint64_t forged;    /* messages in the name of another node than sent them */
     uint64_t lost;      /* messages that could not be sent for want of room */
     uint64_t reclaimed; /* responders whose initiator was gone without a word */
     uint64_t broken;    /* responders that broke by themselves, of which their initiator was told */
