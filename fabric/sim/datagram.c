@@ -9,7 +9,8 @@
 
 static bool send_datagram(struct sim_qp *qp, const struct sim_wqe *w)
 {
-    const struct sim_on_behalf whose = {.node = qp->dev->attr.node, .qpn = qp->base.qpn};
+    const struct sim_on_behalf whose = {
+        .node = qp->dev->attr.node, .qpn = qp->base.qpn, .wr_id = w->wr_id};
     struct sim_packet *p = sim_packet_new(qp->dev, SIM_DATAGRAM, w->dgid, w->dest_qpn, w->length);
     if (w->flags & IBV_SEND_INLINE) {
         memcpy(p->data, w->inline_data, w->length);

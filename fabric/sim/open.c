@@ -268,11 +268,17 @@ bool sim_device_break_qp(struct fab *fab)
     struct sim_qp *chosen = NULL;
     const enum ibv_event_type fatal = IBV_EVENT_QP_FATAL;
     uint64_t seen = 0;
+    uint32_t out = 0;
     LIST_FOREACH(o, &dev->objects[SIM_QP], link) {
         struct sim_qp *qp = o->self;
-        if ((qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS) &&
-            base_prng_below(&dev->prng, ++seen) == 0)
-            chosen = qp;
+        if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS)
+            continue;
+        if (qp->tail - qp->head > out)
+            seen = 0;
+        if (qp->tail - qp->head < out || base_prng_below(&dev->prng, ++seen) != 0)
+            continue;
+        out = qp->tail - qp->head;
+        chosen = qp;
     }
     if (chosen != NULL)
         sim_qp_to_err(chosen, &fatal);

@@ -14,6 +14,12 @@ static bool is_answered(const struct sim_wqe *w)
     return fab_opcode_is_answered(w->opcode);
 }
 
+static struct sim_on_behalf own_behalf(const struct sim_qp *qp, const struct sim_wqe *w)
+{
+    return (struct sim_on_behalf){
+        .node = qp->dev->attr.node, .qpn = qp->base.qpn, .wr_id = w->wr_id};
+}
+
 /* ---- the end of requests */
 
 static void break_qp(struct sim_qp *qp)
@@ -86,7 +92,7 @@ static void arm_timer(struct sim_qp *qp)
  * sound any more. */
 static bool gather_data(struct sim_qp *qp, const struct sim_wqe *w, struct sim_packet *p)
 {
-    const struct sim_on_behalf whose = {.node = qp->dev->attr.node, .qpn = qp->base.qpn};
+    const struct sim_on_behalf whose = own_behalf(qp, w);
     if (w->flags & IBV_SEND_INLINE) {
         memcpy(p->data, w->inline_data + w->got * qp->mtu, p->bytes);
         return true;
@@ -222,7 +228,7 @@ void sim_requester_timer(struct sim_event *e)
 {
     struct sim_qp *qp = (struct sim_qp *)(void *)((char *)e - offsetof(struct sim_qp, timer));
     if (qp->state == IBV_QPS_ERR) {
-        sim_qp_flush(qp);
+        sim_qp_flush_due(qp);
         return;
     }
     if (qp->waits == SIM_WAITS_RECEIVER) {
@@ -334,8 +340,8 @@ static void take_nak(struct sim_qp *qp, const struct sim_packet *p)
 /* Data of a READ or an atomic. What is in order goes to memory at once. */
 static void take_data(struct sim_qp *qp, const struct sim_packet *p, uint32_t i)
 {
-    const struct sim_on_behalf whose = {.node = qp->dev->attr.node, .qpn = qp->base.qpn};
     struct sim_wqe *w = sim_wqe_at(qp, i);
+    const struct sim_on_behalf whose = own_behalf(qp, w);
     const uint32_t from = (uint32_t)sim_psn_ahead(p->psn, w->psn);
     uint32_t at;
     if (!is_answered(w) || w->done)
@@ -362,11 +368,31 @@ static void take_data(struct sim_qp *qp, const struct sim_packet *p, uint32_t i)
     make_progress(qp);
 }
 
+/* Behind the end of its queue pair a request is the device's until it is flushed: what is on its
+ * way into memory may arrive there, in any order, and nobody hears of it. */
+static void take_data_late(struct sim_qp *qp, const struct sim_packet *p, uint32_t i)
+{
+    const struct sim_wqe *w = sim_wqe_at(qp, i);
+    const struct sim_on_behalf whose = own_behalf(qp, w);
+    const uint32_t from = (uint32_t)sim_psn_ahead(p->psn, w->psn);
+    if (!is_answered(w) || w->done || w->failed || base_prng_below(&qp->dev->prng, 4) == 0)
+        return;
+    sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x is in ERR, and takes an answer",
+             sim_qp_name(qp), qp->base.qpn);
+    (void)sim_sges_write(qp->dev, qp->base.pd, w->sge, w->num_sge, from * qp->mtu, p->data,
+                         p->bytes, &whose);
+}
+
 void sim_requester_answered(struct sim_qp *qp, const struct sim_packet *p)
 {
     const uint32_t i = find_wqe(qp, p->psn);
-    if (qp->state != IBV_QPS_RTS || i == qp->sent)
+    if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR) || i == qp->sent)
         return; /* of nothing that is out: late, or twice */
+    if (qp->state == IBV_QPS_ERR) {
+        if (p->kind == SIM_READ_ANSWER || p->kind == SIM_ATOMIC_ANSWER)
+            take_data_late(qp, p, i);
+        return;
+    }
     switch (p->kind) {
     case SIM_ACK:
         take_ack(qp, p->psn);

@@ -191,6 +191,7 @@ static uint8_t *note_access(const struct sim_mr *mr, uint64_t addr, uint32_t byt
                                           .node = mr->dev->attr.node,
                                           .initiator = whose->node,
                                           .qpn = whose->qpn,
+                                          .wr_id = whose->wr_id,
                                           .key = mr->base.rkey,
                                           .identity = mr->identity,
                                           .addr = addr,

@@ -104,6 +104,7 @@ struct sim_qp {
     bool repeats; /* for an implied NAK, and nothing is heard since that was not before */
     enum sim_wait waits;
     struct sim_event doorbell, timer;
+    uint64_t flushed_ns; /* in ERR: when all that was out is the device's no more */
     /* DCI: whom it is connected to. */
     bool connected;
     uint32_t connection, first_psn;

@@ -5,6 +5,8 @@
 
 #include "ibta/ibta.h"
 
+static const uint64_t USUAL_FLUSH_NS = 20000;
+
 void sim_wqe_complete(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_status status)
 {
     if (status == IBV_WC_SUCCESS && !(w->flags & IBV_SEND_SIGNALED))
@@ -55,12 +57,52 @@ static void flush_receives(struct sim_qp *qp)
     }
 }
 
+/* The oldest so many. */
+static void flush_sends(struct sim_qp *qp, uint32_t count)
+{
+    for (; count > 0; count--, qp->head++)
+        sim_wqe_complete(qp, sim_wqe_at(qp, qp->head), IBV_WC_WR_FLUSH_ERR);
+    qp->next = qp->head;
+    if ((int32_t)(qp->sent - qp->head) < 0)
+        qp->sent = qp->head;
+}
+
 static void flush_all(struct sim_qp *qp)
 {
-    for (; qp->head != qp->tail; qp->head++)
-        sim_wqe_complete(qp, sim_wqe_at(qp, qp->head), IBV_WC_WR_FLUSH_ERR);
-    qp->next = qp->sent = qp->head;
+    flush_sends(qp, qp->tail - qp->head);
     flush_receives(qp);
+}
+
+/* How long what is out on a queue pair is still the device's, behind its end. */
+static uint64_t draw_flush(struct sim_device *dev)
+{
+    if (sim_chance(&dev->prng, dev->faults.flush_late_ppm))
+        return sim_upto(&dev->prng, dev->faults.flush_late_ns);
+    const uint64_t most = dev->attr.flush_ns != 0 ? dev->attr.flush_ns : USUAL_FLUSH_NS;
+    return base_prng_below(&dev->prng, 2) == 0 ? 0 : sim_upto(&dev->prng, most);
+}
+
+void sim_qp_flush_due(struct sim_qp *qp)
+{
+    const uint32_t out = qp->tail - qp->head;
+    if (qp->dev->net->now_ns >= qp->flushed_ns) {
+        flush_all(qp);
+        return;
+    }
+    flush_sends(qp, (uint32_t)base_prng_below(&qp->dev->prng, out + 1));
+    sim_event_set(qp->dev->net, &qp->timer, qp->flushed_ns);
+}
+
+/* All of it now, or some sooner than the others. */
+static void begin_flush(struct sim_qp *qp)
+{
+    struct sim_device *dev = qp->dev;
+    const uint64_t takes_ns = draw_flush(dev);
+    qp->flushed_ns = dev->net->now_ns + takes_ns;
+    if (takes_ns > 0 && base_prng_below(&dev->prng, 2) == 0)
+        sim_event_set(dev->net, &qp->timer, dev->net->now_ns + sim_upto(&dev->prng, takes_ns));
+    else
+        sim_qp_flush_due(qp);
 }
 
 void sim_qp_flush(struct sim_qp *qp)
@@ -84,14 +126,10 @@ void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event)
     sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x breaks", sim_qp_name(qp), qp->base.qpn);
     qp->state = IBV_QPS_ERR;
     stop_qp(qp);
-    qp->next = qp->sent = qp->head; /* it waits for no answer */
+    if ((int32_t)(qp->sent - qp->head) < 0) /* its first one failed before it was sent */
+        qp->sent = qp->head;
     qp->reads = 0;
-    if (sim_chance(&qp->dev->prng, qp->dev->faults.flush_late_ppm))
-        sim_event_set(qp->dev->net, &qp->timer,
-                      qp->dev->net->now_ns +
-                          sim_upto(&qp->dev->prng, qp->dev->faults.flush_late_ns));
-    else
-        flush_all(qp);
+    begin_flush(qp);
     if (event != NULL)
         sim_device_tell(qp->dev, *event, &qp->base);
 }

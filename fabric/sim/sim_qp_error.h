@@ -10,6 +10,8 @@ void sim_wqe_complete(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_st
 /* Flushes what is queued, when the queue pair is in ERR; not yet where its timer is set, since the
  * device is late with that. */
 void sim_qp_flush(struct sim_qp *qp);
+/* Its timer has come. */
+void sim_qp_flush_due(struct sim_qp *qp);
 /* To ERR, if it is not there, or in RESET; with that event, unless it is NULL. */
 void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event);
 /* All that was accepted and is not executed, is not. */

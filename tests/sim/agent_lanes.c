@@ -104,9 +104,9 @@ static void tell_of_work(struct play_lane *l)
     lane_stats(l->of->lane, &now);
     const bool reads = now.mr_reads != l->mr_reads;
     l->mr_reads = now.mr_reads;
-    if (a->at_read && !reads)
+    if ((a->at_read && !reads) || now.inflight < a->at_inflight)
         return;
-    play_event_after(a->at_work, 0);
+    play_event_after(a->at_work, a->at_work_ns);
     a->at_work = NULL;
 }
 

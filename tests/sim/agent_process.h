@@ -45,6 +45,8 @@ struct play_agent {
     struct play_post alarm_post, control_post, event_post, stop_post;
     struct play_lane *lanes;
     struct play_event *at_work; /* set when a lane has done something; NULL: nobody waits for it */
+    uint64_t at_inflight;       /* and so many are out; */
+    uint64_t at_work_ns;        /* so much later */
     bool at_read;               /* not before it has asked for a region's record */
     struct play_watch *watches;
     struct play_task *tasks; /* that wait for their turn, or run */

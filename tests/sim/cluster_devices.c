@@ -7,6 +7,8 @@ enum {
     DEAF_PPM = 300000 /* queue pairs that never go to ERR, in a quarter of clusters */
 };
 
+static const uint64_t SLOW_FLUSH_NS = 2000000;
+
 /* Each of what devices may have, or not, a quarter of clusters has otherwise than most. */
 void cluster_choose_devices(void)
 {
@@ -16,6 +18,7 @@ void cluster_choose_devices(void)
         (struct sim_device_attr){.keys_return = base_prng_below(c, 2) == 0,
                                  .numbers_return = true,
                                  .piece_ns = base_prng_below(c, 2) == 0 ? 0 : 50000,
+                                 .flush_ns = base_prng_below(&r, 2) == 0 ? 0 : SLOW_FLUSH_NS,
                                  .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0,
                                  .is_infiniband = base_prng_below(&r, 4) == 0,
                                  .no_atomics = base_prng_below(&r, 4) == 0,

@@ -378,10 +378,10 @@ static const struct {
 };
 
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks
- * does so when it is used. */
+ * does so when it is used, with requests out. */
 static void on_due(void *user)
 {
-    enum { MOST_MS = 2000 };
+    enum { MOST_MS = 2000, OUT_NS = 30000, SOME = 12 };
     struct happening *h = user;
     const struct play_fault *f = &h->fault;
     const struct node *n = cluster_node(f->node);
@@ -390,6 +390,8 @@ static void on_due(void *user)
                        n->agent != NULL && n->agent->at_work == NULL && f->amount % 4 != 0;
     if (waits) {
         n->agent->at_work = &h->begin;
+        n->agent->at_inflight = f->kind == FAULT_BREAK_QP ? f->amount / 7 % SOME : 0;
+        n->agent->at_work_ns = f->kind == FAULT_BREAK_QP ? f->amount / 5 % OUT_NS : 0;
         n->agent->at_read = f->kind != FAULT_BREAK_QP && f->amount % 8 > 3;
     }
     play_event_after(&h->begin, waits ? MOST_MS * BASE_NS_PER_MS : 0);

@@ -199,6 +199,7 @@ static struct life *life_of(uint32_t node)
 void play_ledger_new_life(uint32_t node)
 {
     struct life *l = life_of(node);
+    play_posts_new_life(node);
     l->number++;
     l->began_ns = play_now_ns();
 }
@@ -397,12 +398,14 @@ static void look_at_remote(const struct arena *a, const struct sim_access *acces
 /* Its own node's device gathers what is sent from there, or scatters what has come. */
 static void look_at_own(const struct arena *a, const struct sim_access *access)
 {
-    if (!play_posts_own(access, a->session))
-        play_violation(a->owner,
-                       "its device %s %u bytes at %llu of its arena, which no request of its own "
-                       "names",
+    static const char *const FAULTS[] = {[PLAY_POST_NONE] = "which no request of its own names",
+                                         [PLAY_POST_OVER] =
+                                             "which a request names that is over, or out anew"};
+    const enum play_post post = play_posts_own(access, a->session);
+    if (post != PLAY_POST_OUT)
+        play_violation(a->owner, "its device %s %u bytes at %llu of its arena, %s",
                        access->kind == SIM_READ ? "sends" : "fills", access->bytes,
-                       (unsigned long long)((uint8_t *)access->at - a->at));
+                       (unsigned long long)((uint8_t *)access->at - a->at), FAULTS[post]);
 }
 
 void play_ledger_accessed(const struct sim_access *access)

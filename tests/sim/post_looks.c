@@ -17,13 +17,22 @@ enum { POSTS_KEPT = 1 << 14, NODES = CLUSTER_NODES + CLUSTER_METASERVERS };
 struct claim {
     uint64_t addr, length;
     const void *session;
+    uint64_t wr_id, post;
     uint32_t qpn, tenant, key;
     bool remote; /* else it is its session's own, and key says nothing */
 };
 
+/* A request that a lane has not completed, and what it was posted by last. */
+struct out {
+    const struct wr *wr;
+    uint64_t post;
+};
+
 static struct node_posts {
     struct claim *at; /* POSTS_KEPT; NULL: its lanes have posted nothing */
-    uint64_t next;
+    uint64_t next, post;
+    struct out *out;
+    uint32_t outs, room;
 } posts[NODES];
 
 void play_posts_init(void)
@@ -33,14 +42,26 @@ void play_posts_init(void)
 
 void play_posts_fini(void)
 {
-    for (uint32_t i = 0; i < NODES; i++)
+    for (uint32_t i = 0; i < NODES; i++) {
         free(posts[i].at);
+        free(posts[i].out);
+    }
     play_posts_init();
+}
+
+void play_posts_new_life(uint32_t node)
+{
+    posts[node].outs = 0;
+}
+
+static struct node_posts *posts_here(void)
+{
+    return &posts[play_process->host->number];
 }
 
 static void note_claim(const struct claim *claim)
 {
-    struct node_posts *p = &posts[play_process->host->number];
+    struct node_posts *p = posts_here();
     if (p->at == NULL)
         p->at = calloc(POSTS_KEPT, sizeof *p->at);
     BASE_ASSERT(p->at != NULL);
@@ -48,8 +69,9 @@ static void note_claim(const struct claim *claim)
 }
 
 /* The newest one first, which it most often is. */
-static bool find_claim(const struct sim_access *a, bool (*is)(const struct claim *, const void *),
-                       const void *whose)
+static const struct claim *find_claim(const struct sim_access *a,
+                                      bool (*is)(const struct claim *, const void *),
+                                      const void *whose)
 {
     const struct node_posts *p = &posts[a->initiator];
     const uint64_t kept = p->next < POSTS_KEPT ? p->next : POSTS_KEPT;
@@ -57,10 +79,10 @@ static bool find_claim(const struct sim_access *a, bool (*is)(const struct claim
         const struct claim *c = &p->at[(p->next - i) % POSTS_KEPT];
         if (c->qpn == a->qpn && a->addr >= c->addr && a->addr - c->addr <= c->length &&
             a->bytes <= c->length - (a->addr - c->addr) && c->remote == a->remote &&
-            (!a->remote || c->key == a->key) && is(c, whose))
-            return true;
+            (a->remote ? c->key == a->key : c->wr_id == a->wr_id) && is(c, whose))
+            return c;
     }
-    return false;
+    return NULL;
 }
 
 static bool is_of_session(const struct claim *c, const void *session)
@@ -73,14 +95,26 @@ static bool is_of_tenant(const struct claim *c, const void *tenant)
     return c->tenant == *(const uint32_t *)tenant;
 }
 
-bool play_posts_own(const struct sim_access *access, const void *session)
+/* What is said of it is said to its worker, who does with its memory what it likes. */
+static bool is_out(const struct node_posts *p, const struct claim *c)
 {
-    return find_claim(access, is_of_session, session);
+    for (uint32_t i = 0; i < p->outs; i++)
+        if (p->out[i].post == c->post)
+            return true;
+    return false;
+}
+
+enum play_post play_posts_own(const struct sim_access *access, const void *session)
+{
+    const struct claim *c = find_claim(access, is_of_session, session);
+    if (c == NULL)
+        return PLAY_POST_NONE;
+    return is_out(&posts[access->initiator], c) ? PLAY_POST_OUT : PLAY_POST_OVER;
 }
 
 bool play_posts_reach(const struct sim_access *access, uint32_t tenant)
 {
-    return find_claim(access, is_of_tenant, &tenant);
+    return find_claim(access, is_of_tenant, &tenant) != NULL;
 }
 
 /* ---- what is posted */
@@ -102,10 +136,49 @@ static bool is_own(const struct session *s, const struct ibv_sge *sge)
     return false;
 }
 
+/* ---- what is out */
+
+static struct out *find_out(const struct node_posts *p, const struct wr *w)
+{
+    for (uint32_t i = 0; i < p->outs; i++)
+        if (p->out[i].wr == w)
+            return &p->out[i];
+    return NULL;
+}
+
+/* Whatever it was posted by before is over with that. */
+static void note_out(struct node_posts *p, const struct wr *w)
+{
+    struct out *o = find_out(p, w);
+    if (o == NULL && p->outs == p->room) {
+        p->room = p->room * 2 + 64;
+        p->out = realloc(p->out, p->room * sizeof *p->out);
+        BASE_ASSERT(p->out != NULL);
+    }
+    if (o == NULL)
+        o = &p->out[p->outs++];
+    *o = (struct out){.wr = w, .post = ++p->post};
+}
+
+void __wrap_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                             uint32_t vendor_err)
+{
+    struct node_posts *p = posts_here();
+    struct out *o = find_out(p, w);
+    if (o != NULL)
+        *o = p->out[--p->outs];
+    __real_session_complete(l, w, status, vendor_err);
+}
+
 /* What a WRITE carries itself is in the request, or in memory of the lane's. */
 static void take_down(const struct wr *w, uint32_t qpn)
 {
-    struct claim c = {.session = w->session->ro, .tenant = w->session->tenant, .qpn = qpn};
+    note_out(posts_here(), w);
+    struct claim c = {.session = w->session->ro,
+                      .tenant = w->session->tenant,
+                      .qpn = qpn,
+                      .wr_id = w->fab.wr_id,
+                      .post = posts_here()->post};
     const bool carries = (w->fab.send_flags & IBV_SEND_INLINE) || (w->special & SPECIAL_COPY);
     for (int i = 0; i < w->fab.num_sge && !carries; i++) {
         c.addr = w->fab.sg_list[i].addr;

@@ -2,7 +2,9 @@
 /* What lanes post for workers, and for whom: so that whoever sees a device access memory can tell
  * on whose behalf. Requests are taken down when they are handed to a device (fab_post_send() is
  * wrapped when kedge-sim is linked), the last POSTS_KEPT of each node; whatever becomes of them,
- * the device may still carry them out.
+ * the device may still carry them out. Memory of the request's own side it may touch until the lane
+ * completes it (session_complete() is wrapped too) or posts it again, which it does when the device
+ * has given it back.
  *
  * A session is known by its read-only page: that is one address for its worker and for its agent,
  * and no later session's. One thread. */
@@ -16,8 +18,15 @@
 
 void play_posts_init(void);
 void play_posts_fini(void);
-/* Whether a request of that session names those bytes as its own: access is not remote. */
-bool play_posts_own(const struct sim_access *access, const void *session);
+/* That node's agent begins another life: none of its requests is out. */
+void play_posts_new_life(uint32_t node);
+/* Whether a request of that session names those bytes as its own, and is out, or over: access is
+ * not remote. */
+enum play_post {
+    PLAY_POST_NONE,
+    PLAY_POST_OUT,
+    PLAY_POST_OVER
+} play_posts_own(const struct sim_access *access, const void *session);
 /* Whether a request of that tenant's (agentd_tenant_id()) asks for those bytes: access is remote.
  */
 bool play_posts_reach(const struct sim_access *access, uint32_t tenant);
@@ -25,5 +34,12 @@ bool play_posts_reach(const struct sim_access *access, uint32_t tenant);
 /* What callers of fab_post_send() call instead, and that one. */
 int __wrap_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
 int __real_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
+/* Likewise of session_complete(). */
+struct lane;
+struct wr;
+void __wrap_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                             uint32_t vendor_err);
+void __real_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                             uint32_t vendor_err);
 
 #endif

@@ -15,6 +15,7 @@
 #define FABRIC_SIM_H
 
 #include "fabric/fabric.h"
+#include "fabric/sim_attr.h"
 
 struct sim_net;
 
@@ -27,7 +28,8 @@ struct sim_access {
     bool remote;
     uint32_t node;      /* whose memory it is */
     uint32_t initiator; /* whose request, by its node; */
-    uint32_t qpn;       /* and the queue pair that it was posted in */
+    uint32_t qpn;       /* and the queue pair that it was posted in; */
+    uint64_t wr_id;     /* not remote: as that one was named when it was posted */
     uint32_t key;
     uint64_t identity; /* of the registration: struct sim_region */
     uint64_t addr;     /* as peers and SGEs call it */
@@ -135,47 +137,11 @@ struct sim_link sim_link_get(const struct sim_net *net, uint32_t from, uint32_t 
 
 /* ---- devices */
 
-struct sim_device_attr {
-    uint32_t node;       /* below 2^20; a node may have several devices */
-    uint8_t gid[16];     /* zero: one that follows from the node and the seed */
-    uint32_t transports; /* of enum fab_transport; 0: all */
-    struct fab_service service;
-    bool is_infiniband;  /* it has a LID and no need of a GRH */
-    bool keys_return;    /* the keys of a region that is gone are the next one's, as mlx5's are */
-    bool numbers_return; /* so are numbers of queue pairs; and packets of their former lives have
-                          * numbers that are expected, if they come before caps.time_wait_ns is over
-                          */
-    bool late_writes;    /* a WRITE may be overtaken by what is behind it (caps.writes_in_order) */
-    bool no_atomics, no_fences;
-    bool resets_are_final; /* as irdma's: INIT is refused after a RESET */
-    bool no_clock;
-    uint8_t timeout_stretch;      /* 0: 4, the most that IBTA allows */
-    uint32_t max_inline, max_sge; /* 0: 256, 8 */
-    uint32_t max_qp, max_mr;      /* 0: 65536 each */
-    int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
-    uint64_t piece_ns; /* most from one piece of a request's bytes to the next; 0: 2 us */
-    uint64_t slack_ns; /* from a doorbell until it is seen, at most; 0: 1 us */
-    uint32_t deaf_ppm; /* of queue pairs, so many of a million: they never go to ERR when they are
-                        * told to (-EIO) */
-};
-
 /* Opens one; fab_close() closes it. -EADDRINUSE, -ENOMEM, -EINVAL, with a sentence. */
 int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, struct fab **out,
                     struct base_errbuf *err);
 
-/* What goes wrong with a device from now on. Rates are per million, 0 = never. */
-struct sim_faults {
-    uint64_t control_ns;       /* most that a control operation takes; 0: 20 us; */
-    uint32_t control_slow_ppm; /* of which some take up to */
-    uint64_t control_slow_ns;
-    uint32_t create_refused_ppm; /* creations and registrations: -ENOMEM */
-    uint32_t control_error_ppm;  /* others but frees: -EIO, and nothing happens; but half of a
-                                  * queue pair's changes of state are carried out */
-    uint32_t post_refused_ppm;   /* fab_post_send() of a request: -ENOMEM */
-    uint32_t break_ppm;          /* of requests: their queue pair breaks where it stands */
-    uint32_t flush_late_ppm;     /* of queue pairs that break: what is out on them is flushed */
-    uint64_t flush_late_ns;      /* so much later, at most */
-};
+/* From now on these go wrong, and no others. */
 void sim_device_set_faults(struct fab *fab, const struct sim_faults *faults);
 
 /* The process that has it open dies, or its host does: all that it made is gone at once, without a
@@ -187,7 +153,8 @@ void sim_device_crash(struct fab *fab);
 void sim_device_suspend(struct fab *fab, bool suspended);
 /* The port's cable: events of it, and nothing gets through while it is down. */
 void sim_device_set_port(struct fab *fab, bool up);
-/* One of its connected queue pairs, by chance, breaks with an event. False: it has none. */
+/* One of its connected queue pairs breaks with an event: one on which most is out, by chance.
+ * False: it has none. */
 bool sim_device_break_qp(struct fab *fab);
 /* One of its completion queues, by chance, overflows. False: it has none. */
 bool sim_device_overflow_cq(struct fab *fab);

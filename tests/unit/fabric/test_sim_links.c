@@ -333,6 +333,53 @@ START_TEST(packets_of_a_former_life_come_in_for_the_time_wait)
 }
 END_TEST
 
+struct watch {
+    bool err;
+    uint32_t late, all; /* writes to memory of the requester's: behind the end of its queue pair */
+};
+
+static void see_own_memory(void *user, const struct sim_access *x)
+{
+    struct watch *w = user;
+    w->all += x->node == 0 && !x->remote && x->kind == SIM_WRITE;
+    w->late += w->err && x->node == 0 && !x->remote && x->kind == SIM_WRITE;
+}
+
+/* READs are out, and the queue pair goes to ERR: what is on its way may go to memory until they are
+ * flushed, and nothing does afterwards. */
+START_TEST(memory_of_a_request_is_the_devices_until_it_is_flushed)
+{
+    enum { N = 8, BYTES = 4096 };
+    uint32_t late = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct watch w = {0};
+        const struct sim_hooks hooks = {.user = &w, .accessed = see_own_memory};
+        struct two t;
+        two_open_slow(&t, seed, &hooks, 0);
+        for (uint32_t i = 0; i < N; i++) {
+            struct bed_request r =
+                bed_request(&t.l, i, IBV_WR_RDMA_READ, BYTES * i, BYTES * i, BYTES);
+            ck_assert_int_eq(bed_post(&t.l, &r), 0);
+        }
+        bed_pass(t.net, 3000 + seed * 20);
+        bed_to(t.l.qp, IBV_QPS_ERR);
+        w.err = true;
+        for (uint32_t i = 0; i < N; i++) {
+            const struct ibv_wc wc = bed_wait(&t.a);
+            ck_assert_uint_eq(wc.wr_id, i);
+            ck_assert(wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_WR_FLUSH_ERR);
+        }
+        const uint32_t until_now = w.all;
+        late += w.late;
+        while (sim_net_step(t.net))
+            ;
+        ck_assert_uint_eq(w.all, until_now);
+        two_close(&t);
+    }
+    ck_assert_uint_gt(late, 20);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(reliable_transports_lose_repeat_and_reorder_nothing)                                         \
     T(a_batch_survives_losses_in_its_middle)                                                       \
@@ -342,6 +389,7 @@ END_TEST
     T(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)                               \
     T(what_names_more_nodes_prevails)                                                              \
     T(datagrams_have_no_guarantee)                                                                 \
-    T(packets_of_a_former_life_come_in_for_the_time_wait)
+    T(packets_of_a_former_life_come_in_for_the_time_wait)                                          \
+    T(memory_of_a_request_is_the_devices_until_it_is_flushed)
 
 KEDGE_CHECK_MAIN("fabric.sim_links", TESTS)
