@@ -30,7 +30,7 @@ enum {
     VERBS_RESOLVING = 3,  /* at most */
     VERBS_PINNING = 3,    /* at most */
     VERBS_ASKING = 1,     /* at most */
-    VERBS_DRAINING = 1,   /* at most; these four are together one less than there are workers */
+    VERBS_DRAINING = 1,   /* at most; all four together leave one worker */
     VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
     VERBS_NEEDS = 4,
 };
