@@ -59,7 +59,7 @@ static int refuse_socket(int status, const char *path)
         return client_fail(
             status,
             "%s cannot be opened by uid %u: %s (its mode and those of its directories "
-            "say who may)",
+            "say who may, and its agent keeps a uid of no tenant out that comes too often)",
             path, (unsigned)geteuid(), strerror(-status));
     return client_fail(status, "no agent at %s: %s (is kedge-agentd running?)", path,
                        strerror(-status));

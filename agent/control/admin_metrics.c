@@ -214,6 +214,9 @@ void metrics_print(struct agent *a, struct base_text *t)
         connector_metrics(a, t);
     base_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",
                     a->refused);
+    base_metric_one(t, "kedge_agent_kept_out_total", COUNTER,
+                    "Times that a uid of no tenant connected too often and was kept out.",
+                    a->strangers.kept_out);
     base_metric_one(t, "kedge_agent_crowded_total", COUNTER,
                     "Connections that made room on the attach sockets before they attached, or "
                     "found none.",

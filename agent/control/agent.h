@@ -11,6 +11,7 @@
 #include "clock_watch.h"
 #include "control/address.h"
 #include "control/config.h"
+#include "control/strangers.h"
 #include "control/tenants.h"
 #include "control/tenant_queue.h"
 #include "control/unread.h"
@@ -144,6 +145,9 @@ struct agent {
     struct waiting waiting;
     struct unread unread; /* attach_unread.c */
     uint64_t crowded;     /* connections that made room, or found none */
+    struct strangers strangers;
+    struct world_timer strangers_timer; /* until all of them are let in again */
+    struct base_log_limit strangers_limit;
     /* admin.c */
     struct base_text answer;
 };

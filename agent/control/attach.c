@@ -87,6 +87,7 @@ void connection_close(struct connection *c)
 
 void attach_close_all(struct agent *a)
 {
+    world_timer_clear(a->world, &a->strangers_timer);
     for (struct connection *c = a->connections, *next; c != NULL; c = next) {
         next = c->next;
         connection_close(c);
@@ -393,6 +394,47 @@ static int find_room(struct connection *c)
     return status;
 }
 
+/* ---- who comes too often */
+
+static bool is_stranger(void *user, uid_t uid)
+{
+    struct agent *a = user;
+    return agentd_tenants_find(&a->tenants, uid) < 0 && !agentd_tenants_have_tokens(&a->tenants);
+}
+
+static void keep_strangers_out(struct agent *a)
+{
+    uid_t uids[STRANGERS_KNOWN];
+    const uint32_t count = strangers_out(&a->strangers, uids);
+    world_keep_out(a->world, uids, count);
+    if (count > 0)
+        world_timer_after(a->world, &a->strangers_timer, BASE_NS_PER_S);
+}
+
+static void on_strangers_timer(void *user)
+{
+    struct agent *a = user;
+    if (strangers_let_in(&a->strangers, world_now_ns(a->world), is_stranger, a))
+        keep_strangers_out(a);
+    else
+        world_timer_after(a->world, &a->strangers_timer, BASE_NS_PER_S);
+}
+
+static void note_stranger(struct agent *a, const struct attach_peer *peer)
+{
+    uint32_t suppressed;
+    if (!strangers_refused(&a->strangers, peer->uid, world_now_ns(a->world)))
+        return;
+    if (base_log_allow(&a->strangers_limit, world_now_ns(a->world),
+                       STRANGERS_LOGGED_S * BASE_NS_PER_S, STRANGERS_LOGGED, &suppressed))
+        world_log(a->world, BASE_LOG_WARN,
+                  "a uid that no tenant has connects too often and is kept out for some seconds",
+                  "uid=%u pid=%d socket=\"%s\" refusals=%d seconds=%d suppressed=%u",
+                  (unsigned)peer->uid, (int)peer->pid, peer->path, STRANGER_REFUSALS,
+                  STRANGER_OUT_S, suppressed);
+    keep_strangers_out(a);
+}
+
 /* NULL: it has been told why not. */
 struct connection *attach_connected(struct agent *a, struct world_socket *s,
                                     const struct attach_peer *peer)
@@ -411,6 +453,8 @@ struct connection *attach_connected(struct agent *a, struct world_socket *s,
         status = connection_share(a, peer, &c->waiting.share, &why);
         if (status == 0)
             status = find_room(c);
+        else
+            note_stranger(a, peer);
     }
     if (status == 0) {
         c->next = a->connections;
@@ -466,4 +510,5 @@ void attach_init(struct agent *a)
                                                 .ended = end_connection,
                                                 .let_go = connection_close};
     a->worker_events = &EVENTS;
+    a->strangers_timer = (struct world_timer){.fired = on_strangers_timer, .user = a};
 }

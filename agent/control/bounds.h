@@ -95,7 +95,9 @@ enum {
     LOSSES_LOGGED = 4,
     TOKENS_LOGGED = 5, /* wrong tokens, in TOKENS_LOGGED_S */
     TOKENS_LOGGED_S = 10,
-    CROWD_LOGGED_S = 10,  /* connections that made room, or found none */
+    CROWD_LOGGED_S = 10,     /* connections that made room, or found none */
+    STRANGERS_LOGGED_S = 10, /* uids that are kept out, so many in that time: */
+    STRANGERS_LOGGED = 4,
     UNREAD_LOGGED_S = 10, /* workers do not read what they were sent */
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */

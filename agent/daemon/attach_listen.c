@@ -83,17 +83,51 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 /* ---- who is refused */
 
-void listeners_refuse(struct closer *r)
+_Static_assert(CLOSER_REFUSED + STRANGERS_KNOWN <= SOCKET_ACL_UIDS, "both have room in a list");
+
+/* Each once. */
+static void add_refused(uid_t uids[SOCKET_ACL_UIDS], uint32_t *count, const uid_t *more,
+                        uint32_t how_many)
 {
-    struct attach_sockets *of =
-        (struct attach_sockets *)((char *)r - offsetof(struct attach_sockets, closer));
+    const uint32_t before = *count;
+    for (uint32_t i = 0; i < how_many; i++) {
+        uint32_t at = 0;
+        while (at < before && uids[at] != more[i])
+            at++;
+        if (at == before)
+            uids[(*count)++] = more[i];
+    }
+}
+
+static void write_lists(struct attach_sockets *of)
+{
     for (struct listener *l = of->listener; l < of->listener + of->listeners; l++) {
+        uid_t uids[SOCKET_ACL_UIDS];
+        uint32_t count = 0;
+        if (!l->refuses_fds)
+            add_refused(uids, &count, of->closer.refused, of->closer.refused_count);
+        if (l->tenant == 0)
+            add_refused(uids, &count, of->kept_out, of->kept_out_count);
         const int status =
-            l->refuses_fds ? 0 : socket_acl_refuse(l->file, l->mode, r->refused, r->refused_count);
-        if (status != 0)
+            l->refuses_fds && l->tenant != 0 ? 0 : socket_acl_refuse(l->file, l->mode, uids, count);
+        if (status != 0 && !of->lists_failed)
             base_log(BASE_LOG_WARN, "the kernel cannot refuse uids at a socket, so the agent does",
                      "socket=\"%s\" error=\"%s\"", l->path, strerror(-status));
+        of->lists_failed |= status != 0;
     }
+}
+
+void listeners_refuse(struct closer *r)
+{
+    write_lists((struct attach_sockets *)((char *)r - offsetof(struct attach_sockets, closer)));
+}
+
+void listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count)
+{
+    if (count > 0)
+        memcpy(of->kept_out, uids, count * sizeof *uids);
+    of->kept_out_count = count;
+    write_lists(of);
 }
 
 /* ---- listening */

@@ -11,6 +11,7 @@
 
 #include "base/fds.h"
 #include "fd_watch.h"
+#include "loop_world.h"
 #include "schema/control.h"
 
 struct world_socket {
@@ -162,13 +163,19 @@ static bool has_unread(struct world *w, struct world_socket *s)
     return base_fds_unread(s->fd);
 }
 
+static void keep_out(struct world *w, const uid_t *uids, uint32_t count)
+{
+    listeners_keep_out(&loop_world_of(w)->sockets, uids, count);
+}
+
 const struct world_socket_ops SOCKET_OPS = {.reply = send_message,
                                             .shut = shut_socket,
                                             .mute = mute_socket,
                                             .room = find_room,
                                             .unread = has_unread,
                                             .linger = let_linger,
-                                            .close = close_socket};
+                                            .close = close_socket,
+                                            .keep_out = keep_out};
 
 /* ---- what comes in */
 

@@ -13,6 +13,7 @@
 #include "control/attach.h"
 #include "control/config.h"
 #include "control/sockets.h"
+#include "control/strangers.h"
 #include "bounds.h"
 
 struct attach_sockets;
@@ -45,6 +46,8 @@ void listener_go_on(struct listener *l);
 bool listener_is_full(const struct listener *l);
 /* Of attach_sockets.closer: the kernel is told whom it refuses. */
 void listeners_refuse(struct closer *r);
+/* Likewise whom the core keeps out of the socket for all. */
+void listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count);
 
 /* ---- attach_socket.c */
 
@@ -63,6 +66,9 @@ struct attach_sockets {
     struct agent *agent; /* that is told */
     uv_loop_t *loop;
     struct closer closer;
+    uid_t kept_out[STRANGERS_KNOWN]; /* from the socket for all */
+    uint32_t kept_out_count;
+    bool lists_failed; /* that has been said */
     struct listener listener[1 + AGENTD_TENANTS];
     uint32_t listeners;
     struct base_log_limit limit;

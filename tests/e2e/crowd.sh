@@ -36,13 +36,30 @@ before=$(agent_metric a crowded_total)
     fail "while no token can be shown $before of the crowd's connections are waited for"
 mkdir -m 0755 "$work/worker"
 cp "$bin/kedge-probe" "$bin"/../lib/libkedge.so* "$work/worker/"
-out=$(setpriv --reuid 200000 --clear-groups \
+out=$(setpriv --reuid 250000 --clear-groups \
     env "LD_LIBRARY_PATH=$work/worker" "KEDGE_SOCKET=$work/a.sock" \
-    "$work/worker/kedge-probe" silent 2>&1) || fail "one of the crowd is told: $out"
+    "$work/worker/kedge-probe" silent 2>&1) || fail "a stranger is told: $out"
 useless='KEDGE_WORKER_TOKEN would not help: no tenant of this agent has a token)'
-[[ $out == *'uid 200000 belongs to no tenant'*"$useless"* ]] ||
-    fail "one of the crowd is told: $out"
-ok "each of the crowd is told at once: $out"
+[[ $out == *'uid 250000 belongs to no tenant'*"$useless"* ]] ||
+    fail "a stranger is told: $out"
+ok "a stranger who comes once is told at once: $out"
+out=$(agent_metric a kept_out_total)
+((out >= uids)) || fail "of $uids uids that come again and again so many were kept out: $out"
+grep -q 'that no tenant has connects too often.*uid=200' "$work/a.log" ||
+    fail "the log does not name who is kept out"
+if grep -q 'the kernel cannot refuse uids' "$work/a.log"; then
+    skip "that the kernel keeps them out (this file system has no access lists)"
+else
+    for _ in $(seq 20); do # it is let in for a moment every five seconds
+        out=$(setpriv --reuid 200000 --clear-groups \
+            env "LD_LIBRARY_PATH=$work/worker" "KEDGE_SOCKET=$work/a.sock" \
+            "$work/worker/kedge-probe" silent 2>&1) || true
+        [[ $out != 'connecting: Permission denied'* ]] || break
+        sleep 0.2
+    done
+    [[ $out == 'connecting: Permission denied'* ]] || fail "one of the crowd is told: $out"
+    ok "who comes again and again is kept out by the kernel, counted and named: $out"
+fi
 
 # A token may be shown by any uid: those that no tenant has are let wait, in one share.
 ctl tenant create boxed uids=

@@ -4,6 +4,8 @@
 #ifndef CONTROL_SOCKETS_H
 #define CONTROL_SOCKETS_H
 
+#include <sys/types.h>
+
 #include "control/world.h"
 
 struct fab_mem;
@@ -34,6 +36,9 @@ struct world_socket_ops {
     /* Once: attach_closed() follows. True: that may take long, since descriptors were sent there.
      */
     bool (*close)(struct world *w, struct world_socket *s);
+    /* Of these uids, and no others, none is to connect to the socket for all from now on, as far as
+     * the host can keep them from it. NULL: it cannot. */
+    void (*keep_out)(struct world *w, const uid_t *uids, uint32_t count);
 };
 
 static inline int world_reply(struct world *w, struct world_socket *s, const void *message,
@@ -70,6 +75,12 @@ static inline void world_linger(struct world *w, struct world_socket *s)
 static inline bool world_close(struct world *w, struct world_socket *s)
 {
     return w->sockets->close(w, s);
+}
+
+static inline void world_keep_out(struct world *w, const uid_t *uids, uint32_t count)
+{
+    if (w->sockets->keep_out != NULL)
+        w->sockets->keep_out(w, uids, count);
 }
 
 #endif

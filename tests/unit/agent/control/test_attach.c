@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker whose library is of another Kedge than this agent. Its socket is the test's. */
+/* A worker whose library is of another Kedge than this agent, and uids of no tenant that come again
+ * and again. Their sockets are the test's. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../check_main.h"
 #include "agent.h"
+#include "base/clock.h"
 #include "connection.h"
 #include "world.h"
 
@@ -47,8 +49,19 @@ static bool tell_unread(struct world *w, struct world_socket *s)
     return false;
 }
 
+static uid_t out[STRANGERS_KNOWN];
+static uint32_t outs, told_of_outs;
+
+static void note_out(struct world *w, const uid_t *uids, uint32_t count)
+{
+    (void)w;
+    memcpy(out, uids, count * sizeof *uids);
+    outs = count;
+    told_of_outs++;
+}
+
 static const struct world_socket_ops SOCKETS = {
-    .reply = keep_reply, .unread = tell_unread, .close = note_close};
+    .reply = keep_reply, .unread = tell_unread, .close = note_close, .keep_out = note_out};
 
 static void begin(void)
 {
@@ -62,6 +75,7 @@ static void begin(void)
     t->config.uid_ranges = 1;
     t->config.uids[0].first = t->config.uids[0].last = UID;
     attach_init(&agent);
+    outs = told_of_outs = 0;
 }
 
 /* Somebody connects and sends that, of which the agent takes no more. */
@@ -129,7 +143,61 @@ START_TEST(one_of_this_version_is_not)
 }
 END_TEST
 
+/* So often, and is refused each time. */
+static void come(uid_t uid, uint32_t times)
+{
+    const struct attach_peer peer = {.uid = uid, .pid = 1, .path = "/run/kedge/agent.sock"};
+    for (uint32_t i = 0; i < times; i++) {
+        struct world_socket s = {.replies = 0};
+        ck_assert_ptr_null(attach_connected(&agent, &s, &peer));
+        ck_assert_int_eq(s.said.error.status, -EACCES);
+    }
+}
+
+START_TEST(a_stranger_that_comes_again_and_again_is_kept_out_for_a_while)
+{
+    begin();
+    come(UID + 1, STRANGER_REFUSALS - 1);
+    ck_assert_uint_eq(told_of_outs, 0);
+    come(UID + 1, 1);
+    ck_assert_uint_eq(outs, 1);
+    ck_assert_uint_eq(out[0], UID + 1);
+    ck_assert_str_eq(world.said,
+                     "a uid that no tenant has connects too often and is kept out for some "
+                     "seconds");
+    come(UID + 1, 1000); /* that had connected before */
+    ck_assert_uint_eq(told_of_outs, 1);
+    ck_assert_uint_eq(agent.strangers.kept_out, 1);
+    test_world_advance(&world, STRANGER_OUT_S * BASE_NS_PER_S - 1);
+    ck_assert_uint_eq(outs, 1);
+    test_world_advance(&world, BASE_NS_PER_S);
+    ck_assert_uint_eq(outs, 0);
+    ck_assert_uint_eq(told_of_outs, 2);
+    ck_assert_uint_eq(world.alarm_ns, UINT64_MAX);
+    come(UID + 1, STRANGER_REFUSALS);
+    ck_assert_uint_eq(outs, 1);
+}
+END_TEST
+
+START_TEST(a_stranger_that_becomes_a_tenants_is_kept_out_no_longer)
+{
+    begin();
+    come(UID + 1, STRANGER_REFUSALS);
+    come(UID + 2, STRANGER_REFUSALS);
+    ck_assert_uint_eq(outs, 2);
+    agent.tenants.at[0].config.uids[0].last = UID + 1;
+    test_world_advance(&world, BASE_NS_PER_S);
+    ck_assert_uint_eq(outs, 1);
+    ck_assert_uint_eq(out[0], UID + 2);
+    agent.tenants.at[0].config.tokens = 1; /* which any uid may have */
+    test_world_advance(&world, BASE_NS_PER_S);
+    ck_assert_uint_eq(outs, 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_library_of_another_version_is_told_both_numbers_in_its_own)                                \
-    T(one_of_this_version_is_not)
+    T(one_of_this_version_is_not)                                                                  \
+    T(a_stranger_that_comes_again_and_again_is_kept_out_for_a_while)                               \
+    T(a_stranger_that_becomes_a_tenants_is_kept_out_no_longer)
 KEDGE_CHECK_MAIN("agentd.attach", TESTS)

@@ -159,6 +159,33 @@ START_TEST(who_is_refused_later_is_so_at_the_socket_and_not_at_what_is_in_its_pl
 }
 END_TEST
 
+/* Beside those to whom the closer says no, and also where the kernel refuses descriptors. */
+START_TEST(strangers_are_kept_out_at_the_socket_for_all)
+{
+    static const uid_t strangers[] = {4242, 4243};
+    struct base_errbuf err = {{0}};
+    char list[256];
+    ck_assert_msg(begin_there(&err) == 0, "%s", err.text);
+    sockets.closer.refused[0] = 4242;
+    sockets.closer.refused_count = 1;
+    listeners_keep_out(&sockets, strangers, 2);
+    const ssize_t with = getxattr(at.socket, "system.posix_acl_access", list, sizeof list);
+    if (with > 0)
+        ck_assert_int_eq(with, 4 + 8 * (4 + 2)); /* a header, and entries; each uid once */
+    else
+        puts("skip: that strangers are kept out: this file system has no access lists");
+    listeners_keep_out(&sockets, strangers, 1);
+    sockets.closer.refused_count = 0;
+    listeners_refuse(&sockets.closer);
+    if (with > 0)
+        ck_assert(has_list(at.socket)); /* the stranger is still in it */
+    listeners_keep_out(&sockets, NULL, 0);
+    ck_assert(!has_list(at.socket));
+    ck_assert_uint_eq(mode_of(at.socket), 0666);
+    end_there();
+}
+END_TEST
+
 START_TEST(what_is_in_its_place_at_once_is_left_alone)
 {
     struct base_errbuf err = {{0}};
@@ -266,6 +293,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(who_connects_as_soon_as_it_listens_cannot_send_descriptors)                                  \
     T(who_is_refused_later_is_so_at_the_socket_and_not_at_what_is_in_its_place)                    \
+    T(strangers_are_kept_out_at_the_socket_for_all)                                                \
     T(what_is_in_its_place_at_once_is_left_alone)                                                  \
     T(of_many_that_one_tenant_sends_a_few_are_taken_in_a_turn)                                     \
     T(who_connects_with_a_message_is_heard_at_once)
