@@ -156,6 +156,39 @@ static void assign_owner(struct http_connection *c, struct http_who who)
     give_to_owner(c, who.rank, wanted);
 }
 
+bool http_admission_has_price(const struct http_connection *c)
+{
+    return c->rank == HTTP_KNOWN &&
+           c->server->config.percent_per_id + c->server->config.percent_known > 0;
+}
+
+void http_admission_spend(struct http_connection *c, uint64_t spent_ns)
+{
+    const struct http_server_config *config = &c->server->config;
+    const uint64_t now = base_clock_ns();
+    if (c->owner != NULL)
+        http_spend(&c->owner->time_whole_ns, config->percent_per_id, spent_ns, now);
+    http_spend(&c->server->known_time_whole_ns, config->percent_known, spent_ns, now);
+}
+
+/* Of one who is known and not trusted: those come first. */
+static void look_at_time(struct http_exchange *r, uint64_t now)
+{
+    const struct http_connection *c = r->connection;
+    struct http_server *s = c->server;
+    const unsigned own = c->owner != NULL ? http_time_left(c->owner->time_whole_ns, now) : 0;
+    const unsigned all = http_time_left(s->known_time_whole_ns, now);
+    if (own == 0 && all == 0)
+        return;
+    reject_request(r, 429,
+                   own > 0 ? "requests with this token have taken too much of the server's time; "
+                             "try again later"
+                           : "requests with tokens of this scope have taken too much of the "
+                             "server's time; try again later",
+                   own > all ? own : all);
+    s->stats.over_time++;
+}
+
 void http_admission_look(struct http_exchange *r)
 {
     struct http_connection *c = r->connection;
@@ -175,6 +208,10 @@ void http_admission_look(struct http_exchange *r)
         reject_request(r, 429, NULL, retry_s);
         return;
     }
+    if (http_admission_has_price(c))
+        look_at_time(r, now);
+    if (r->reject != 0)
+        return;
     c->limited = 0;
     if (c->rank != HTTP_ANONYMOUS)
         look_at_room(r);

@@ -124,6 +124,19 @@ unsigned http_allow(uint64_t *whole_ns, unsigned per_second, unsigned burst, uin
     return 0;
 }
 
+void http_spend(uint64_t *whole_ns, unsigned percent, uint64_t spent_ns, uint64_t now_ns)
+{
+    if (percent == 0)
+        return;
+    *whole_ns = (*whole_ns > now_ns ? *whole_ns : now_ns) + spent_ns * 100 / percent;
+}
+
+unsigned http_time_left(uint64_t whole_ns, uint64_t now_ns)
+{
+    const uint64_t ahead = now_ns + HTTP_TIME_AHEAD_S * BASE_NS_PER_S;
+    return whole_ns <= ahead ? 0 : 1 + (unsigned)((whole_ns - ahead) / BASE_NS_PER_S);
+}
+
 unsigned http_clients_request(struct http_clients *c, struct http_client_entry *client,
                               uint64_t now_ns)
 {

@@ -22,6 +22,7 @@ struct http_client_entry {
     struct http_connections own; /* those, for the server: that it has for longest first */
     size_t bodies_bytes;         /* of its requests that are coming in: the server's */
     uint64_t whole_ns;           /* when its allowance is whole again: see http_allow() */
+    uint64_t time_whole_ns;      /* likewise that of time: see http_spend() */
     LIST_ENTRY(http_client_entry) bucket;
     TAILQ_ENTRY(http_client_entry) age; /* the one that came last is last */
 };
@@ -55,6 +56,13 @@ void http_clients_disconnect(struct http_clients *c, struct http_client_entry *c
 /* Counts a request against an allowance (the generic cell rate algorithm): *whole_ns is when that
  * is whole again. per_second 0: no bound. 0; or how many seconds to wait before another one. */
 unsigned http_allow(uint64_t *whole_ns, unsigned per_second, unsigned burst, uint64_t now_ns);
+/* Counts what a request has taken of the server's time, of which its client may have that part on
+ * average: *whole_ns is when that is whole again. percent 0: no bound. */
+void http_spend(uint64_t *whole_ns, unsigned percent, uint64_t spent_ns, uint64_t now_ns);
+/* 0; or how many seconds to wait before another request, since more was spent than may be ahead of
+ * time: HTTP_TIME_AHEAD_S of the time in which that part comes to as much. */
+enum { HTTP_TIME_AHEAD_S = 2 };
+unsigned http_time_left(uint64_t whole_ns, uint64_t now_ns);
 /* Counts a request of a client (NULL: it has no bound). 0; or how many seconds to wait before
  * another one, at least 1. */
 unsigned http_clients_request(struct http_clients *c, struct http_client_entry *client,

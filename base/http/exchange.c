@@ -368,7 +368,11 @@ static enum MHD_Result give_to_handler(struct http_exchange *r)
         prepare_problem(r, 503, base_problem_title(503), "this program ends");
         return send_answer(r);
     }
+    const bool has_price = http_admission_has_price(r->connection);
+    const uint64_t began_ns = has_price ? base_clock_thread_ns() : 0;
     enum http_verdict verdict = s->config.handle(s->config.user, &r->public);
+    if (has_price)
+        http_admission_spend(r->connection, base_clock_thread_ns() - began_ns);
     if (r->stage == HTTP_ANSWERED)
         return send_answer(r);
     if (verdict == HTTP_DEFER) {

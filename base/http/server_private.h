@@ -95,6 +95,7 @@ struct http_server {
     struct http_connections anonymous; /* that is one for longest first */
     unsigned ranked[HTTP_RANKS];       /* connections, without those that end */
     uint64_t anonymous_whole_ns;       /* of the allowance of all anonymous clients */
+    uint64_t known_time_whole_ns;      /* of the time of all who are HTTP_KNOWN */
     struct http_connections waiting[HTTP_WAITS_TIMED];
     struct http_exchanges deferred, streams;
     size_t bodies_bytes[HTTP_RANKS]; /* of requests that are coming in */
@@ -126,6 +127,9 @@ void http_admission_leave(struct http_connection *c);
 /* Whose this request is, whether that has a connection too many or asks too often: then it is to be
  * rejected. Before its body is taken. */
 void http_admission_look(struct http_exchange *r);
+/* Whether what such a connection's requests take is bounded, and counts how much it was. */
+bool http_admission_has_price(const struct http_connection *c);
+void http_admission_spend(struct http_connection *c, uint64_t spent_ns);
 /* Whether so much more of a body may be kept. */
 bool http_admission_has_room(const struct http_exchange *r, size_t more);
 /* The memory of its body is so large now. */

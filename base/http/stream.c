@@ -8,17 +8,23 @@
 #include <sys/socket.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/http/server.h"
 #include "server_private.h"
 
 enum { BLOCK_BYTES = 16 << 10 };
 
-static void fetch_piece(struct http_feed *s)
+static void fetch_piece(struct http_connection *c, struct http_feed *s)
 {
     s->length = 0;
     if (s->ending)
         return;
-    if (s->calls.next(s->calls.data, &s->bytes, &s->length) == 0)
+    const bool has_price = http_admission_has_price(c);
+    const uint64_t began_ns = has_price ? base_clock_thread_ns() : 0;
+    const int status = s->calls.next(s->calls.data, &s->bytes, &s->length);
+    if (has_price)
+        http_admission_spend(c, base_clock_thread_ns() - began_ns);
+    if (status == 0)
         return;
     s->length = 0;
     s->ending = true;
@@ -30,7 +36,7 @@ static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
     struct http_feed *s = &r->stream;
     (void)position;
     if (s->length == 0)
-        fetch_piece(s);
+        fetch_piece(r->connection, s);
     if (s->length > 0) {
         size_t n = s->length < max ? s->length : max;
         memcpy(out, s->bytes, n);

@@ -265,19 +265,9 @@ static int next_known(const struct call *c, const char *after, struct meta_node_
     return 0;
 }
 
-/* The next one with all of these labels. */
-static int next_node(const struct call *c, const struct resource_labels *labels, const char *after,
-                     struct meta_node_view *out)
+static bool has_labels(const struct call *c, const char *id, const struct resource_labels *labels)
 {
-    int status = next_known(c, after, out);
-    while (status == 0 &&
-           !resource_labels_match(&meta_resources_node_spec(c->s->resources, out->id)->labels,
-                                  labels)) {
-        char last[META_STORE_ID_BYTES];
-        memcpy(last, out->id, sizeof last);
-        status = next_known(c, last, out);
-    }
-    return status;
+    return resource_labels_match(&meta_resources_node_spec(c->s->resources, id)->labels, labels);
 }
 
 void meta_rest_list_nodes(struct call *c)
@@ -286,7 +276,8 @@ void meta_rest_list_nodes(struct call *c)
     struct resource_labels labels = {.text = ""};
     struct meta_node_view view;
     struct rest_page page;
-    uint64_t n = 0;
+    uint64_t n = 0, looks = 0;
+    int status = 0;
     if (!meta_rest_read_page(c, &page))
         return;
     if (label != NULL && resource_labels_parse(label, &labels) != 0) {
@@ -297,13 +288,18 @@ void meta_rest_list_nodes(struct call *c)
     base_json_u64(c->body, "revision", meta_resources_revision(c->s->resources));
     meta_rest_write_position(c);
     base_json_array(c->body, "nodes");
-    while (n < page.limit && next_node(c, &labels, page.after, &view) == 0) {
+    while ((status = next_known(c, page.after, &view)) == 0 && n < page.limit &&
+           looks < REST_LOOKS) {
+        memcpy(page.after, view.id, sizeof page.after);
+        if (!has_labels(c, view.id, &labels)) {
+            looks++;
+            continue;
+        }
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         write_node(c, &view);
-        memcpy(page.after, view.id, sizeof page.after);
     }
     base_json_array_end(c->body);
-    if (n == page.limit && next_node(c, &labels, page.after, &view) == 0)
+    if (status == 0)
         meta_rest_next_cursor(c, page.after);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);

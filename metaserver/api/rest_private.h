@@ -87,6 +87,10 @@ void meta_rest_malformed(struct call *c, const char *field, const char *detail);
 
 /* What every list has: how many at most, and after which name it goes on ("" for the first). Else
  * the answer has been given. */
+enum {
+    REST_LOOKS = 500
+}; /* things that a page looks at and does not want: it ends then, and its
+    * cursor says where, so that no filter makes a turn as long as the list */
 struct rest_page {
     uint64_t limit;
     char after[META_STORE_ID_BYTES];

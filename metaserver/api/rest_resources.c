@@ -350,35 +350,30 @@ static bool read_filter(struct call *c, struct filter *out)
     return true;
 }
 
-/* The next one that is wanted. */
-static const struct meta_resource *next_wanted(const struct call *c, const struct filter *filter,
-                                               const char *after)
-{
-    const struct meta_resource *s = meta_resources_after(c->s->resources, c->kind, after);
-    while (s != NULL && !filter_wants(filter, s))
-        s = meta_resources_after(c->s->resources, c->kind, s->name);
-    return s;
-}
-
 void meta_rest_list_resources(struct call *c)
 {
     struct filter filter;
     struct rest_page page;
     const struct meta_resource *s;
     char all[META_JSON_PLURAL_BYTES];
-    uint64_t n = 0;
+    uint64_t n = 0, looks = 0;
     if (!meta_rest_read_page(c, &page) || !read_filter(c, &filter))
         return;
     base_json_object(c->body, NULL);
     base_json_u64(c->body, "revision", meta_resources_revision(c->s->resources));
     base_json_array(c->body, meta_json_plural(c->kind, all));
-    while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
+    while ((s = meta_resources_after(c->s->resources, c->kind, page.after)) != NULL &&
+           n < page.limit && looks < REST_LOOKS) {
+        snprintf(page.after, sizeof page.after, "%s", s->name);
+        if (!filter_wants(&filter, s)) {
+            looks++;
+            continue;
+        }
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         meta_json_write_resource(c->body, s, c->wall_ms);
-        snprintf(page.after, sizeof page.after, "%s", s->name);
     }
     base_json_array_end(c->body);
-    if (n == page.limit && next_wanted(c, &filter, page.after) != NULL)
+    if (s != NULL)
         meta_rest_next_cursor(c, page.after);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);

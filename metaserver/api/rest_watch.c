@@ -211,6 +211,7 @@ static void list_events(struct call *c, const struct meta_watch_filter *filter)
     struct trail_entry entry;
     char cursor[REST_CURSOR_BYTES];
     uint64_t limit, n = 0;
+    uint32_t looks = REST_LOOKS;
     if (!meta_rest_read_limit(c, &limit) || !meta_rest_read_cursor(c, cursor))
         return;
     if (cursor[0] != '\0' && !read_place(c, cursor, &place)) {
@@ -222,13 +223,13 @@ static void list_events(struct call *c, const struct meta_watch_filter *filter)
     meta_rest_write_position(c);
     base_json_array(c->body, "events");
     while (n < limit && c->body->length < PAGE_BYTES &&
-           meta_trail_next(s, l, filter, &place, &entry)) {
+           meta_trail_next(s, l, filter, &looks, &place, &entry)) {
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         meta_trail_write(c->body, l, &entry);
     }
     base_json_array_end(c->body);
     ahead = place;
-    if (meta_trail_next(s, l, filter, &ahead, &entry))
+    if (meta_trail_next(s, l, filter, &looks, &ahead, &entry) || looks == 0)
         write_next_cursor(c, &place);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);

@@ -306,6 +306,36 @@ static void store_metrics(const struct meta_service *s, struct base_text *out)
                     s->writes.why.text[0] != '\0');
 }
 
+static void http_metrics(const struct meta_service_counters *c, struct base_text *out)
+{
+    base_metric_one(out, "kedge_metad_http_refused_connections_total", BASE_METRIC_COUNTER,
+                    "Connections above a bound.", c->http_refused);
+    base_metric_one(out, "kedge_metad_http_rejected_requests_total", BASE_METRIC_COUNTER,
+                    "Requests that were malformed, too large, too slow or too many.",
+                    c->http_rejected);
+    base_metric_one(out, "kedge_metad_http_limited_total", BASE_METRIC_COUNTER,
+                    "Connections and requests above a bound of their client.", c->http_limited);
+    base_metric_one(out, "kedge_metad_http_over_time_total", BASE_METRIC_COUNTER,
+                    "Of these, requests of readers that had taken too much of the thread's time.",
+                    c->http_over_time);
+    base_metric_one(out, "kedge_metad_http_dropped_connections_total", BASE_METRIC_COUNTER,
+                    "Connections without a token that made room for others.", c->http_dropped);
+    base_metric_head(out, "kedge_metad_http_connections", BASE_METRIC_GAUGE,
+                     "Open connections, by what their last request has shown.");
+    static const char *const shown[] = {"nothing", "reader", "more"};
+    for (int i = 0; i < 3; i++)
+        write_labelled(out, "kedge_metad_http_connections", "shown", shown[i],
+                       c->http_connections[i]);
+    base_metric_head(out, "kedge_metad_http_requests_total", BASE_METRIC_COUNTER,
+                     "Requests answered, by status.");
+    for (int status = 0; status < 600; status++) {
+        char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
+                       (char)('0' + status % 10), '\0'};
+        if (c->http[status] > 0)
+            write_labelled(out, "kedge_metad_http_requests_total", "code", code, c->http[status]);
+    }
+}
+
 void meta_service_metrics(const struct meta_service *s, struct base_text *out)
 {
     const struct meta_service_counters *c = &s->count;
@@ -353,27 +383,5 @@ void meta_service_metrics(const struct meta_service *s, struct base_text *out)
         setting_metrics(s, out);
     ask_metrics(s, out);
     store_metrics(s, out);
-    base_metric_one(out, "kedge_metad_http_refused_connections_total", BASE_METRIC_COUNTER,
-                    "Connections above a bound.", c->http_refused);
-    base_metric_one(out, "kedge_metad_http_rejected_requests_total", BASE_METRIC_COUNTER,
-                    "Requests that were malformed, too large, too slow or too many.",
-                    c->http_rejected);
-    base_metric_one(out, "kedge_metad_http_limited_total", BASE_METRIC_COUNTER,
-                    "Connections and requests above a bound of their client.", c->http_limited);
-    base_metric_one(out, "kedge_metad_http_dropped_connections_total", BASE_METRIC_COUNTER,
-                    "Connections without a token that made room for others.", c->http_dropped);
-    base_metric_head(out, "kedge_metad_http_connections", BASE_METRIC_GAUGE,
-                     "Open connections, by what their last request has shown.");
-    static const char *const shown[] = {"nothing", "reader", "more"};
-    for (int i = 0; i < 3; i++)
-        write_labelled(out, "kedge_metad_http_connections", "shown", shown[i],
-                       c->http_connections[i]);
-    base_metric_head(out, "kedge_metad_http_requests_total", BASE_METRIC_COUNTER,
-                     "Requests answered, by status.");
-    for (int status = 0; status < 600; status++) {
-        char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
-                       (char)('0' + status % 10), '\0'};
-        if (c->http[status] > 0)
-            write_labelled(out, "kedge_metad_http_requests_total", "code", code, c->http[status]);
-    }
+    http_metrics(c, out);
 }

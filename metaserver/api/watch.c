@@ -270,8 +270,9 @@ static int next_events(struct meta_watch *w, const char **bytes, size_t *length)
     struct trail_entry entry;
     if (!meta_trail_has(s->resources, s->liveness, &w->filter, &w->place))
         return -ECANCELED;
-    for (int count = 0; count < EVENTS_PER_PIECE &&
-                        meta_trail_next(s->resources, s->liveness, &w->filter, &w->place, &entry);
+    for (int count = 0;
+         count < EVENTS_PER_PIECE &&
+         meta_trail_next(s->resources, s->liveness, &w->filter, NULL, &w->place, &entry);
          count++) {
         meta_trail_write(&w->piece, s->liveness, &entry);
         base_text_append(&w->piece, "\n", 1);

@@ -70,10 +70,18 @@ bool meta_trail_has(const struct meta_resources *s, const struct meta_liveness *
            (!wants_liveness(l, filter) || meta_liveness_has(l, place->position));
 }
 
-bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness *l,
-                     const struct meta_watch_filter *filter, struct trail_place *place,
-                     struct trail_entry *out)
+/* False: it was the last one. */
+static bool count_look(uint32_t *looks)
 {
+    return looks == NULL || --*looks > 0;
+}
+
+bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness *l,
+                     const struct meta_watch_filter *filter, uint32_t *looks,
+                     struct trail_place *place, struct trail_entry *out)
+{
+    if (looks != NULL && *looks == 0)
+        return false;
     const struct meta_resource_change *change =
         wants_changes(filter) ? meta_resources_change_after(s, place->revision) : NULL;
     const struct meta_liveness_event *event =
@@ -81,10 +89,14 @@ bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness 
     while (change != NULL &&
            !(wants_kind(filter, change->kind) && wants_name(filter, change->name))) {
         place->revision = change->revision;
+        if (!count_look(looks))
+            return false;
         change = meta_resources_change_after(s, change->revision);
     }
     while (event != NULL && !wants_name(filter, event->node)) {
         place->position = event->position;
+        if (!count_look(looks))
+            return false;
         event = meta_liveness_after(l, event->position);
     }
     if (change == NULL && event == NULL) {

@@ -21,12 +21,14 @@
 #include "metaserver/access.h"
 #include "metaserver/json.h"
 
-#define NOTIFY_NS      UINT64_C(100000000) /* what the supervisor had no room for is sent again */
-#define ANSWER_MAX     (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
-#define BODIES_MAX     (16u << 20)
-#define HEADERS_MAX    (16u << 10)
-#define BURST_S        2 /* so much of a client's rate may come at once */
-#define ANONYMOUS_PART 4 /* of connections one in so many is for who shows no token */
+#define NOTIFY_NS       UINT64_C(100000000) /* what the supervisor had no room for is sent again */
+#define ANSWER_MAX      (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
+#define BODIES_MAX      (16u << 20)
+#define HEADERS_MAX     (16u << 10)
+#define BURST_S         2  /* so much of a client's rate may come at once */
+#define READER_PERCENT  25 /* of the thread's time that one reader may have */
+#define READERS_PERCENT 50 /* of it that all of them together may have */
+#define ANONYMOUS_PART  4  /* of connections one in so many is for who shows no token */
 
 struct metad {
     uv_loop_t loop;
@@ -111,6 +113,7 @@ static void count_refusals(struct metad *m)
     m->service->count.http_refused = stats.refused;
     m->service->count.http_rejected = stats.rejected;
     m->service->count.http_limited = stats.limited;
+    m->service->count.http_over_time = stats.over_time;
     m->service->count.http_dropped = stats.dropped;
     m->service->count.log_dropped = base_log_dropped();
     for (int rank = 0; rank < HTTP_RANKS; rank++)
@@ -418,6 +421,8 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         .connections_per_ip = (unsigned)config->client_connections,
         .requests_per_second = (unsigned)config->client_rate,
         .requests_burst = (unsigned)config->client_rate * BURST_S,
+        .percent_per_id = config->tokens_needed && config->client_rate > 0 ? READER_PERCENT : 0,
+        .percent_known = config->tokens_needed && config->client_rate > 0 ? READERS_PERCENT : 0,
         .body_bytes = META_JSON_MAX_ANSWER_BYTES,
         .bodies_bytes = BODIES_MAX,
         .header_bytes = HEADERS_MAX,

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Any process of a host, without a token, against the metaserver: it holds connections, floods
-# requests and has many addresses. No node expires, rdmactl works, an agent that starts meanwhile
-# registers, and who has a token is answered.
+# Any process of a host, without a token or with a reader's, against the metaserver: it holds
+# connections, floods requests and has many addresses. No node expires, rdmactl works, an agent that
+# starts meanwhile registers, and who has a token is answered.
 agents=2 access=tokens more_metad='node_lease = 3s'
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-strangers
@@ -57,6 +57,8 @@ attack "1,024 held connections and 80,000 pipelined requests/s of its own addres
     "hold $port 1024 $seconds" "flood $port 8 80000 $seconds"
 (($(metric kedge_metad_http_dropped_connections_total) > 0)) || fail "no connection made room"
 ok "connections that have shown no token make room for others"
+attack "a reader that asks for what takes long, 8,000 times a second" \
+    "flood $port 32 8000 $seconds $work/reader.token"
 if [[ -n ${KEDGE_TEST_LONG:-} ]]; then
     # What the same attackers cost by their use of the processors alone, when it is another
     # metaserver that they attack.
@@ -85,6 +87,7 @@ sed -e "s|^listen = .*|listen = 127.0.0.1:0|" \
     -e "s|^admin_socket = .*|admin_socket = $work/small.sock|" \
     -e "s|^data_dir = .*|data_dir = $work/small|" -e "s|^gid = .*|gid = fd00::9|" \
     -e '/^\[metaserver\]/a connections = 16\ntoken_connections = 16\nmax_watches = 2' \
+    -e '/^\[metaserver\]/a client_rate = 1000000' \
     "$work/metad.conf" >"$work/small.conf"
 daemon_start small kedge-metad || fail "a metaserver with few connections does not start"
 small=$(sed -n 's/.*ready, port //p' "$work/small.out")
@@ -106,6 +109,36 @@ done
     fail "who may read is refused beside workers' tokens: $(cat "$work/out")"
 ok "connections with workers' tokens leave those their part who may read"
 for fd in "${held[@]}"; do exec {fd}>&-; done
+
+# A reader that is bounded by the time alone that its requests take, where nothing else bounds them:
+# it asks for a label that none of many nodes has.
+for i in $(seq 500); do
+    [[ $i == 1 ]] || echo next
+    printf 'unix-socket = "%s"\n' "$work/small.sock"
+    printf 'request = PUT\nsilent\noutput = /dev/null\nfail\n'
+    printf 'header = "Content-Type: application/json"\ndata = "{}"\n'
+    printf 'url = "http://m/v1/nodes/x%s/settings"\n' "$i"
+done >"$work/settings.curl"
+curl -K "$work/settings.curl" || fail "nothing can be set of 500 nodes"
+small_metric() { # name
+    curl -sf --unix-socket "$work/small.sock" http://m/metrics | sed -n "s/^$1 //p"
+}
+"$bin/kedge-strangers" flood "$small" 4 100000 $((30 * slow)) "$work/reads.token" \
+    >>"$work/attackers.out" &
+reader=$!
+for _ in $(seq $((100 * slow))); do
+    (($(small_metric kedge_metad_http_over_time_total) == 0)) || break
+    sleep 0.2
+done
+"$bin/rdmactl" --server "unix:$work/small.sock" node list >"$work/out" 2>&1 ||
+    fail "who is trusted is refused beside a reader: $(cat "$work/out")"
+kill "$reader"
+wait "$reader" || true
+if (($(small_metric kedge_metad_http_over_time_total) > 0)); then
+    ok "a reader that has taken its part of the metaserver's time is told to wait"
+else
+    skip "a reader that takes a quarter of the time (this machine does not reach it)"
+fi
 kill -TERM "${pids[small]}"
 wait "${pids[small]}" || fail "the metaserver with few connections ended with $?"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of this host that have no token, against a metaserver on loopback, and one that has one
- * beside them. For tests/e2e/strangers.sh; not installed.
+/* Processes of this host that have no token, or one that may only read, against a metaserver on
+ * loopback, and one that has one beside them. For tests/e2e/strangers.sh; not installed.
  *
  * hold PORT CONNECTIONS SECONDS: connections that say nothing, or half a request; again when closed
- * flood PORT CONNECTIONS RATE SECONDS: so many requests a second in all, pipelined, of many
- * addresses ask PORT REQUESTS TOKEN_FILE: one after the other on one connection; prints what they
+ * flood PORT CONNECTIONS RATE SECONDS [TOKEN_FILE]: so many requests a second in all, pipelined, of
+ * many addresses; with a token for what takes long
+ * ask PORT REQUESTS TOKEN_FILE: one after the other on one connection; prints what they
  * took */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +26,7 @@
 
 enum { CONNECTIONS_MAX = 4096, ONE_ADDRESS_MAX = 1024, PIPELINED = 16, STEP_MS = 2 };
 
-static const char get[] = "GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static char get[640] = "GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 struct attacker {
     uint16_t port;
@@ -116,17 +117,18 @@ static void hold(struct attacker *a, uint64_t end_ns)
 
 static void flood(struct attacker *a, uint64_t rate, uint64_t end_ns)
 {
-    char burst[(sizeof get - 1) * PIPELINED];
+    static char burst[sizeof get * PIPELINED];
+    const size_t each = strlen(get), all = each * PIPELINED;
     const uint64_t begin_ns = base_clock_ns();
     for (int i = 0; i < PIPELINED; i++)
-        memcpy(burst + (size_t)i * (sizeof get - 1), get, sizeof get - 1);
+        memcpy(burst + (size_t)i * each, get, each);
     uint32_t at = 0;
     for (uint64_t now; (now = base_clock_ns()) < end_ns;) {
         const uint64_t due = (now - begin_ns) / 1000 * rate / 1000000;
         for (uint32_t tries = 0; a->sent < due && tries < a->connections; tries++) {
             at = (at + 1) % a->connections;
-            if (a->fd[at] >= 0 && send(a->fd[at], burst, sizeof burst,
-                                       MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof burst)
+            if (a->fd[at] >= 0 &&
+                send(a->fd[at], burst, all, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)all)
                 a->sent += PIPELINED;
         }
         look(a, a->sent < due ? 0 : 1);
@@ -164,15 +166,23 @@ static int exchange(int fd, const char *request)
     }
 }
 
+static bool read_token(const char *path, char token[512])
+{
+    FILE *f = fopen(path, "re");
+    const bool is_there = f != NULL && fgets(token, 512, f) != NULL;
+    if (f != NULL)
+        fclose(f);
+    if (is_there)
+        token[strcspn(token, "\n")] = '\0';
+    return is_there;
+}
+
 static int ask(uint16_t port, uint64_t requests, const char *path)
 {
     char token[512] = "", request[1024];
-    FILE *f = fopen(path, "re");
     uint64_t *ns = calloc(requests, sizeof *ns), failed = 0;
-    if (f == NULL || ns == NULL || fgets(token, sizeof token, f) == NULL)
+    if (ns == NULL || !read_token(path, token))
         return EXIT_FAILURE;
-    fclose(f);
-    token[strcspn(token, "\n")] = '\0';
     snprintf(request, sizeof request,
              "GET /v1/nodes/node-a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n",
              token);
@@ -207,11 +217,19 @@ int main(int argc, char **argv)
         return ask((uint16_t)n[0], n[1], argv[4]);
     if (argc < 5 || n[1] > CONNECTIONS_MAX)
         return 2;
+    char token[512];
+    if (argc == 7 && !read_token(argv[6], token))
+        return EXIT_FAILURE;
+    if (argc == 7)
+        snprintf(get, sizeof get,
+                 "GET /v1/nodes?label=x%%3Dy HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+                 "%s\r\n\r\n",
+                 token);
     begin(&attacker, n[0], n[1]);
     const uint64_t now = base_clock_ns();
     if (strcmp(argv[1], "hold") == 0)
         hold(&attacker, now + n[2] * BASE_NS_PER_S);
-    else if (argc == 6 && strcmp(argv[1], "flood") == 0)
+    else if (argc >= 6 && strcmp(argv[1], "flood") == 0)
         flood(&attacker, n[2], now + n[3] * BASE_NS_PER_S);
     else
         return 2;

@@ -43,7 +43,7 @@ struct meta_service_counters {
     uint64_t http[600]; /* answers by status */
     /* What the HTTP server did not let in: connections; requests; either, for their client's bound.
      */
-    uint64_t http_refused, http_rejected, http_limited;
+    uint64_t http_refused, http_rejected, http_limited, http_over_time;
     uint64_t http_dropped; /* connections that made room for others */
     uint64_t log_dropped;  /* lines of the log */
     /* Which there are now: without a token, with one that only reads, with another one. */

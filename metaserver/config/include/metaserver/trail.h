@@ -34,10 +34,12 @@ struct trail_place meta_trail_end(const struct meta_resources *s, const struct m
 /* Whether all that a filter wants after a place is still there. */
 bool meta_trail_has(const struct meta_resources *s, const struct meta_liveness *l,
                     const struct meta_watch_filter *filter, const struct trail_place *place);
-/* Goes on to the next entry that is wanted. False: there is none, and the place is the end. */
+/* Goes on to the next entry that is wanted, past *looks others at most, which are counted down
+ * (NULL: past as many as there are). False: there is none, and the place is the end; or *looks is
+ * 0, and the place is how far it has come. */
 bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness *l,
-                     const struct meta_watch_filter *filter, struct trail_place *place,
-                     struct trail_entry *out);
+                     const struct meta_watch_filter *filter, uint32_t *looks,
+                     struct trail_place *place, struct trail_entry *out);
 
 /* "0123456789abcdef-17": which life of a metaserver, and where in it. */
 enum { TRAIL_POSITION_BYTES = 40 };

@@ -41,6 +41,7 @@ struct harness {
  * for longer than any of them. */
 extern uint64_t harness_clock_ns;
 void harness_stop_clock(void);
+enum { HARNESS_DEAR_MS = 200 }; /* what "/dear" takes of the thread */
 
 /* The address that connects; NULL: 127.0.0.1. */
 extern const char *harness_from;

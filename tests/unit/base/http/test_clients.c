@@ -125,6 +125,27 @@ START_TEST(who_may_ask_once_in_long_is_told_for_how_long)
 }
 END_TEST
 
+START_TEST(what_requests_take_is_within_a_part_of_the_time_on_average)
+{
+    uint64_t whole = 0, now = 5 * BASE_NS_PER_S, spent = 0;
+    http_spend(&whole, 0, BASE_NS_PER_S, now); /* no bound */
+    ck_assert_uint_eq(whole, 0);
+    for (; http_time_left(whole, now) == 0; spent += 10 * BASE_NS_PER_MS)
+        http_spend(&whole, 25, 10 * BASE_NS_PER_MS, now);
+    ck_assert_uint_eq(spent, 510 * BASE_NS_PER_MS); /* a quarter of 2 s, and what went beyond it */
+    ck_assert_uint_eq(http_time_left(whole, now), 1);
+    for (uint64_t ms = 0; ms < 10000; ms++) /* who always asks as soon as he may */
+        if (http_time_left(whole, now + ms * BASE_NS_PER_MS) == 0) {
+            http_spend(&whole, 25, 10 * BASE_NS_PER_MS, now + ms * BASE_NS_PER_MS);
+            spent += 10 * BASE_NS_PER_MS;
+        }
+    ck_assert_uint_eq(spent, 3000 * BASE_NS_PER_MS);                 /* and a quarter of 10 s */
+    http_spend(&whole, 25, BASE_NS_PER_S, now + 10 * BASE_NS_PER_S); /* one that took long */
+    ck_assert_uint_eq(http_time_left(whole, now + 10 * BASE_NS_PER_S), 5);
+    ck_assert_uint_eq(http_time_left(whole, now + 16 * BASE_NS_PER_S), 0);
+}
+END_TEST
+
 START_TEST(many_addresses_take_no_more_memory)
 {
     enum { ROOM = 64, CONNECTED = 48 };
@@ -157,6 +178,7 @@ END_TEST
     T(each_address_has_as_many_connections_as_are_allowed)                                         \
     T(the_addresses_of_one_network_of_ipv6_are_one_client)                                         \
     T(a_rate_is_held_after_a_burst)                                                                \
+    T(what_requests_take_is_within_a_part_of_the_time_on_average)                                  \
     T(who_may_ask_once_in_long_is_told_for_how_long)                                               \
     T(many_addresses_take_no_more_memory)
 KEDGE_CHECK_MAIN("base.http.clients", TESTS)

@@ -118,6 +118,77 @@ START_TEST(nodes_are_listed_by_their_labels)
 }
 END_TEST
 
+/* The next_cursor of the last answer; "" without one. */
+static const char *next_cursor(void)
+{
+    static char cursor[256];
+    const char *text = strstr(base_text_str(&body), "\"next_cursor\":\"");
+    cursor[0] = '\0';
+    if (text != NULL)
+        ck_assert_int_eq(sscanf(text + 15, "%255[^\"]", cursor), 1);
+    return cursor;
+}
+
+enum { LOOKS = 500 }; /* of a page, at what it does not want */
+
+/* A label that few have would make one turn as long as there are nodes. */
+START_TEST(a_page_looks_at_so_many_nodes_and_its_cursor_leads_to_the_rest)
+{
+    enum { NODES = 1300, PAGES = 1 + NODES / LOOKS };
+    char path[64], cursor[256] = "";
+    int pages = 0, found = 0;
+    setup();
+    for (int i = 0; i < NODES; i++) {
+        snprintf(path, sizeof path, "/v1/nodes/m%05d/settings", i);
+        ck_assert_int_eq(
+            ask("PUT", path, i == 7 || i == NODES - 1 ? "{\"labels\":{\"zone\":\"a\"}}" : "{}"),
+            201);
+    }
+    do {
+        query(META_PARAMETER_LABEL, "zone=a");
+        query(META_PARAMETER_CURSOR, cursor[0] != '\0' ? cursor : NULL);
+        ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+        found += says("\"m00007\"") + says("\"m01299\"");
+        ck_assert(pages != 1 || says("\"nodes\":[]")); /* an empty one is not the last one */
+        snprintf(cursor, sizeof cursor, "%s", next_cursor());
+        ck_assert_int_le(++pages, PAGES);
+    } while (cursor[0] != '\0');
+    ck_assert_int_eq(pages, PAGES);
+    ck_assert_int_eq(found, 2);
+    query(META_PARAMETER_LIMIT, "1000"); /* what is wanted is not counted */
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+    ck_assert(says("\"m00999\"") && !says("\"m01000\""));
+    teardown();
+}
+END_TEST
+
+START_TEST(a_page_of_the_trail_looks_at_so_many_entries_likewise)
+{
+    enum { CHANGES = 1300, PAGES = 1 + CHANGES / LOOKS };
+    char cursor[256] = "";
+    int pages = 0, found = 0;
+    setup();
+    meta_resources_free(s.resources); /* the ordinary one keeps few */
+    s.resources = meta_resources_new(2 * CHANGES);
+    for (int i = 0; i < CHANGES; i++)
+        ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings",
+                             i % 2 == 0 ? "{\"labels\":{\"zone\":\"a\"}}" : "{}"),
+                         i == 0 ? 201 : 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/late", "{\"nodes\":{}}"), 201);
+    do {
+        query(META_PARAMETER_KIND, "pool");
+        query(META_PARAMETER_CURSOR, cursor[0] != '\0' ? cursor : NULL);
+        ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+        found += says("\"late\"");
+        snprintf(cursor, sizeof cursor, "%s", next_cursor());
+        ck_assert_int_le(++pages, PAGES);
+    } while (cursor[0] != '\0');
+    ck_assert_int_eq(pages, PAGES);
+    ck_assert_int_eq(found, 1);
+    teardown();
+}
+END_TEST
+
 START_TEST(nodes_that_are_not_registered_are_listed_among_the_others_if_something_is_set_of_them)
 {
     static const char *const all[] = {"n0", "n1", "n2", "n3", "n9"};
@@ -382,6 +453,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)                             \
     T(what_makes_no_sense_of_a_node_is_refused_by_field)                                           \
+    T(a_page_looks_at_so_many_nodes_and_its_cursor_leads_to_the_rest)                              \
+    T(a_page_of_the_trail_looks_at_so_many_entries_likewise)                                       \
     T(nodes_are_listed_by_their_labels)                                                            \
     T(nodes_that_are_not_registered_are_listed_among_the_others_if_something_is_set_of_them)       \
     T(agents_say_whom_they_reach_and_hear_whom_to_try)                                             \

@@ -9,7 +9,7 @@
  * connections, of the memory for bodies and a rate; when their part is used up the connection that
  * is an anonymous client's for longest goes, unless a request on it is being dealt with. Who is
  * known is counted by who it is, wherever it comes from, and nothing that an anonymous client does
- * is counted against it.
+ * is counted against it, nor what one who is not trusted takes of the thread.
  *
  * What it answers by itself, all as application/problem+json: 503 above the number of connections,
  * 429 above those of one client or above its rate of requests (and after a few of these it closes),
@@ -87,8 +87,7 @@ struct http_who {
     uint64_t id; /* which of that rank; 0: one without bounds of its own */
 };
 
-/* Zero means the default in parentheses, NULL that there is none. Strings are borrowed for the call
- * of new() alone. */
+/* Zero: the default in parentheses; NULL: none. Strings are borrowed for the call of new(). */
 struct http_server_config {
     const char *listen;            /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
     const char *unix_path;         /* at least one of the two */
@@ -102,13 +101,14 @@ struct http_server_config {
     unsigned anonymous_per_second; /* requests of all anonymous clients (no bound) */
     unsigned requests_per_second;  /* of one client, on average (no bound); beyond it 429 */
     unsigned requests_burst;       /* and at once (requests_per_second) */
-    size_t body_bytes;             /* of one request (1 MiB) */
-    size_t bodies_bytes;           /* of all requests together (64 MiB), a quarter of it, or one
-                                    * body, of one client; beyond it 503 */
-    size_t header_bytes;           /* memory of a connection: headers and buffers (32 KiB) */
-    unsigned idle_timeout_ms;      /* a connection without a request, or taking an answer (60000) */
-    unsigned request_timeout_ms;   /* from a request's first line to its last byte (10000) */
-    unsigned stream_timeout_ms;    /* a stream's client that takes nothing is cut off (10000) */
+    /* Of the thread's time, for one who is HTTP_KNOWN and for all (no bound); beyond it 429. */
+    unsigned percent_per_id, percent_known;
+    size_t body_bytes;        /* of one request (1 MiB) */
+    size_t bodies_bytes;      /* of all (64 MiB); of one client a quarter, or one body; else 503 */
+    size_t header_bytes;      /* memory of a connection: headers and buffers (32 KiB) */
+    unsigned idle_timeout_ms; /* a connection without a request, or taking an answer (60000) */
+    unsigned request_timeout_ms; /* from a request's first line to its last byte (10000) */
+    unsigned stream_timeout_ms;  /* a stream's client that takes nothing is cut off (10000) */
     /* Names, with blanks or commas between them, that a request on loopback may be for, beside
      * localhost and addresses: a page that a browser shows reaches it by a name of its own (DNS
      * rebinding). NULL: any. */
@@ -145,15 +145,15 @@ uint16_t http_server_port(const struct http_server *server);
 /* Counted since new(), except the last ones, which are now. */
 struct http_server_stats {
     uint64_t accepted;
-    uint64_t refused;  /* connections above a bound */
-    uint64_t limited;  /* connections and requests above a bound of their client: 429 */
-    uint64_t requests; /* given to the handler */
-    uint64_t rejected; /* answered by the server itself */
-    uint64_t dropped;  /* anonymous clients' connections that made room for another one */
+    uint64_t refused;   /* connections above a bound */
+    uint64_t limited;   /* connections and requests above a bound of their client: 429 */
+    uint64_t over_time; /* of these, requests of those that had taken too much time */
+    uint64_t requests;  /* given to the handler */
+    uint64_t rejected;  /* answered by the server itself */
+    uint64_t dropped;   /* anonymous clients' connections that made room for another one */
     uint32_t open;
     uint32_t ranked[HTTP_RANKS]; /* of these */
-    uint32_t deferred;
-    uint32_t streams;
+    uint32_t deferred, streams;
 };
 void http_server_stats(const struct http_server *server, struct http_server_stats *out);
 
