@@ -205,7 +205,7 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
     f->now_ns = plan->now_ns;
     f->numbers_return = plan->numbers_return;
     f->numbers_gone_ns = fault_psn_now_ns(f);
-    f->timeout = plan->timeout;
+    f->timeout = (uint8_t)plan->timeout;
     f->clock = *plan;
     f->opened_ns = base_clock_ns();
     f->resets_are_final = plan->resets_are_final;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as text. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,22 +68,6 @@ static int parse_drift(const char *text, int32_t *out)
     return status;
 }
 
-/* Of the device's clock. -ENOENT: it is about something else. */
-static int set_clock(const char *name, const char *value, struct fault_plan *plan)
-{
-    if (strcmp(name, "clock") == 0) {
-        plan->no_clock = strcmp(value, "off") == 0;
-        return plan->no_clock ? 0 : -EINVAL;
-    }
-    if (strcmp(name, "clock_drift") == 0)
-        return parse_drift(value, &plan->clock_drift_ppm);
-    if (strcmp(name, "clock_jump") == 0)
-        return parse_ms(value, &plan->clock_jump_ns);
-    if (strcmp(name, "clock_jump_after") == 0)
-        return parse_ms(value, &plan->clock_jump_after_ns);
-    return -ENOENT;
-}
-
 static int parse_path(const char *value, char out[FAULT_PATH])
 {
     if (value[0] != '/' || strlen(value) >= FAULT_PATH)
@@ -91,87 +76,102 @@ static int parse_path(const char *value, char out[FAULT_PATH])
     return 0;
 }
 
-/* A file by which a test says when. -ENOENT: it is about something else. */
-static int set_path(const char *name, const char *value, struct fault_plan *plan)
+/* ---- what a plan can have */
+
+enum kind { IS_SHARE, IS_MS, IS_NUMBER, IS_SEED, IS_MTU, IS_DRIFT, IS_PATH, IS_GID, IS_WORD };
+
+#define ROW(word, what, field, ...)                                                                \
+    {                                                                                              \
+        .name = word, .kind = what, .at = offsetof(struct fault_plan, field), ##__VA_ARGS__        \
+    }
+
+/* A name, and where in the plan what is behind its "=" goes. */
+static const struct setting {
+    const char *name;
+    enum kind kind;
+    size_t at;
+    uint32_t least, most; /* of IS_NUMBER */
+    const char *word; /* of IS_WORD, the only one that there is: the bool at `at` is true then */
+    size_t said_at;   /* of some: a bool that is true then too; 0: there is none */
+} settings[] = {
+    ROW("seed", IS_SEED, seed),
+    ROW("loss", IS_SHARE, loss_ppm),
+    ROW("completion_error", IS_SHARE, completion_error_ppm),
+    ROW("answer_loss", IS_SHARE, answer_loss_ppm),
+    ROW("post_error", IS_SHARE, post_error_ppm),
+    ROW("refuse", IS_SHARE, refuse_ppm),
+    ROW("control_error", IS_SHARE, control_error_ppm),
+    ROW("fence_error", IS_SHARE, fence_error_ppm),
+    ROW("destroy_error", IS_SHARE, destroy_error_ppm),
+    ROW("stuck", IS_SHARE, stuck_ppm),
+    ROW("packet_life", IS_MS, packet_life_ns),
+    ROW("register", IS_MS, register_ns),
+    ROW("removed", IS_MS, removed_ns),
+    ROW("drain", IS_MS, drain_ns),
+    ROW("clock_jump", IS_MS, clock_jump_ns),
+    ROW("clock_jump_after", IS_MS, clock_jump_after_ns),
+    ROW("clock_drift", IS_DRIFT, clock_drift_ppm),
+    ROW("clock", IS_WORD, no_clock, .word = "off"),
+    ROW("deadlines", IS_WORD, no_deadlines, .word = "off"),
+    ROW("atomics", IS_WORD, no_atomics, .word = "off"),
+    ROW("dc_atomics", IS_WORD, no_dc_atomics, .word = "off"),
+    ROW("fences", IS_WORD, no_fences, .word = "off"),
+    ROW("picky", IS_WORD, picky, .word = "on"),
+    ROW("errors", IS_WORD, errors_first, .word = "first"),
+    ROW("reset", IS_WORD, resets_are_final, .word = "final"),
+    ROW("mtu", IS_MTU, mtu),
+    ROW("hop", IS_MTU, hop),
+    ROW("cut", IS_GID, cut, .said_at = offsetof(struct fault_plan, cuts)),
+    ROW("timeout", IS_NUMBER, timeout, .least = 1, .most = MOST_TIMEOUT),
+    ROW("inline", IS_NUMBER, max_inline, .least = 0, .most = MOST_INLINE,
+        .said_at = offsetof(struct fault_plan, less_inline)),
+    ROW("sge", IS_NUMBER, max_sge, .least = 1, .most = MOST_SGE),
+    ROW("objects", IS_NUMBER, max_objects, .least = 1, .most = MOST_OBJECTS),
+    /* By these files a test says when. */
+    ROW("cut_while", IS_PATH, cut_while),
+    ROW("removed_when", IS_PATH, removed_when),
+    ROW("hang_while", IS_PATH, hang_while),
+#undef ROW
+};
+
+static int set_field(const struct setting *s, const char *value, struct fault_plan *plan)
 {
-    if (strcmp(name, "cut_while") == 0)
-        return parse_path(value, plan->cut_while);
-    if (strcmp(name, "removed_when") == 0)
-        return parse_path(value, plan->removed_when);
-    if (strcmp(name, "hang_while") == 0)
-        return parse_path(value, plan->hang_while);
-    return -ENOENT;
+    void *at = (char *)plan + s->at;
+    switch (s->kind) {
+    case IS_SHARE:
+        return parse_share(value, at);
+    case IS_MS:
+        return parse_ms(value, at);
+    case IS_NUMBER:
+        return parse_number(value, s->least, s->most, at);
+    case IS_SEED:
+        return base_parse_u64(value, 0, UINT64_MAX, at);
+    case IS_MTU:
+        return parse_mtu(value, at);
+    case IS_DRIFT:
+        return parse_drift(value, at);
+    case IS_PATH:
+        return parse_path(value, at);
+    case IS_GID:
+        return base_gid_parse(value, at);
+    case IS_WORD:
+        *(bool *)at = true;
+        return strcmp(value, s->word) == 0 ? 0 : -EINVAL;
+    }
+    return -EINVAL;
 }
 
 static int set_one(const char *name, const char *value, struct fault_plan *plan)
 {
-    const int of_clock = set_clock(name, value, plan);
-    if (of_clock != -ENOENT)
-        return of_clock;
-    const int of_path = set_path(name, value, plan);
-    if (of_path != -ENOENT)
-        return of_path;
-    if (strcmp(name, "seed") == 0)
-        return base_parse_u64(value, 0, UINT64_MAX, &plan->seed);
-    if (strcmp(name, "mtu") == 0)
-        return parse_mtu(value, &plan->mtu);
-    if (strcmp(name, "hop") == 0)
-        return parse_mtu(value, &plan->hop);
-    if (strcmp(name, "cut") == 0) {
-        plan->cuts = true;
-        return base_gid_parse(value, plan->cut);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const struct setting *s = &settings[i];
+        if (strcmp(name, s->name) != 0)
+            continue;
+        if (s->said_at != 0)
+            *(bool *)((char *)plan + s->said_at) = true;
+        return set_field(s, value, plan);
     }
-    bool *said = strcmp(name, "deadlines") == 0    ? &plan->no_deadlines
-                 : strcmp(name, "atomics") == 0    ? &plan->no_atomics
-                 : strcmp(name, "dc_atomics") == 0 ? &plan->no_dc_atomics
-                 : strcmp(name, "fences") == 0     ? &plan->no_fences
-                 : strcmp(name, "picky") == 0      ? &plan->picky
-                                                   : NULL;
-    if (said != NULL) {
-        *said = strcmp(value, said == &plan->picky ? "on" : "off") == 0;
-        return *said ? 0 : -EINVAL;
-    }
-    if (strcmp(name, "errors") == 0) {
-        plan->errors_first = strcmp(value, "first") == 0;
-        return plan->errors_first ? 0 : -EINVAL;
-    }
-    if (strcmp(name, "reset") == 0) {
-        plan->resets_are_final = strcmp(value, "final") == 0;
-        return plan->resets_are_final ? 0 : -EINVAL;
-    }
-    if (strcmp(name, "timeout") == 0) {
-        uint32_t number = 0;
-        int status = parse_number(value, 1, MOST_TIMEOUT, &number);
-        plan->timeout = (uint8_t)number;
-        return status;
-    }
-    if (strcmp(name, "inline") == 0) {
-        plan->less_inline = true;
-        return parse_number(value, 0, MOST_INLINE, &plan->max_inline);
-    }
-    if (strcmp(name, "sge") == 0)
-        return parse_number(value, 1, MOST_SGE, &plan->max_sge);
-    if (strcmp(name, "objects") == 0)
-        return parse_number(value, 1, MOST_OBJECTS, &plan->max_objects);
-    if (strcmp(name, "packet_life") == 0)
-        return parse_ms(value, &plan->packet_life_ns);
-    if (strcmp(name, "register") == 0)
-        return parse_ms(value, &plan->register_ns);
-    if (strcmp(name, "removed") == 0)
-        return parse_ms(value, &plan->removed_ns);
-    if (strcmp(name, "drain") == 0)
-        return parse_ms(value, &plan->drain_ns);
-    uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
-                      : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
-                      : strcmp(name, "answer_loss") == 0      ? &plan->answer_loss_ppm
-                      : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
-                      : strcmp(name, "refuse") == 0           ? &plan->refuse_ppm
-                      : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
-                      : strcmp(name, "fence_error") == 0      ? &plan->fence_error_ppm
-                      : strcmp(name, "destroy_error") == 0    ? &plan->destroy_error_ppm
-                      : strcmp(name, "stuck") == 0            ? &plan->stuck_ppm
-                                                              : NULL;
-    return share != NULL ? parse_share(value, share) : -EINVAL;
+    return -EINVAL;
 }
 
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must)

@@ -92,7 +92,7 @@ struct fault_plan {
     bool less_inline;   /* it takes max_inline bytes, where the inner one takes more */
     uint32_t max_inline;
     uint32_t max_sge; /* 0: as the inner one */
-    uint8_t timeout;  /* its own, whatever queue pairs are given, as irdma has; 0: as they are */
+    uint32_t timeout; /* its own, whatever queue pairs are given, as irdma has; 0: as they are */
     /* RESET is final for RC and UD queue pairs, new ones too: INIT is refused (-EINVAL) then, as
      * irdma does. */
     bool resets_are_final;
