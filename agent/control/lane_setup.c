@@ -55,11 +55,10 @@ static uint64_t patience_ns(const struct pool *p)
     return repeats_ns > least_ns ? repeats_ns : least_ns;
 }
 
-static int make_lane(struct pool *p)
+static struct lane_config describe_lane(const struct pool *p)
 {
     const struct agentd_config *c = p->config;
     const struct agent_device *d = &p->device;
-    p->device.rest_until_ns = dcis_rest_ns(p);
     struct lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
@@ -98,6 +97,13 @@ static int make_lane(struct pool *p)
         .incarnation = p->incarnation,
     };
     memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
+    return config;
+}
+
+/* What the lane has of the device, all of it made. */
+static struct lane_device_objects list_objects(const struct pool *p)
+{
+    const struct agent_device *d = &p->device;
     struct lane_device_objects r = {
         .fab = d->fab,
         .cq = d->cq,
@@ -120,7 +126,15 @@ static int make_lane(struct pool *p)
         r.dci[i] = d->dci[1 + i].qp;
     for (uint32_t i = 0; i < r.spares; i++)
         r.spare[i] = d->dci[1 + r.dcis + i].qp;
-    int status = lane_new(&config, &r, &p->lane);
+    return r;
+}
+
+static int make_lane(struct pool *p)
+{
+    p->device.rest_until_ns = dcis_rest_ns(p);
+    const struct lane_config config = describe_lane(p);
+    const struct lane_device_objects objects = list_objects(p);
+    const int status = lane_new(&config, &objects, &p->lane);
     if (status == 0) {
         lane_set_random(p->lane, fill_random, p->world);
         lane_set_wake(p->lane, wake_worker, p->world);

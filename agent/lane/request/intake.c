@@ -164,6 +164,29 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
     return true;
 }
 
+enum { EXTRA_BYTES = 2 * SCHEMA_LINE };
+
+/* Copies the first request out of `avail` slots, once: its descriptor, and what is behind that.
+ * Returns how many slots it takes; 0: it is none that a library of ours would write. */
+static inline uint32_t copy_request(const struct session *s, uint32_t head, uint32_t avail,
+                                    struct schema_sq_desc *d, uint8_t extra[EXTRA_BYTES])
+{
+    copy_slot(s, head, d);
+    const uint32_t slots = check_slots(operation_of(d->op), d);
+    if (slots > avail || d->vqp >= s->max_vqps)
+        return 0;
+    for (uint32_t i = 1; i < slots; i++)
+        copy_slot(s, head + i, extra + (i - 1) * SCHEMA_LINE);
+    return slots;
+}
+
+/* What was taken may be written over. */
+static inline void publish_head(struct session *s, uint32_t head)
+{
+    s->sq_head = head;
+    atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
+}
+
 uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t head = s->sq_head, left = most;
@@ -179,16 +202,13 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
     }
     while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
         struct schema_sq_desc d;
-        _Alignas(8) uint8_t extra[2 * SCHEMA_LINE];
-        copy_slot(s, head, &d);
-        const struct operation *op = operation_of(d.op);
-        uint32_t slots = check_slots(op, &d);
-        if (slots == 0 || slots > avail || d.vqp >= s->max_vqps) {
+        _Alignas(8) uint8_t extra[EXTRA_BYTES];
+        const uint32_t slots = copy_request(s, head, avail, &d, extra);
+        if (slots == 0) {
             session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
             return 1;
         }
-        for (uint32_t i = 1; i < slots; i++)
-            copy_slot(s, head + i, extra + (i - 1) * SCHEMA_LINE);
+        const struct operation *op = operation_of(d.op);
         const bool taken = take_descriptor(l, s, op, &d, extra);
         if (l->returned.first != NULL)
             returns_take(l);
@@ -198,10 +218,8 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
         avail -= slots;
         left--;
     }
-    if (head != s->sq_head && s->state == SESSION_LIVE) {
-        s->sq_head = head;
-        atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
-    }
+    if (head != s->sq_head && s->state == SESSION_LIVE)
+        publish_head(s, head);
     return most - left;
 }
 
