@@ -17,8 +17,8 @@ enum {
     GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
     MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
     ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */
-    WAIT_MS = 4000,        /* in the queue for a session, */
-    HEARS_MS = 1000,       /* before libkedge gives up a worker that waits there hears that */
+    WAIT_MS = 4000,        /* in the queue for a session */
+    HEARS_MS = 1000,       /* before libkedge gives it up: a worker that waits there hears so */
     MAKING_AT_ONCE = 8,    /* sessions and arenas, while workers wait for them */
     WRONG_TOKEN_MS = 1000, /* until a token that no tenant has is refused */
 
@@ -96,13 +96,13 @@ enum {
     TOKENS_LOGGED = 5, /* wrong tokens, in TOKENS_LOGGED_S */
     TOKENS_LOGGED_S = 10,
     CROWD_LOGGED_S = 10,     /* connections that made room, or found none */
-    STRANGERS_LOGGED_S = 10, /* uids that are kept out, so many in that time: */
-    STRANGERS_LOGGED = 4,
-    UNREAD_LOGGED_S = 10, /* workers do not read what they were sent */
-    PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
-    FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
-    ARENAS_LOGGED_S = 60, /* none can be made ahead */
-    FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
+    STRANGERS_LOGGED_S = 10, /* uids that are kept out */
+    STRANGERS_LOGGED = 4,    /* of them in that time */
+    UNREAD_LOGGED_S = 10,    /* workers do not read what they were sent */
+    PAUSE_LOGGED_S = 10,     /* no descriptor for one more worker */
+    FENCES_LOGGED_S = 60,    /* the device cannot say that remote operations are over */
+    ARENAS_LOGGED_S = 60,    /* none can be made ahead */
+    FENCED_LOGGED_S = 60,    /* the device takes no registration for a fenced region */
 };
 
 /* Half of what the kernel lets a process with so many descriptors have sent and unread, so that

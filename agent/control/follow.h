@@ -26,9 +26,9 @@ struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
     bool begun;
-    uint64_t looked_ns;                               /* last: */
-    bool was_idle;                                    /* whether its pools were; */
-    uint64_t described;                               /* a hash of what was to be told */
+    uint64_t looked_ns;                               /* when it looked last */
+    bool was_idle;                                    /* whether its pools were then */
+    uint64_t described;                               /* a hash of what was to be told then */
     uint64_t seen;                                    /* the revision that came last; 0: none did */
     uint64_t applied;                                 /* the one in force; 0: none */
     struct agentd_limits window, destination_window;  /* of it */

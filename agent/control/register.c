@@ -184,19 +184,6 @@ static void lose_registration(struct registration *r, const char *why)
     try_later(r);
 }
 
-/* A metaserver to which no token was shown does not know for which GID one is to be made. */
-static void name_gid(const struct registration *r, char *why, size_t size)
-{
-    static const char BLANK[] = "gids=GID";
-    char gid[BASE_GID_TEXT], rest[sizeof r->why];
-    char *at = strstr(why, BLANK);
-    if (at == NULL)
-        return;
-    snprintf(rest, sizeof rest, "%s", at + sizeof BLANK - 1);
-    snprintf(at, size - (size_t)(at - why), "gids=%s%s",
-             base_gid_format(r->pool->device.fab->caps.gid, gid), rest);
-}
-
 static void on_refused(struct registration *r, const struct http_answer *answer)
 {
     char why[sizeof r->why];
@@ -212,7 +199,7 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
     if (answer->status != 409 || !registration_is_superseded(r, problem, &detail)) {
         snprintf(why, sizeof why, "%d: %.60s%s%s", answer->status, field != NULL ? field : "",
                  field != NULL ? ": " : "", detail);
-        name_gid(r, why, sizeof why);
+        register_json_name_gid(r, why, sizeof why);
         lose_registration(r, why);
     }
     json_decref(problem);

@@ -190,3 +190,15 @@ bool register_json_is_broken(const char *body, uint32_t qpn)
     json_decref(root);
     return is;
 }
+
+void register_json_name_gid(const struct registration *r, char *why, size_t size)
+{
+    static const char BLANK[] = "gids=GID";
+    char gid[BASE_GID_TEXT], rest[sizeof r->why];
+    char *at = strstr(why, BLANK);
+    if (at == NULL)
+        return;
+    snprintf(rest, sizeof rest, "%s", at + sizeof BLANK - 1);
+    snprintf(at, size - (size_t)(at - why), "gids=%s%s",
+             base_gid_format(r->pool->device.fab->caps.gid, gid), rest);
+}

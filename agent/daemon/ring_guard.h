@@ -24,9 +24,9 @@ int ring_guard_new(void *ring, size_t bytes, struct ring_guard **out);
 /* Any thread; NULL too. */
 void ring_guard_drop(struct ring_guard *guard);
 
-/* An eventfd, which can be read when a ring was replaced; -1: there is none. The main thread, which
- * then logs it: */
+/* An eventfd, which can be read when a ring was replaced; -1: there is none. The main thread. */
 int ring_guard_fd(void);
+/* Logs that, when it can be read. The main thread. */
 void ring_guard_report(void);
 
 #endif

@@ -108,8 +108,8 @@ struct verbs_qp {
     struct verbs_ring *ring; /* of a DCI with streams; NULL: requests complete in their order */
     uint64_t life;           /* in the ring's ids */
     _Atomic uint32_t state;  /* of enum ibv_qp_state, as last set */
-    pthread_mutex_t asked;   /* it is asked for its state, or is about to go: */
-    bool going;              /* it is being destroyed */
+    pthread_mutex_t asked;   /* while it is asked for its state, or is about to go */
+    bool going;              /* `asked`: it is being destroyed */
     /* The posting thread's. */
     uint32_t posted, freed; /* send slots taken and given back, running */
     uint32_t marked, seen;  /* signalled requests posted and known to be completed, running */

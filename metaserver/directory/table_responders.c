@@ -17,11 +17,6 @@ enum { READERS_TIMEOUT = 13, READERS_RETRIES = 7 };
 
 enum { TAKES = 64 }; /* completions at a time */
 
-static uint32_t in_use(const struct meta_responders *r)
-{
-    return r->capacity - r->in_state[FREE];
-}
-
 /* ---- states */
 
 void meta_responder_move(struct responder *p, enum responder_state to)
@@ -362,7 +357,7 @@ void meta_responders_serve(struct meta_responders *r)
     while (TAILQ_EMPTY(&r->waiting) && r->in_state[SPARE] > META_RESPONDERS_SPARES)
         meta_responder_end(pop_responder(r, &r->spare));
     /* Whatever is under way may yet leave a queue pair for those who wait. */
-    if (in_use(r) > r->in_state[KEPT])
+    if (r->capacity - r->in_state[FREE] > r->in_state[KEPT])
         return;
     while ((request = TAILQ_FIRST(&r->waiting)) != NULL) {
         TAILQ_REMOVE(&r->waiting, request, link);
@@ -505,7 +500,7 @@ void meta_responders_stop(struct meta_responders *r)
 
 bool meta_responders_stopped(const struct meta_responders *r)
 {
-    return r->stopping && in_use(r) == 0 && !r->port.asking;
+    return r->stopping && r->in_state[FREE] == r->capacity && !r->port.asking;
 }
 
 void meta_responders_free(struct meta_responders *r)
@@ -599,15 +594,4 @@ struct meta_responder_request *meta_responders_next(struct meta_responders *r)
     TAILQ_REMOVE(&r->over, request, link);
     r->asked--;
     return request;
-}
-
-struct meta_responders_counts meta_responders_count(const struct meta_responders *r)
-{
-    struct meta_responders_counts count = r->count;
-    count.kept = r->in_state[KEPT];
-    count.spare = r->in_state[SPARE];
-    count.resting = r->in_state[RESTING];
-    count.all = in_use(r);
-    count.asked = r->asked;
-    return count;
 }

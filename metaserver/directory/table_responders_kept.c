@@ -95,3 +95,14 @@ void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, c
         else
             end_kept(r, at, true);
 }
+
+struct meta_responders_counts meta_responders_count(const struct meta_responders *r)
+{
+    struct meta_responders_counts count = r->count;
+    count.kept = r->in_state[KEPT];
+    count.spare = r->in_state[SPARE];
+    count.resting = r->in_state[RESTING];
+    count.all = r->capacity - r->in_state[FREE];
+    count.asked = r->asked;
+    return count;
+}

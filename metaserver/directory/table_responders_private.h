@@ -34,8 +34,8 @@ struct responder {
     bool sound;       /* reached INIT */
     bool unheard;     /* ENDING: its reader was not heard of, and may go on */
     uint32_t life;    /* of its number: its receive has it */
-    bool broken;      /* CONNECTING, READY, KEPT: it is in ERR, */
-    bool told;        /* and meta_responders_broken() has said so */
+    bool broken;      /* CONNECTING, READY, KEPT: it is in ERR */
+    bool told;        /* meta_responders_broken() has said that */
 };
 
 TAILQ_HEAD(requests, meta_responder_request);
@@ -49,7 +49,7 @@ struct meta_responders {
     uint32_t capacity;              /* queue pairs at a time */
     uint32_t limit;                 /* of them for pools; the rest lets a pool replace its own */
     uint32_t free, spare;           /* first of each list */
-    uint32_t resting, resting_last; /* likewise, of those that were made first, */
+    uint32_t resting, resting_last; /* likewise, of those that were made first */
     uint32_t touched;               /* responders that were ever used */
     uint32_t in_state[STATES];
     uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
@@ -62,8 +62,8 @@ struct meta_responders {
     bool stopping;
     bool untold;       /* some are broken and not told, of which those */
     uint32_t telling;  /* before this number were looked at */
-    bool went;         /* a queue pair went since the last tick, */
-    bool went_unheard; /* and the reader of one was not heard of */
+    bool went;         /* a queue pair went since the last tick */
+    bool went_unheard; /* the reader of one that went was not heard of */
     uint64_t begun_ns,
         gone_ns; /* those of the process before, and the last of ours, went by then */
     struct fab_port_watch port;

@@ -14,14 +14,14 @@
 
 enum {
     STRANGERS_KNOWN = 128,
-    STRANGER_REFUSALS = 64, /* in a second: then it is kept out for so many seconds: */
-    STRANGER_OUT_S = 5,
+    STRANGER_REFUSALS = 64, /* in a second: then it is kept out */
+    STRANGER_OUT_S = 5,     /* so long */
 };
 
 struct stranger {
     uid_t uid;
-    uint32_t refusals;  /* in the second that began at */
-    uint64_t since_ns;  /* this */
+    uint32_t refusals; /* in the second that began at since_ns */
+    uint64_t since_ns;
     uint64_t out_until; /* ns; 0: it is not kept out */
 };
 
