@@ -2,8 +2,11 @@
 #include "base/fds.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <fcntl.h>
 
@@ -260,18 +264,46 @@ int base_fds_peer_pidfd(int socket, pid_t pid)
     return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno;
 }
 
+/* Anew, from the same file: what was given up or is held with less. A descriptor, or -errno. */
+static int open_again(int file, int flags)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const int again = open(path, flags | O_CLOEXEC);
+    return again >= 0 ? again : -errno;
+}
+
 /* A description of a memory file that cannot write, and from which nobody makes one that can but
  * who may change its mode: its owner, and root. The former one is closed. */
 static int drop_writing(int *file)
 {
-    char path[32];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", *file);
-    const int reader = fchmod(*file, S_IRUSR) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const int reader = fchmod(*file, S_IRUSR) == 0 ? open_again(*file, O_RDONLY) : -errno;
     if (reader < 0)
-        return -errno;
+        return reader;
     close(*file);
     *file = reader;
     return 0;
+}
+
+/* The kernel wants an int, whatever the name of the call says. */
+static int set_flags(int file, int flags)
+{
+    return ioctl(file, FS_IOC_SETFLAGS, &flags) == 0 ? 0 : -errno;
+}
+
+int base_memfd_keep_whole(int file)
+{
+    return set_flags(file, FS_IMMUTABLE_FL);
+}
+
+int base_memfd_try_whole(void)
+{
+    const int file = memfd_create("kedge-try", MFD_CLOEXEC);
+    if (file < 0)
+        return -errno;
+    const int status = base_memfd_keep_whole(file);
+    close(file);
+    return status;
 }
 
 int base_memfd_new(const char *name, size_t bytes, enum base_memfd_others others, int *fd,
@@ -304,6 +336,8 @@ int base_memfd_new(const char *name, size_t bytes, enum base_memfd_others others
     status = others == BASE_MEMFD_READ ? drop_writing(&file) : 0;
     if (status != 0)
         goto unmap;
+    if (others != BASE_MEMFD_SEALED) /* nobody punches holes in what is sealed */
+        (void)base_memfd_keep_whole(file);
     *fd = file;
     *map = mapped;
     return 0;
@@ -314,9 +348,49 @@ close_file:
     return status;
 }
 
-int base_memfd_empty(void *map, size_t bytes)
+/* In pieces of some 0.1 ms each, and others have the processor now and then; not after each, which
+ * on a busy host costs milliseconds. The last one reaches beyond the file: part of a page would be
+ * kept. */
+static int punch_all(int file)
 {
-    return madvise(map, bytes, MADV_REMOVE) == 0 ? 0 : -errno;
+    static const off_t PIECE = 256 << 10, HUGE_PIECE = 2 << 20;
+    static const unsigned PIECES_ON_END = 4;
+    struct stat st;
+    struct statfs fs;
+    if (fstat(file, &st) != 0 || fstatfs(file, &fs) != 0)
+        return -errno;
+    const off_t piece = fs.f_type == HUGETLBFS_MAGIC ? HUGE_PIECE : PIECE;
+    unsigned pieces = 0;
+    for (off_t at = 0; at < st.st_size; at += piece) {
+        if (fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, piece) != 0)
+            return -errno;
+        if (++pieces % PIECES_ON_END == 0)
+            (void)sched_yield();
+    }
+    return 0;
+}
+
+/* Of what drop_writing() has made another one, of others the same. */
+static int regain_writing(int file)
+{
+    const int flags = fcntl(file, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    if ((flags & O_ACCMODE) == O_RDWR)
+        return file;
+    return fchmod(file, S_IRUSR | S_IWUSR) == 0 ? open_again(file, O_RDWR) : -errno;
+}
+
+int base_memfd_empty(int file)
+{
+    (void)set_flags(file, 0); /* it never was, or punching says so */
+    const int writer = regain_writing(file);
+    if (writer < 0)
+        return writer;
+    const int status = punch_all(writer);
+    if (writer != file)
+        close(writer);
+    return status;
 }
 
 int base_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fds.h"
+
 static const size_t HUGE_PAGE = 2u << 20;
 static const unsigned HUGE_2MB = 21u << 26; /* MFD_HUGE_2MB of <linux/memfd.h> */
 
@@ -91,8 +93,8 @@ fail:
     return status;
 }
 
-int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
-                         struct fab_mem *out)
+static int alloc_memory(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
+                        struct fab_mem *out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (size == 0 || size > SIZE_MAX - page)
@@ -105,16 +107,25 @@ int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic
 
 int fab_mem_alloc(size_t size, const char *name, struct fab_mem *out)
 {
-    return fab_mem_alloc_unless(size, name, false, NULL, out);
+    return alloc_memory(size, name, false, NULL, out);
 }
 
 int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
 {
-    return fab_mem_alloc_unless(size, name, true, NULL, out);
+    return alloc_memory(size, name, true, NULL, out);
+}
+
+int fab_mem_alloc_lent(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
+                       struct fab_mem *out)
+{
+    const int status = alloc_memory(size, name, huge, unwanted, out);
+    if (status == 0)
+        out->whole = base_memfd_keep_whole(out->fd) == 0;
+    return status;
 }
 
 /* The kernel writes, which says -EFAULT where we would end by SIGBUS: whoever maps it too may have
- * punched holes in it, and there may be no pages to fill them. */
+ * punched holes in it, if it is not kept whole, and there may be no pages to fill them. */
 static int read_zeros(const struct fab_mem *mem, int zeros)
 {
     for (size_t at = 0; at < mem->size;) {
@@ -146,10 +157,21 @@ int fab_mem_zero(const struct fab_mem *mem)
     return status == 0 ? take_pages(mem, NULL) : status;
 }
 
-void fab_mem_empty(const struct fab_mem *mem)
+/* A few pages at a time: unmapping keeps others of this process from mapping. */
+int fab_mem_leave(struct fab_mem *mem)
 {
-    if (mem->give_back == NULL)
-        (void)give_pages(mem);
+    const int file = mem->fd;
+    if (mem->give_back != NULL) {
+        fab_mem_free(mem);
+        return -1;
+    }
+    for (size_t at = 0, piece; at < mem->size; at += piece) {
+        piece = piece_of(mem, at);
+        munmap((char *)mem->addr + at, piece);
+        end_piece();
+    }
+    *mem = (struct fab_mem){.fd = -1};
+    return file;
 }
 
 void fab_mem_free(struct fab_mem *mem)

@@ -61,6 +61,10 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
             missed->name, from, nearest);
     else if (!follow_unkept_why(a, why, READY_WHY_BYTES))
         clock_why(a, why, READY_WHY_BYTES);
+    if (why[0] == '\0' && !a->world->keeps_whole)
+        snprintf(why, READY_WHY_BYTES,
+                 "workers can punch holes in memory that they are given, and so have lanes wait: "
+                 "give the agent CAP_LINUX_IMMUTABLE, and run Linux 6.0 or newer");
     return a->was_registered;
 }
 

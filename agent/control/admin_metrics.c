@@ -221,6 +221,9 @@ void metrics_print(struct agent *a, struct base_text *t)
                     "Connections that made room on the attach sockets before they attached, or "
                     "found none.",
                     a->crowded);
+    base_metric_one(t, "kedge_agent_memory_whole", GAUGE,
+                    "Whether workers can punch no holes in memory that they are given.",
+                    a->world->keeps_whole);
     base_metric_one(t, "kedge_agent_unread_descriptors", GAUGE,
                     "Descriptors that workers were sent and have not read.", a->unread.all);
     base_metric_one(t, "kedge_agent_unread_refused_total", COUNTER,

@@ -251,6 +251,7 @@ static void status_lists(struct agent *a, struct base_text *t)
         status_sessions(p, t);
     base_json_array_end(t);
     base_json_u64(t, "wrong_tokens", a->wrong_tokens);
+    base_json_bool(t, "memory_whole", a->world->keeps_whole);
 }
 
 void status_print(struct agent *a, struct base_text *t)

@@ -69,16 +69,6 @@ static void on_freed(void *user)
     forget_arena(arena, arena->made_bytes);
 }
 
-/* Making what a worker has asked for, and freeing what is not of the usual size, may be as much
- * work as its tenant has a quota: that has its turn among other tenants'. */
-static uint32_t task_tenant(const struct arena *arena, enum world_work work)
-{
-    const bool asked =
-        work == WORLD_MAKE_ARENA ||
-        (work == WORLD_FREE_ARENA && arena->bytes != arena->pool->config->arena_bytes);
-    return asked ? arena->tenant : 0;
-}
-
 static struct world_task describe_task(struct arena *arena, enum world_work work,
                                        void (*done)(void *user))
 {
@@ -89,7 +79,9 @@ static struct world_task describe_task(struct arena *arena, enum world_work work
                                          .unwanted = &arena->unwanted},
                                /* else a worker that outlives the agent has it still */
                                .let_go = !arena->pool->agent->stopping,
-                               .tenant = task_tenant(arena, work),
+                               /* work for what its workers have, or had: they may make it take
+                                * long, and it has its turn among other tenants' */
+                               .tenant = arena->tenant,
                                .done = done,
                                .user = arena};
 }
@@ -411,7 +403,7 @@ static void on_deregistered(struct mr_op *op)
     }
     arena->mr = NULL;
     if (p->stopping || arena->tenant == 0 || arena->mem.size != p->config->arena_bytes ||
-        !has_place(arena))
+        !arena->mem.whole || !has_place(arena)) /* in holes who had it could keep us waiting */
         arena_free(arena);
     else
         start_task(arena, WORLD_ZERO_ARENA, on_zeroed);

@@ -8,10 +8,11 @@
 #include "admin_http.h"
 #include "agent.h"
 #include "base/clock.h"
-#include "bounds.h"
+#include "base/fds.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "bounds.h"
 #include "control/world_log.h"
 #include "fd_watch.h"
 #include "lane_thread.h"
@@ -193,8 +194,9 @@ static void begin_task(struct world *w, struct world_task *t)
 
 static void do_task(struct world *w, struct world_task *t)
 {
-    (void)w;
     t->status = TASK_RUNS[t->work](t);
+    if (t->left.count > 0) /* nobody waits for that */
+        emptier_take(&loop_world_of(w)->emptier, t->tenant, &t->left, NULL, NULL);
 }
 
 static const struct world_ops LOOP_WORLD_OPS = {
@@ -224,7 +226,8 @@ int loop_world_init(struct loop_world *w, struct agent *a)
                                        .admin = &ADMIN_OPS,
                                        .log = &LOOP_LOG_OPS,
                                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
-                                       .tick_ns = TICK_MS * BASE_NS_PER_MS},
+                                       .tick_ns = TICK_MS * BASE_NS_PER_MS,
+                                       .keeps_whole = base_memfd_try_whole() == 0},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &w->loop}};
     const int status = uv_loop_init(&w->loop);

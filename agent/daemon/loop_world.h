@@ -8,6 +8,7 @@
 
 #include "attach_socket.h"
 #include "control/world.h"
+#include "emptier.h"
 #include "tasks.h"
 
 struct agent;
@@ -19,6 +20,7 @@ struct loop_world {
     uv_timer_t alarm;
     bool ended; /* the loop is closed, but for its memory */
     struct tasks tasks;
+    struct emptier emptier;
     struct attach_sockets sockets;
     struct http_server *admin;
     uv_poll_t admin_poll;

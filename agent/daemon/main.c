@@ -49,6 +49,7 @@ enum { NOTIFY_AGAIN_MS = 100 }; /* what the supervisor had no room for */
 /* What stays from one life of the agent to the next. */
 struct process {
     struct closer_process closers;
+    struct emptier_process emptiers;
     struct stop_watch watch;
     int hangup_fd;
 };
@@ -304,7 +305,9 @@ static int start_agent(struct loop_world *w, struct process *process, struct bas
     stop_watch_step(&process->watch,
                     (struct stop_step){.during = "making what the agent lends", .fab = a->fab});
     if (status == 0)
-        status = tasks_start(&w->tasks, TASK_RUNS, &w->loop, err);
+        status = emptier_start(&w->emptier, err);
+    if (status == 0)
+        status = tasks_start(&w->tasks, TASK_RUNS, &w->emptier, &w->loop, err);
     if (status == 0)
         status = watch_events(w, process, err);
     if (status == 0)
@@ -380,6 +383,7 @@ static bool stop_agent(struct loop_world *w, struct stop_watch *watch)
     admin_stop(w);
     agent_end_ticks(a);
     loop_world_end(w);
+    emptier_stop(&w->emptier);
     stop_watch_step(watch, (struct stop_step){.during = "making and freeing memory, and writing "
                                                         "state_dir",
                                               .closer = &w->sockets.closer});
@@ -424,6 +428,8 @@ static int serve_agent(struct agent *a, struct process *process)
     }
     w->sockets.closer =
         (struct closer){.process = &process->closers, .loop = &w->loop, .refuse = listeners_refuse};
+    w->emptier =
+        (struct emptier){.process = &process->emptiers, .loop = &w->loop, .tenants = &a->tenants};
     registrations_look_at_token(a);
     a->started_ns = base_clock_ns();
     status = start_agent(w, process, &err);
@@ -571,10 +577,15 @@ int main(int argc, char **argv)
     ring_guard_start();
     hold_signals();
     if (closer_process_start(&process.closers, &err) != 0 ||
+        emptier_process_start(&process.emptiers, &err) != 0 ||
         open_hangups(&process.hangup_fd, &err) != 0 ||
         stop_watch_init(&process.watch, FAB_STOP_MS, &err) != 0)
         return fail_start(err.text);
     base_notify_init();
+    if (!start_check_holes(&err))
+        base_log(BASE_LOG_WARN,
+                 "workers can punch holes in memory that they are given, and so have lanes wait",
+                 "reason=\"%s\"", err.text);
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
     return serve_above_others(&agent, &process);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of the agent when a worker takes pages of its submission ring away.
  *
- * A worker can: it writes there, and no seal keeps whoever writes from punching holes. Whoever
+ * A worker can where rings are not kept whole (base_memfd_keep_whole()). Whoever
  * touches a hole has a page allocated, or, where the kernel promises no more memory than there is
  * (vm.overcommit_memory=2) and all is promised, SIGBUS. So rings are told to this, and SIGBUS for
  * an address in one maps zeros over the whole ring, read-only as the agent uses it: its session has

@@ -94,3 +94,14 @@ bool start_check_privacy(const struct agentd_config *config, struct base_errbuf 
 {
     return config->token_file[0] == '\0' || http_token_private(config->token_file, why) == 0;
 }
+
+bool start_check_holes(struct base_errbuf *why)
+{
+    const int status = base_memfd_try_whole();
+    if (status != 0)
+        base_err(why, status, "%s: %s", strerror(-status),
+                 status == -EPERM
+                     ? "give the agent CAP_LINUX_IMMUTABLE (AmbientCapabilities of its unit)"
+                     : "run Linux 6.0 or newer");
+    return status == 0;
+}

@@ -23,4 +23,8 @@ bool start_check_token(const struct agentd_config *config, const uint8_t gid[16]
  * it all the same: to stay away from its metaservers would end no leak. */
 bool start_check_privacy(const struct agentd_config *config, struct base_errbuf *why);
 
+/* Whether workers can be kept from punching holes in what they are given (base/fds.h), but for huge
+ * pages. Else *why says what it takes. The agent begins all the same. */
+bool start_check_holes(struct base_errbuf *why);
+
 #endif

@@ -18,6 +18,21 @@
 #include "state_file.h"
 #include "tasks.h"
 
+static void leave_file(struct world_task *t, int *file)
+{
+    if (*file >= 0)
+        t->left.file[t->left.count++] = *file;
+    *file = -1;
+}
+
+void task_empty_left(struct world_task *t)
+{
+    for (; t->left.count > 0; t->left.count--) {
+        (void)base_memfd_empty(t->left.file[t->left.count - 1]);
+        close(t->left.file[t->left.count - 1]);
+    }
+}
+
 /* Whatever of it there is. */
 static void drop_rings(struct world_rings *r)
 {
@@ -38,22 +53,26 @@ static void drop_rings(struct world_rings *r)
     r->ro = NULL;
 }
 
-/* Else a worker that has left could have as many as it has come for. One that still looks must not
- * take zeros for an answer or a completion: they come after the magic number has gone. */
-static void empty_rings(struct world_rings *r)
+/* Whether a worker may have kept it and is to keep no page of it. */
+static bool is_taken_back(const struct world_task *t)
 {
-    atomic_store(&r->ro->magic, 0);
-    (void)base_memfd_empty(r->ro, SCHEMA_SESSION_RO_BYTES(r->cq_slots));
-    (void)base_memfd_empty(r->rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots));
+    return t->let_go && t->tenant != 0;
 }
 
+/* They are emptied, else a worker that has left could have as many as it has come for. One that
+ * still looks must not take zeros for an answer or a completion: they come after the magic number
+ * has gone. */
 static int unmake_rings(struct world_task *t)
 {
-    if (t->rings->rw == NULL)
+    struct world_rings *r = t->rings;
+    if (r->rw == NULL)
         return 0;
-    if (t->let_go)
-        empty_rings(t->rings);
-    drop_rings(t->rings);
+    if (is_taken_back(t)) {
+        atomic_store(&r->ro->magic, 0);
+        leave_file(t, &r->ro_fd);
+        leave_file(t, &r->rw_fd);
+    }
+    drop_rings(r);
     return 0;
 }
 
@@ -88,7 +107,7 @@ static int make_rings(struct world_task *t)
 static int make_arena(struct world_task *t)
 {
     const struct world_arena *a = &t->arena;
-    return fab_mem_alloc_unless(a->bytes, "kedge-arena", a->huge, a->unwanted, a->memory);
+    return fab_mem_alloc_lent(a->bytes, "kedge-arena", a->huge, a->unwanted, a->memory);
 }
 
 static int zero_arena(struct world_task *t)
@@ -98,9 +117,12 @@ static int zero_arena(struct world_task *t)
 
 static int free_arena(struct world_task *t)
 {
-    if (t->let_go)
-        fab_mem_empty(t->arena.memory);
-    fab_mem_free(t->arena.memory);
+    if (is_taken_back(t)) {
+        int file = fab_mem_leave(t->arena.memory);
+        leave_file(t, &file);
+    } else {
+        fab_mem_free(t->arena.memory);
+    }
     return 0;
 }
 

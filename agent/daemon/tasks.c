@@ -70,7 +70,10 @@ static void hear_done(void *user)
     for (struct world_task *t = list, *next; t != NULL; t = next) {
         next = t->next;
         s->out--;
-        t->done(t->user);
+        if (t->left.count > 0)
+            emptier_take(s->emptier, t->tenant, &t->left, t->done, t->user);
+        else
+            t->done(t->user);
     }
 }
 
@@ -99,10 +102,10 @@ static int make_threads(struct tasks *s)
     return status;
 }
 
-int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *loop,
-                struct base_errbuf *err)
+int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptier *emptier,
+                uv_loop_t *loop, struct base_errbuf *err)
 {
-    *s = (struct tasks){.runs = runs, .done_last = &s->done};
+    *s = (struct tasks){.runs = runs, .emptier = emptier, .done_last = &s->done};
     int status = wake_init(&s->wake, loop, hear_done, s, err);
     if (status != 0)
         return status;

@@ -9,6 +9,7 @@
 
 #include "control/tenant_queue.h"
 #include "control/world.h"
+#include "emptier.h"
 #include "wake.h"
 
 enum {
@@ -20,11 +21,14 @@ enum {
 /* Does one on a task thread: 0 or -errno. */
 typedef int (*task_run)(struct world_task *t);
 
-/* task_runs.c: how each work is done. */
+/* task_runs.c: how each work is done. What a worker may have still is left in task->left. */
 extern const task_run TASK_RUNS[WORLD_WORKS];
+/* And what is left emptied and closed, where no worker can keep anybody waiting: in tests. */
+void task_empty_left(struct world_task *t);
 
 struct tasks {
     const task_run *runs;
+    struct emptier *emptier; /* of what tasks leave */
     pthread_t thread[TASK_THREADS];
     uint32_t threads;
     pthread_mutex_t lock;
@@ -37,13 +41,14 @@ struct tasks {
     bool stop;
 };
 
-/* Control thread, all of them. runs: of each work, and they stay. 0 or -errno. */
-int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *loop,
-                struct base_errbuf *err);
+/* Control thread, all of them. runs: of each work, and they stay, as does the emptier, which may be
+ * NULL where they leave nothing. 0 or -errno. */
+int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptier *emptier,
+                uv_loop_t *loop, struct base_errbuf *err);
 /* As world_run(). */
 void tasks_submit(struct tasks *s, struct world_task *t);
-/* When the loop has ended: waits for what is out, and for what that submits when it is done; then
- * for the threads. Also after a start that failed, and if *s is all 0. */
+/* When the loop and the emptier have ended: waits for what is out, and for what that submits when
+ * it is done; then for the threads. Also after a start that failed, and if *s is all 0. */
 void tasks_stop(struct tasks *s);
 
 #endif

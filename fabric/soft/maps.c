@@ -10,9 +10,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fds.h"
 #include "soft/hazards.h"
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438 /* Linux 5.6 */
+#endif
 
 #define NEEDS_WRITING (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -41,17 +47,39 @@ struct soft_map {
     struct soft_map *next; /* in the list of all */
 };
 
-/* Maps another process's region. That process may be stopped: /proc asks nothing of it. */
-static int map_file(struct soft_map *map, const struct soft_mr_shared *s)
+/* A file that is kept whole nobody opens for writing (base_memfd_keep_whole()): this is the
+ * description that its owner has. */
+static int copy_descriptor(const struct soft_mr_shared *s)
+{
+    const int process = base_pidfd_open(s->pid);
+    if (process < 0)
+        return process;
+    const long fd = syscall(SYS_pidfd_getfd, process, s->fd, 0);
+    const int status = fd < 0 ? -errno : (int)fd;
+    close(process);
+    return status == -EBADF ? -ESRCH : status;
+}
+
+static int open_file(const struct soft_mr_shared *s, bool write)
 {
     char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", s->pid, s->fd);
+    const int fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (fd >= 0)
+        return fd;
+    const int status = errno == EPERM && write ? copy_descriptor(s) : -errno;
+    return status == -ENOENT || status == -ESRCH ? -ESTALE : status;
+}
+
+/* Maps another process's region. That process may be stopped: it is asked nothing. */
+static int map_file(struct soft_map *map, const struct soft_mr_shared *s)
+{
     struct stat st;
     bool write = map->access & NEEDS_WRITING; /* a memfd may be sealed against it */
     uint64_t shift = s->offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", s->pid, s->fd);
-    int fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    int fd = open_file(s, write);
     if (fd < 0)
-        return errno == ENOENT || errno == ESRCH ? -ESTALE : -errno;
+        return fd;
     /* Its number may be another file's by now, and its pid another process's. */
     if (fstat(fd, &st) != 0 || st.st_ino != s->ino || (uint32_t)st.st_dev != s->dev ||
         (uint64_t)st.st_size < s->offset + map->length) {

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a program as on a kernel of before 6.16, which does not know SO_PASSRIGHTS: each attempt to
- * set it is answered with ENOPROTOOPT. Not installed.
+ * set it is answered with ENOPROTOOPT. With --6.0 as on one of before 6.0, on which a file in
+ * memory cannot be immutable, and no more: ENOTTY. Not installed.
  *
- *   kedge-old-kernel PROGRAM [ARGUMENT...] */
+ *   kedge-old-kernel [--6.0] PROGRAM [ARGUMENT...] */
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -29,7 +34,18 @@ int main(int argc, char **argv)
         UNLESS(PASSRIGHTS, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    static const struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    static struct sock_filter flags[] = {LOAD(nr),
+                                         UNLESS(SYS_ioctl, 3),
+                                         LOAD(args[1]),
+                                         UNLESS((uint32_t)FS_IOC_SETFLAGS, 1),
+                                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+                                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const bool is_older = argc > 1 && strcmp(argv[1], "--6.0") == 0;
+    const struct sock_fprog program = {.len = is_older ? sizeof flags / sizeof *flags
+                                                       : sizeof rules / sizeof *rules,
+                                       .filter = is_older ? flags : rules};
+    argc -= is_older;
+    argv += is_older;
     if (argc < 2)
         return 2;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

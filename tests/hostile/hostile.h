@@ -91,6 +91,8 @@ void attack_ring_torn(struct hostile *h);
 void attack_indices(struct hostile *h);
 void attack_resize(struct hostile *h);
 void attack_punch(struct hostile *h);
+void attack_idle_punch(struct hostile *h);
+void attack_idle_lock(struct hostile *h);
 void attack_promises(struct hostile *h);
 void attack_remap(struct hostile *h);
 void attack_write_read_only(struct hostile *h);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -61,6 +62,19 @@ static void punch(const struct raw *r, int which, off_t from, uint64_t bytes)
                     (off_t)bytes - from);
 }
 
+/* Where the agent keeps what it gives away whole, which the test is told of. */
+static void must_stay_whole(struct hostile *h, const struct raw *r)
+{
+    must_fail(
+        h, fallocate(r->fd[SCHEMA_FD_ARENA], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096),
+        "punching a hole into the arena");
+    must_fail(h,
+              fallocate(r->fd[SCHEMA_FD_RW], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096),
+              "punching a hole into the rings");
+    must_fail(h, madvise(r->arena, 4096, MADV_REMOVE), "giving pages of the arena back");
+    must_fail(h, madvise(r->rw, 4096, MADV_REMOVE), "giving pages of the rings back");
+}
+
 /* Its own memory vanishes under its own requests: the bytes are its loss, and the agent's look at
  * the ring must live through it. */
 void attack_punch(struct hostile *h)
@@ -76,6 +90,8 @@ void attack_punch(struct hostile *h)
                        .access = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC}};
         if (raw_connect(&r) != 0 || raw_ask(&r, &reg, value) != 0)
             hostile_fail("registering own memory failed");
+        if (getenv("HOSTILE_WHOLE") != NULL)
+            must_stay_whole(h, &r);
         for (int i = 1; !hostile_over(h) && !raw_ended(&r); i++, h->did++) {
             struct schema_cqe e;
             struct schema_sq_desc d = write_of(h, &r, (uint32_t)value[0]);

@@ -315,7 +315,8 @@ struct play_agent *play_agent_start(struct play_host *host,
                               .admin = &PLAY_ADMIN_OPS,
                               .log = &PLAY_LOG_OPS,
                               .page_bytes = 4096,
-                              .tick_ns = PLAY_TICK_MS * BASE_NS_PER_MS};
+                              .tick_ns = PLAY_TICK_MS * BASE_NS_PER_MS,
+                              .keeps_whole = true};
     a->host = host;
     a->settings = *settings;
     a->random = play_random_of(seed, a->process->name, play_now_ns() + 1);

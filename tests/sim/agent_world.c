@@ -177,7 +177,9 @@ static int do_task(struct play_agent *a, struct world_task *t)
         return 0;
     if (t->work == WORLD_SAVE_STATE)
         play_kept_begin(a->host->name, t->state.name, t->state.text, t->state.length);
-    return TASK_RUNS[t->work](t);
+    const int status = TASK_RUNS[t->work](t);
+    task_empty_left(t);
+    return status;
 }
 
 static void carry_out_task(void *user)

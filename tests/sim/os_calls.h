@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 struct play_process;
@@ -38,6 +39,8 @@ int os_ftruncate(int fd, off_t bytes);
 int os_fallocate(int fd, int mode, off_t from, off_t bytes);
 int os_fcntl(int fd, int command, ...);
 int os_fstat(int fd, struct stat *out);
+int os_fstatfs(int fd, struct statfs *out);
+int os_ioctl(int fd, unsigned long request, ...);
 int os_fchmod(int fd, mode_t mode);
 void *os_mmap(void *addr, size_t bytes, int protection, int flags, int fd, off_t from);
 int os_munmap(void *addr, size_t bytes);

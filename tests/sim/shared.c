@@ -5,8 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "base/assert.h"
@@ -192,9 +195,14 @@ int os_fallocate(int fd, int mode, off_t from, off_t bytes)
 {
     struct shared_object *o = shared_of(fd);
     BASE_ASSERT(o != NULL && o->kind == SHARED_MEMORY);
-    if (mode & FALLOC_FL_PUNCH_HOLE)
-        shared_zero((uint8_t *)o->memory.addr + from, (size_t)bytes);
-    else if (o->memory.addr == NULL && (uint64_t)(from + bytes) > o->memory.bytes)
+    if ((mode & FALLOC_FL_PUNCH_HOLE) && (o->memory.whole || (uint64_t)from >= o->memory.bytes)) {
+        errno = EPERM;
+        return -1;
+    }
+    if (mode & FALLOC_FL_PUNCH_HOLE) {
+        const uint64_t left = o->memory.bytes - (uint64_t)from;
+        shared_zero((uint8_t *)o->memory.addr + from, (size_t)bytes < left ? (size_t)bytes : left);
+    } else if (o->memory.addr == NULL && (uint64_t)(from + bytes) > o->memory.bytes)
         o->memory.bytes = (uint64_t)(from + bytes);
     return 0;
 }
@@ -202,7 +210,10 @@ int os_fallocate(int fd, int mode, off_t from, off_t bytes)
 int os_fcntl(int fd, int command, ...)
 {
     struct shared_object *o = shared_of(fd);
-    BASE_ASSERT(o != NULL && (command == F_ADD_SEALS || command == F_GET_SEALS));
+    BASE_ASSERT(o != NULL);
+    if (command == F_GETFL)
+        return O_RDWR; /* files are not told apart by this here */
+    BASE_ASSERT(command == F_ADD_SEALS || command == F_GET_SEALS);
     if (command == F_ADD_SEALS) {
         o->memory.sealed = true;
         return 0;
@@ -215,6 +226,30 @@ int os_fstat(int fd, struct stat *out)
     const struct shared_object *o = shared_of(fd);
     BASE_ASSERT(o != NULL && o->kind == SHARED_MEMORY);
     *out = (struct stat){.st_size = (off_t)o->memory.bytes};
+    return 0;
+}
+
+int os_fstatfs(int fd, struct statfs *out)
+{
+    const struct shared_object *o = shared_of(fd);
+    BASE_ASSERT(o != NULL && o->kind == SHARED_MEMORY);
+    *out = (struct statfs){0};
+    return 0;
+}
+
+/* That of sockets fails: nothing is left unread here. */
+int os_ioctl(int fd, unsigned long request, ...)
+{
+    struct shared_object *o = shared_of(fd);
+    va_list args;
+    if (request != FS_IOC_SETFLAGS) {
+        errno = ENOTTY;
+        return -1;
+    }
+    BASE_ASSERT(o != NULL && o->kind == SHARED_MEMORY);
+    va_start(args, request);
+    o->memory.whole = (*va_arg(args, const int *) & FS_IMMUTABLE_FL) != 0;
+    va_end(args);
     return 0;
 }
 
@@ -272,12 +307,10 @@ int os_munmap(void *addr, size_t bytes)
     return 0;
 }
 
-/* Pages that are given back are zeros for everybody. That a forked child finds one wiped: nobody
- * forks here. */
+/* That a forked child finds a page wiped: nobody forks here. */
 int os_madvise(void *addr, size_t bytes, int advice)
 {
-    if (advice == MADV_REMOVE)
-        shared_zero(addr, bytes);
+    (void)addr, (void)bytes, (void)advice;
     return 0;
 }
 

@@ -27,7 +27,7 @@ struct shared_object {
     struct {
         void *addr; /* NULL: nobody has mapped it yet */
         uint64_t bytes;
-        bool sealed;
+        bool sealed, whole; /* whole: nobody punches holes in it */
     } memory;
     struct {
         bool was_rung;

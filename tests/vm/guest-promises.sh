@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# In the guest, whose kernel is told to promise no more memory than there is: a worker has all that
-# it still promises, and then takes the pages of its ring and of its arena away. The agent ends that
-# session, lives, and serves the next worker.
+# In the guest, on a kernel as of before 6.0, where workers can punch holes, and which is told to
+# promise no more memory than there is: a worker has all that it still promises, and then takes the
+# pages of its ring and of its arena away. The agent ends that session, lives, and serves the next
+# worker.
 #
 #   guest-promises.sh BUILD_DIRECTORY
 source "$(dirname "$0")/../e2e/lib.sh"
-needs_built kedge-hostile
+needs_built kedge-hostile kedge-old-kernel
+run_under="$bin/kedge-old-kernel --6.0" # or holes are refused
 start
 export_text b "still here"
 # Nothing is kept back for whoever asks last.

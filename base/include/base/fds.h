@@ -92,17 +92,28 @@ enum base_memfd_others {
                        * stays for as long as anybody has it */
 };
 
+/* Nobody punches holes in a memory file from now on, nor gives its pages back (EPERM), and it is
+ * opened for writing by nobody any more, also through /proc; whoever has it goes on writing, and
+ * maps it. Until base_memfd_empty(). Who touches a page while it is punched waits until that is
+ * over, however long who punches is kept from his processor. 0; -EPERM: this process lacks
+ * CAP_LINUX_IMMUTABLE; -ENOTTY: the kernel is older than 6.0, or these are huge pages. */
+int base_memfd_keep_whole(int file);
+/* Whether files can be kept so, tried on one of its own. As above. */
+int base_memfd_try_whole(void);
+
 /* Creates, sizes, maps (read and write) and seals shared memory, in this order. bytes is rounded up
  * to pages by the kernel's mapping; the file's size is exactly bytes. This mapping stays writable.
- * Nobody can change its size. 0, *fd (for others) and *map (munmap it with bytes), both the
- * caller's; or -errno with nothing left behind. */
+ * Nobody can change its size, nor punch holes in it, if that can be had (base_memfd_keep_whole()).
+ * 0, *fd (for others) and *map (munmap it with bytes), both the caller's; or -errno with nothing
+ * left behind. */
 int base_memfd_new(const char *name, size_t bytes, enum base_memfd_others others, int *fd,
                    void **map);
 
-/* Gives the pages of a mapping of base_memfd_new() back, also those that others map, who find zeros
- * there from then on: whoever touches one has it allocated anew, on his account. Both are whole
- * pages, but for the end. 0, or -errno: it is SEALED. */
-int base_memfd_empty(void *map, size_t bytes);
+/* Gives the pages of a memory file back, also those that others map, who find zeros there from then
+ * on: whoever touches one has it allocated anew, on his account. 0, or -errno: it is SEALED. Blocks
+ * for as long as others who have the file want, and for ever: each of their own calls may have the
+ * file's lock, and take as long as they arrange. */
+int base_memfd_empty(int file);
 
 /* Maps what somebody else made: refuses with -EPROTO what is smaller than bytes or not sealed
  * against shrinking (its owner could otherwise kill the reader with SIGBUS). With `all` its pages

@@ -213,6 +213,7 @@ struct fab_mem {
     size_t size; /* multiple of the page size */
     int fd;      /* memfd, SHRINK|GROW|SEAL sealed; -1: none, and no other process maps it */
     bool huge;   /* of huge pages */
+    bool whole;  /* nobody can punch holes in it (base_memfd_keep_whole()) */
     void (*give_back)(struct fab_mem *mem); /* the provider's that it is of; NULL: a memfd's */
 };
 
@@ -223,10 +224,11 @@ int fab_mem_alloc(size_t size, const char *name, struct fab_mem *out);
  * touches once others map it: who punches holes in it and takes the pages makes touching it fatal.
  */
 int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out);
-/* Either of them, unless `unwanted` (NULL: never) is set before it is made, by any thread:
+/* Either of them, for a process that is not trusted, which gets the descriptor: whole, if that can
+ * be had. Unless `unwanted` (NULL: never) is set before it is made, by any thread:
  * -ECANCELED, within some ms of that. */
-int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
-                         struct fab_mem *out);
+int fab_mem_alloc_lent(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
+                       struct fab_mem *out);
 /* The same as fab_mem_alloc(), for memory that no other process needs: of the provider's own kind,
  * where it has one. To be freed before the device is closed. */
 int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab_mem *out);
@@ -234,11 +236,11 @@ int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab
  * have punched holes. 0; or -ENOMEM or another -errno: it is of no more use than to be freed. Any
  * thread. Blocks, and yields now and then. */
 int fab_mem_zero(const struct fab_mem *mem);
-/* Before it is freed: its pages go a few at a time, also from whoever else maps it, so that freeing
- * is short and nobody who keeps it keeps pages. He finds zeros there; in huge pages, where the host
- * has none to spare, SIGBUS. Everything registered in it must have been deregistered. Any thread.
- * Blocks, and yields now and then. */
-void fab_mem_empty(const struct fab_mem *mem);
+/* Unmaps it, and leaves its file to the caller, who empties it (base_memfd_empty()) and closes it:
+ * so nobody who keeps it keeps pages. He finds zeros there; in huge pages, where the host
+ * has none to spare, SIGBUS. -1: it had none, and is freed. Everything registered in it must have
+ * been deregistered. Any thread. Yields now and then. */
+int fab_mem_leave(struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void fab_mem_free(struct fab_mem *mem);
 

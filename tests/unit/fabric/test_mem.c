@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../check_main.h"
+#include "base/fds.h"
 #include "fabric/fabric.h"
 
 static const size_t HUGE_PAGE = 2u << 20;
@@ -87,11 +88,11 @@ START_TEST(memory_that_is_unwanted_before_it_is_made_is_not_made)
 {
     _Atomic bool unwanted = true;
     struct fab_mem m = {.fd = -1};
-    ck_assert_int_eq(fab_mem_alloc_unless(64 * HUGE_PAGE, "mem", false, &unwanted, &m), -ECANCELED);
-    ck_assert_int_eq(fab_mem_alloc_unless(64 * HUGE_PAGE, "mem", true, &unwanted, &m), -ECANCELED);
+    ck_assert_int_eq(fab_mem_alloc_lent(64 * HUGE_PAGE, "mem", false, &unwanted, &m), -ECANCELED);
+    ck_assert_int_eq(fab_mem_alloc_lent(64 * HUGE_PAGE, "mem", true, &unwanted, &m), -ECANCELED);
     ck_assert_int_eq(m.fd, -1);
     unwanted = false;
-    ck_assert_int_eq(fab_mem_alloc_unless(20 * HUGE_PAGE, "mem", false, &unwanted, &m), 0);
+    ck_assert_int_eq(fab_mem_alloc_lent(20 * HUGE_PAGE, "mem", false, &unwanted, &m), 0);
     ck_assert_uint_eq(m.size, 20 * HUGE_PAGE); /* more than one piece */
     ck_assert(is_zero(&m));
     fab_mem_free(&m);
@@ -148,11 +149,13 @@ START_TEST(others_have_the_processor_between_small_pieces_of_what_takes_long)
     ck_assert_int_eq(fab_mem_zero(&m), 0);
     ck_assert(is_zero(&m));
     look_at_yields(PIECES);
-    fab_mem_empty(&m);
+    const int file = fab_mem_leave(&m);
+    look_at_yields(PIECES);
+    ck_assert_int_eq(base_memfd_empty(file), 0);
     ck_assert_uint_ge(seen.yields, PIECES / ON_END - 1);
     ck_assert_uint_eq(seen.calls, PIECES);
     ck_assert_int_le(seen.most, PIECE);
-    fab_mem_free(&m);
+    close(file);
 }
 END_TEST
 
@@ -172,16 +175,43 @@ static blkcnt_t blocks_of(const struct fab_mem *m)
     return st.st_blocks;
 }
 
+static void empty(struct fab_mem *m)
+{
+    const struct fab_mem left = {.fd = fab_mem_leave(m)};
+    ck_assert_ptr_null(m->addr);
+    ck_assert_int_eq(base_memfd_empty(left.fd), 0);
+    ck_assert_int_eq(blocks_of(&left), 0);
+    close(left.fd);
+}
+
 START_TEST(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)
 {
     struct fab_mem m;
     ck_assert_int_eq(fab_mem_alloc(HUGE_PAGE, "mem", &m), 0);
     uint8_t *other = lend(&m);
-    fab_mem_empty(&m);
-    ck_assert_int_eq(blocks_of(&m), 0);
+    empty(&m);
     ck_assert_int_eq(other[77], 0);
     munmap(other, HUGE_PAGE);
-    fab_mem_free(&m);
+}
+END_TEST
+
+/* What a worker is lent: small pages are kept whole, huge ones cannot be. */
+START_TEST(memory_that_is_lent_says_whether_others_can_punch_holes_in_it)
+{
+    struct fab_mem m;
+    const int status = base_memfd_try_whole();
+    ck_assert_int_eq(fab_mem_alloc_lent(HUGE_PAGE, "mem", false, NULL, &m), 0);
+    ck_assert_int_eq(m.whole, status == 0);
+    if (status != 0)
+        printf("skip: holes in what is lent: %s\n", strerror(-status));
+    ck_assert_int_eq(
+        __real_fallocate(m.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, HUGE_PAGE),
+        m.whole ? -1 : 0);
+    uint8_t *other = lend(&m); /* it is mapped all the same, and zeroed */
+    ck_assert_int_eq(fab_mem_zero(&m), 0);
+    ck_assert(is_zero(&m));
+    munmap(other, HUGE_PAGE);
+    empty(&m);
 }
 END_TEST
 
@@ -193,14 +223,13 @@ START_TEST(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
     if (m.huge) {
         uint8_t *other = lend(&m);
         ck_assert_int_gt(blocks_of(&m), 0);
-        fab_mem_empty(&m);
-        ck_assert_int_eq(blocks_of(&m), 0);
-        munmap(other, m.size);
+        empty(&m);
+        munmap(other, 2 * HUGE_PAGE);
     } else {
         printf("skip: no two huge pages are free here (/proc/sys/vm/nr_hugepages): that they are "
                "emptied was not seen\n");
+        fab_mem_free(&m);
     }
-    fab_mem_free(&m);
 }
 END_TEST
 
@@ -212,6 +241,7 @@ END_TEST
     T(memory_that_is_unwanted_before_it_is_made_is_not_made)                                       \
     T(others_have_the_processor_between_small_pieces_of_what_takes_long)                           \
     T(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)                                    \
+    T(memory_that_is_lent_says_whether_others_can_punch_holes_in_it)                               \
     T(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
 
 KEDGE_CHECK_MAIN("fabric.mem", TESTS)

@@ -11,8 +11,8 @@ static const uint8_t nobody[16] = {0xfe, 0x80, 9};
 static void take_back(struct fake_agent *a)
 {
     atomic_store(&a->ro->magic, 0);
-    ck_assert_int_eq(base_memfd_empty(a->ro, SCHEMA_SESSION_RO_BYTES(CQ_SLOTS)), 0);
-    ck_assert_int_eq(base_memfd_empty(a->rw, SCHEMA_SESSION_RW_BYTES(SQ_SLOTS)), 0);
+    ck_assert_int_eq(base_memfd_empty(a->fds[SCHEMA_FD_RO]), 0);
+    ck_assert_int_eq(base_memfd_empty(a->fds[SCHEMA_FD_RW]), 0);
 }
 
 static void expect_gone(struct kedge_session *s, struct kedge_vqp *q)

@@ -36,6 +36,12 @@ struct world_peers {
     int fd;         /* the world's own */
 };
 
+/* Files that a worker has had, and may have still. */
+struct world_left {
+    int file[2];
+    uint32_t count;
+};
+
 /* What takes long and asks nobody: beside the control thread, on which done() is called then. */
 struct world_task {
     enum world_work {
@@ -70,11 +76,13 @@ struct world_task {
             uint32_t last; /* of those that are kept then */
         } incarnations;
     };
-    bool let_go;              /* UNMAKE_RINGS, FREE_ARENA: whoever still maps it is done with it */
+    bool let_go;              /* UNMAKE_RINGS, FREE_ARENA: whoever still maps it is done with it: a
+                               * tenant's is emptied before done() */
     uint32_t tenant;          /* whose it is (index + 1); 0: the agent's own, or of all */
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */
     void *user;
+    struct world_left left;        /* private: what is emptied then */
     struct tenant_queue_item turn; /* private: while it waits for its turn */
     struct world_task *next;       /* private: while it is done, and its end is not told */
 };

@@ -32,6 +32,7 @@ static struct {
     struct schema_session_rw written[BED_PLACES];
     char memory; /* of all arenas: nobody looks at it */
     int dereg_status, reg_status;
+    bool holes;       /* can be punched in arenas that are made */
     int arena_status; /* as a worker that asked for one heard it last */
     uint32_t served;  /* how often who waits was to be served */
 } bed;
@@ -90,6 +91,7 @@ static inline void session_bed_begin(uint32_t places, uint32_t ahead)
     memset(&bed, 0, sizeof bed);
     test_world_init(&world);
     world.world.page_bytes = 4096;
+    world.world.keeps_whole = true;
     world.lane_told = bed_tell_lane;
     bed.fab.ops = &BED_DEVICE;
     agent.world = &world.world;
@@ -126,8 +128,8 @@ static inline void session_bed_end_task(int status)
     if (task == NULL)
         return;
     if (task->work == WORLD_MAKE_ARENA && status == 0)
-        *task->arena.memory =
-            (struct fab_mem){.addr = &bed.memory, .size = task->arena.bytes, .fd = -1};
+        *task->arena.memory = (struct fab_mem){
+            .addr = &bed.memory, .size = task->arena.bytes, .fd = -1, .whole = !bed.holes};
     test_world_end_task(&world, status);
 }
 

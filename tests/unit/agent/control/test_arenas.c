@@ -239,6 +239,7 @@ START_TEST(a_session_gets_no_arena_for_which_there_is_no_descriptor)
     agent.tenants.at[TENANT - 1].arenas = SESSIONS * (1 + MORE_ARENAS);
     agent.of_sessions[TENANT - 1].arenas = SESSIONS * (1 + MORE_ARENAS); /* none is given back */
     world.world.page_bytes = 4096;
+    world.world.keeps_whole = true;
     ck_assert_int_eq(session_more(&pool, 0, 0, &why), -EDQUOT);
     ck_assert_ptr_nonnull(strstr(why.text, "ask for larger ones"));
     free(s);

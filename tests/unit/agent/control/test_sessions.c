@@ -67,6 +67,24 @@ START_TEST(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)
 }
 END_TEST
 
+/* Who had it would have it in his hand how long zeroing takes. */
+START_TEST(an_arena_with_holes_is_not_lent_again_and_either_is_its_tenants_task)
+{
+    for (int holes = 0; holes < 2; holes++) {
+        session_bed_begin(PLACES, AHEAD);
+        bed.holes = holes != 0;
+        sessions_refill(&pool);
+        session_bed_make_all();
+        session_bed_leave(attach(A));
+        ck_assert_uint_eq(count_tasks(WORLD_ZERO_ARENA, A), !holes);
+        ck_assert_uint_eq(count_tasks(WORLD_FREE_ARENA, A), holes);
+        session_bed_make_all();
+        ck_assert_uint_eq(arenas_kept(&pool, A), !holes);
+        session_bed_end();
+    }
+}
+END_TEST
+
 START_TEST(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)
 {
     begin();
@@ -448,6 +466,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_in_the_agents)          \
     T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
+    T(an_arena_with_holes_is_not_lent_again_and_either_is_its_tenants_task)                        \
     T(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)                         \
     T(who_asks_for_what_is_being_given_back_is_told_to_come_again)                                 \
     T(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_arena)                   \

@@ -45,8 +45,11 @@ static void make(struct worker *w)
 
 static void unmake(bool let_go)
 {
-    struct world_task t = {.work = WORLD_UNMAKE_RINGS, .rings = &rings, .let_go = let_go};
+    struct world_task t = {
+        .work = WORLD_UNMAKE_RINGS, .rings = &rings, .let_go = let_go, .tenant = 1};
     ck_assert_int_eq(TASK_RUNS[t.work](&t), 0);
+    ck_assert_uint_eq(t.left.count, let_go ? 2 : 0);
+    task_empty_left(&t);
     ck_assert_ptr_null(rings.rw);
 }
 

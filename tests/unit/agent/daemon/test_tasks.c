@@ -70,7 +70,7 @@ static void begin(void)
     struct base_errbuf err = {""};
     atomic_store(&ran, 0);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
-    ck_assert_msg(tasks_start(&tasks, runs, &loop, &err) == 0, "%s", err.text);
+    ck_assert_msg(tasks_start(&tasks, runs, NULL, &loop, &err) == 0, "%s", err.text);
 }
 
 static void close_loop(void)
@@ -254,7 +254,7 @@ START_TEST(a_loop_that_cannot_watch_them_is_desired)
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(dup3(null, uv_backend_fd(&loop), O_CLOEXEC), 0); /* no epoll's any more */
-    ck_assert_int_lt(tasks_start(&tasks, runs, &loop, &err), 0);
+    ck_assert_int_lt(tasks_start(&tasks, runs, NULL, &loop, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.text, "watched"));
     tasks_stop(&tasks);
     close(null);
