@@ -22,6 +22,7 @@ static bool send_datagram(struct sim_qp *qp, const struct sim_wqe *w)
     p->from_qpn = qp->base.qpn;
     p->packets = 1;
     p->opcode = w->opcode;
+    p->wr_id = w->wr_id;
     p->solicited = (w->flags & IBV_SEND_SOLICITED) != 0;
     p->imm = w->imm;
     p->length = w->length;
@@ -50,7 +51,8 @@ void sim_datagrams_go_on(struct sim_qp *qp)
 static enum ibv_wc_status fill_receive(struct sim_qp *qp, const struct sim_packet *p,
                                        const struct sim_rqe *e)
 {
-    const struct sim_on_behalf whose = {.remote = true, .node = p->from_node, .qpn = p->from_qpn};
+    const struct sim_on_behalf whose = {
+        .remote = true, .node = p->from_node, .qpn = p->from_qpn, .wr_id = p->wr_id};
     uint8_t grh[FAB_GRH_BYTES];
     uint64_t room = 0;
     for (uint32_t i = 0; i < e->num_sge; i++)

@@ -23,6 +23,12 @@ static uint64_t address_of(const struct sim_exec *x)
     return x->packet->remote_addr + (uint64_t)(x->packet->at + x->skip) * x->packet->mtu;
 }
 
+static struct sim_on_behalf behalf_of(const struct sim_packet *p)
+{
+    return (struct sim_on_behalf){
+        .remote = true, .node = p->from_node, .qpn = p->from_qpn, .wr_id = p->wr_id};
+}
+
 /* ---- pieces */
 
 static void shuffle_pieces(struct base_prng *prng, struct sim_exec *x)
@@ -142,7 +148,7 @@ static void deliver_message(struct sim_exec *x)
     struct sim_responder *r = x->r;
     struct sim_rq *rq = r->qp != NULL ? sim_rq_of(r->qp) : &r->dct->srq->rq;
     const struct sim_rqe *e = sim_rq_take(rq);
-    const struct sim_on_behalf whose = {.remote = true, .node = p->from_node, .qpn = p->from_qpn};
+    const struct sim_on_behalf whose = behalf_of(p);
     uint64_t room = 0;
     BASE_ASSERT(e != NULL && x->promised);
     rq->promised--;
@@ -168,7 +174,7 @@ static void deliver_message(struct sim_exec *x)
 static void move_piece(struct sim_exec *x)
 {
     const struct sim_packet *p = x->packet;
-    const struct sim_on_behalf whose = {.remote = true, .node = p->from_node, .qpn = p->from_qpn};
+    const struct sim_on_behalf whose = behalf_of(p);
     const uint32_t piece = x->order[x->next_piece++], from = x->piece[piece];
     const uint32_t bytes = x->piece[piece + 1] - from;
     const uint64_t addr = address_of(x) + from;
@@ -222,4 +228,23 @@ void sim_exec_step(struct sim_exec *x)
     x->done = true;
     if (x->promised)
         deliver_message(x);
+}
+
+void sim_exec_place(struct sim_exec *x)
+{
+    const struct sim_packet *p = x->packet;
+    const struct sim_on_behalf whose = behalf_of(p);
+    if (p->opcode != IBV_WR_RDMA_WRITE || !is_allowed(x))
+        return;
+    for (uint64_t left = 1 + base_prng_below(&x->r->dev->prng, x->pieces);
+         left > 0 && x->next_piece < x->pieces; left--) {
+        const uint32_t from = x->piece[x->order[x->next_piece]];
+        const uint32_t bytes = x->piece[x->order[x->next_piece++] + 1] - from;
+        const uint64_t addr = address_of(x) + from;
+        const struct sim_mr *mr = bytes > 0 ? find_region(x, addr, bytes) : NULL;
+        if (mr == NULL)
+            return;
+        sim_mr_write(mr, addr, p->data + (uint64_t)x->skip * p->mtu + from, bytes, &whose);
+        x->begun = true;
+    }
 }

@@ -169,7 +169,7 @@ static struct fab_caps caps_of(const struct sim_net *net, const struct sim_devic
         .atomics = !attr->no_atomics,
         .dc_atomics = !attr->no_atomics,
         .fences = !attr->no_fences,
-        .names_culprit = true,
+        .names_culprit = !attr->nameless,
         .writes_in_order = !attr->late_writes,
         .posts_in_time = true,
         .timeout_stretch = value_or(attr->timeout_stretch, USUAL_STRETCH),

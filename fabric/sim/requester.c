@@ -39,16 +39,23 @@ static bool complete_head(struct sim_qp *qp)
     for (; qp->head != qp->tail; qp->head++) {
         struct sim_wqe *w = sim_wqe_at(qp, qp->head);
         if (w->failed) {
-            qp->head++;
+            const enum ibv_wc_status status = w->status;
+            if (qp->dev->attr.nameless) {
+                qp->head = qp->told;
+                w = sim_wqe_at(qp, qp->head);
+            }
+            qp->told = ++qp->head;
             sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x: a request fails with status %d",
-                     sim_qp_name(qp), qp->base.qpn, (int)w->status);
-            sim_wqe_complete(qp, w, w->status);
+                     sim_qp_name(qp), qp->base.qpn, (int)status);
+            sim_wqe_complete(qp, w, status);
             break_qp(qp);
             return false;
         }
         if (!w->done)
             break;
         sim_wqe_complete(qp, w, IBV_WC_SUCCESS);
+        if (w->flags & IBV_SEND_SIGNALED)
+            qp->told = qp->head + 1;
         hear_news(qp);
         qp->rnr_tries = 0;
     }
@@ -130,6 +137,7 @@ static bool send_request(struct sim_qp *qp, struct sim_wqe *w)
     p->of = w->packets;
     p->mtu = qp->mtu;
     p->opcode = w->opcode;
+    p->wr_id = w->wr_id;
     p->solicited = (w->flags & IBV_SEND_SOLICITED) != 0;
     p->imm = w->imm;
     p->rkey = w->rkey;

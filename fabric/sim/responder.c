@@ -143,10 +143,7 @@ static void owe_nak(struct sim_responder *r, enum sim_nak code)
 static bool may_overtake(const struct sim_exec *behind, const struct sim_exec *first)
 {
     const struct sim_packet *b = behind->packet, *f = first->packet;
-    if (is_answered(f))
-        return b->opcode != IBV_WR_RDMA_READ;
-    return behind->r->dev->attr.late_writes && !is_answered(b) &&
-           !(needs_receive(b) && needs_receive(f));
+    return is_answered(f) && b->opcode != IBV_WR_RDMA_READ;
 }
 
 static bool is_blocked(const struct sim_exec *x)
@@ -161,10 +158,13 @@ static bool is_blocked(const struct sim_exec *x)
     return false;
 }
 
+/* Such a device has placed what came before it knew. */
 static void drop_behind(struct sim_exec *x)
 {
     struct sim_responder *r = x->r;
     for (struct sim_exec *y; (y = TAILQ_NEXT(x, link)) != NULL;) {
+        if (r->dev->attr.late_writes && !y->done && base_prng_below(&r->dev->prng, 4) != 0)
+            sim_exec_place(y);
         take_out(r, y);
         if (y->promised)
             (r->qp != NULL ? sim_rq_of(r->qp) : &r->dct->srq->rq)->promised--;

@@ -19,7 +19,7 @@ void sim_mem_free_left(struct sim_object *o);
 struct sim_on_behalf {
     bool remote;
     uint32_t node, qpn;
-    uint64_t wr_id; /* not remote: of the request */
+    uint64_t wr_id;
 };
 
 /* Where `bytes` from addr on are, if the key names a region of that domain that allows it; NULL. */

@@ -93,6 +93,7 @@ struct sim_qp {
     struct sim_wqe *ring; /* base.cap.send_wr of them */
     struct ibv_sge *sges;
     uint8_t *inlines;
+    uint32_t told; /* the oldest of whose end nothing was said */
     uint32_t head; /* the oldest that is not over */
     uint32_t next; /* to be sent; behind `sent` alone when something is sent again */
     uint32_t sent; /* the first that has no packet number yet */

@@ -126,6 +126,8 @@ void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event)
     sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x breaks", sim_qp_name(qp), qp->base.qpn);
     qp->state = IBV_QPS_ERR;
     stop_qp(qp);
+    if (qp->dev->attr.nameless && qp->base.type != FAB_QP_UD)
+        qp->head = qp->told;
     if ((int32_t)(qp->sent - qp->head) < 0) /* its first one failed before it was sent */
         qp->sent = qp->head;
     qp->reads = 0;
@@ -140,7 +142,7 @@ void sim_qp_forget(struct sim_qp *qp)
     sim_cq_void(sim_send_cq(qp), qp);
     if (sim_recv_cq(qp) != sim_send_cq(qp))
         sim_cq_void(sim_recv_cq(qp), qp);
-    qp->head = qp->next = qp->sent = qp->tail = 0;
+    qp->told = qp->head = qp->next = qp->sent = qp->tail = 0;
     qp->posted = qp->freed = qp->reads = qp->tries = qp->rnr_tries = 0;
     qp->repeats = false;
     qp->waits = SIM_WAITS_ANSWER;

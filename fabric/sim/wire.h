@@ -44,6 +44,7 @@ struct sim_packet {
     /* A request's, or of the datagram: */
     enum ibv_wr_opcode opcode;
     bool solicited;
+    uint64_t wr_id; /* for hooks */
     uint32_t imm, rkey;
     uint32_t length; /* of the whole message */
     uint64_t remote_addr, compare_add, swap;

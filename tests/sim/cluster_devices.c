@@ -20,6 +20,8 @@ void cluster_choose_devices(void)
                                  .piece_ns = base_prng_below(c, 2) == 0 ? 0 : 50000,
                                  .flush_ns = base_prng_below(&r, 2) == 0 ? 0 : SLOW_FLUSH_NS,
                                  .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0,
+                                 .late_writes = base_prng_below(&r, 2) == 0,
+                                 .nameless = cluster.rc && base_prng_below(&r, 3) == 0,
                                  .is_infiniband = base_prng_below(&r, 4) == 0,
                                  .no_atomics = base_prng_below(&r, 4) == 0,
                                  .no_fences = base_prng_below(&r, 4) == 0,

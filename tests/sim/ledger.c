@@ -388,11 +388,12 @@ static void look_at_remote(const struct arena *a, const struct sim_access *acces
                        "a %s of node %u is carried out in region %llu by a registration that is "
                        "older than that",
                        KINDS[access->kind], access->initiator, (unsigned long long)r->id);
-    if (!play_posts_reach(access, r->tenant_id))
-        play_violation(a->owner,
-                       "a %s of node %u is carried out in region %llu, and nobody of that tenant "
-                       "has asked for it",
-                       KINDS[access->kind], access->initiator, (unsigned long long)r->id);
+    const enum play_post post = play_posts_reach(access, r->tenant_id);
+    if (post != PLAY_POST_OUT)
+        play_violation(a->owner, "a %s of node %u is carried out in region %llu, %s",
+                       KINDS[access->kind], access->initiator, (unsigned long long)r->id,
+                       post == PLAY_POST_NONE ? "and nobody of that tenant has asked for it"
+                                              : "and was before, by an earlier post");
 }
 
 /* Its own node's device gathers what is sent from there, or scatters what has come. */

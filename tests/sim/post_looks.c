@@ -17,15 +17,17 @@ enum { POSTS_KEPT = 1 << 14, NODES = CLUSTER_NODES + CLUSTER_METASERVERS };
 struct claim {
     uint64_t addr, length;
     const void *session;
+    const struct wr *wr;
     uint64_t wr_id, post;
     uint32_t qpn, tenant, key;
     bool remote; /* else it is its session's own, and key says nothing */
 };
 
-/* A request that a lane has not completed, and what it was posted by last. */
+/* A request that a lane has not completed: what it was posted by first, and last; and by which of
+ * these a device has written to its peer's memory, or 0. */
 struct out {
     const struct wr *wr;
-    uint64_t post;
+    uint64_t first, post, carried;
 };
 
 static struct node_posts {
@@ -79,7 +81,7 @@ static const struct claim *find_claim(const struct sim_access *a,
         const struct claim *c = &p->at[(p->next - i) % POSTS_KEPT];
         if (c->qpn == a->qpn && a->addr >= c->addr && a->addr - c->addr <= c->length &&
             a->bytes <= c->length - (a->addr - c->addr) && c->remote == a->remote &&
-            (a->remote ? c->key == a->key : c->wr_id == a->wr_id) && is(c, whose))
+            c->wr_id == a->wr_id && (!a->remote || c->key == a->key) && is(c, whose))
             return c;
     }
     return NULL;
@@ -93,6 +95,14 @@ static bool is_of_session(const struct claim *c, const void *session)
 static bool is_of_tenant(const struct claim *c, const void *tenant)
 {
     return c->tenant == *(const uint32_t *)tenant;
+}
+
+static struct out *find_out(const struct node_posts *p, const struct wr *w)
+{
+    for (uint32_t i = 0; i < p->outs; i++)
+        if (p->out[i].wr == w)
+            return &p->out[i];
+    return NULL;
 }
 
 /* What is said of it is said to its worker, who does with its memory what it likes. */
@@ -112,9 +122,25 @@ enum play_post play_posts_own(const struct sim_access *access, const void *sessi
     return is_out(&posts[access->initiator], c) ? PLAY_POST_OUT : PLAY_POST_OVER;
 }
 
-bool play_posts_reach(const struct sim_access *access, uint32_t tenant)
+/* Whether it was, by another post than this claim is of. Over is over: nobody posts it again. */
+static bool was_carried_out(const struct node_posts *p, const struct claim *c)
 {
-    return find_claim(access, is_of_tenant, &tenant) != NULL;
+    struct out *o = find_out(p, c->wr);
+    if (o == NULL || c->post < o->first)
+        return false;
+    if (o->carried == 0)
+        o->carried = c->post;
+    return o->carried != c->post;
+}
+
+enum play_post play_posts_reach(const struct sim_access *access, uint32_t tenant)
+{
+    const struct claim *c = find_claim(access, is_of_tenant, &tenant);
+    if (c == NULL)
+        return PLAY_POST_NONE;
+    return access->kind != SIM_READ && was_carried_out(&posts[access->initiator], c)
+               ? PLAY_POST_AGAIN
+               : PLAY_POST_OUT;
 }
 
 /* ---- what is posted */
@@ -138,14 +164,6 @@ static bool is_own(const struct session *s, const struct ibv_sge *sge)
 
 /* ---- what is out */
 
-static struct out *find_out(const struct node_posts *p, const struct wr *w)
-{
-    for (uint32_t i = 0; i < p->outs; i++)
-        if (p->out[i].wr == w)
-            return &p->out[i];
-    return NULL;
-}
-
 /* Whatever it was posted by before is over with that. */
 static void note_out(struct node_posts *p, const struct wr *w)
 {
@@ -155,9 +173,12 @@ static void note_out(struct node_posts *p, const struct wr *w)
         p->out = realloc(p->out, p->room * sizeof *p->out);
         BASE_ASSERT(p->out != NULL);
     }
-    if (o == NULL)
+    ++p->post;
+    if (o == NULL) {
         o = &p->out[p->outs++];
-    *o = (struct out){.wr = w, .post = ++p->post};
+        *o = (struct out){.wr = w, .first = p->post};
+    }
+    o->post = p->post;
 }
 
 void __wrap_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
@@ -177,6 +198,7 @@ static void take_down(const struct wr *w, uint32_t qpn)
     struct claim c = {.session = w->session->ro,
                       .tenant = w->session->tenant,
                       .qpn = qpn,
+                      .wr = w,
                       .wr_id = w->fab.wr_id,
                       .post = posts_here()->post};
     const bool carries = (w->fab.send_flags & IBV_SEND_INLINE) || (w->special & SPECIAL_COPY);

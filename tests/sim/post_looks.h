@@ -20,16 +20,17 @@ void play_posts_init(void);
 void play_posts_fini(void);
 /* That node's agent begins another life: none of its requests is out. */
 void play_posts_new_life(uint32_t node);
-/* Whether a request of that session names those bytes as its own, and is out, or over: access is
- * not remote. */
 enum play_post {
-    PLAY_POST_NONE,
-    PLAY_POST_OUT,
-    PLAY_POST_OVER
-} play_posts_own(const struct sim_access *access, const void *session);
-/* Whether a request of that tenant's (agentd_tenant_id()) asks for those bytes: access is remote.
- */
-bool play_posts_reach(const struct sim_access *access, uint32_t tenant);
+    PLAY_POST_NONE,  /* no such request names those bytes */
+    PLAY_POST_OUT,   /* one does, which is out */
+    PLAY_POST_OVER,  /* which is over, or was posted again */
+    PLAY_POST_AGAIN, /* which was carried out already, by another post: of a WRITE or an atomic */
+};
+/* Of requests of that session, and its own memory: access is not remote. NONE, OUT or OVER. */
+enum play_post play_posts_own(const struct sim_access *access, const void *session);
+/* Of requests of that tenant's (agentd_tenant_id()), and its peer's: access is remote. NONE, OUT or
+ * AGAIN. */
+enum play_post play_posts_reach(const struct sim_access *access, uint32_t tenant);
 
 /* What callers of fab_post_send() call instead, and that one. */
 int __wrap_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);

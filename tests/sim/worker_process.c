@@ -16,6 +16,8 @@
 
 enum {
     BURST_PPM = 100000,
+    QUIET_PPM = 500000,    /* bursts of which some have no completion: */
+    SIGNALED_PPM = 250000, /* all but these, and the last */
     ABANDON_PPM = 5000,
     ABANDONED_S = 10,
     CALLED_BURST_PPM = 500000, /* when it is called */
@@ -327,6 +329,7 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
     struct ibv_send_wr wr[BURST_MOST], *bad = NULL;
     struct ibv_sge sge[BURST_MOST];
     bool waits = false;
+    const bool quiet = happens(w, QUIET_PPM);
     w->busy = t;
     w->broken = false;
     w->posted = w->done = w->filled = 0;
@@ -336,6 +339,9 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
         if (w->request[i].kind != REQUEST_READ && waits)
             wr[i].send_flags |= IBV_SEND_FENCE;
         waits |= w->request[i].kind != REQUEST_WRITE;
+        w->request[i].quiet = quiet && i + 1 < n && !happens(w, SIGNALED_PPM);
+        if (w->request[i].quiet)
+            wr[i].send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     }
     const int status = kedge_post_send(t->q, wr, &bad);
     w->posted = status == 0 ? n : (uint32_t)(bad - wr);
@@ -346,58 +352,6 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
     return status == -ENOMEM ? 0 : status;
 }
 
-static void judge_success(struct play_worker *w, const struct request *r)
-{
-    const uint8_t *buffer = w->buffers + r->offset;
-    const struct play_slot *s = w->busy->slot;
-    if (w->broken)
-        play_violation(w->process->name, "a request succeeded behind one that had failed");
-    if (r->kind == REQUEST_READ && memcmp(buffer, r->expected, r->bytes) != 0)
-        play_violation(w->process->name,
-                       "a READ of %u bytes of slot %u brought others than were written there last",
-                       r->bytes, s->number);
-    if (r->kind == REQUEST_ADD && memcmp(buffer, &r->counter, 8) != 0)
-        play_violation(w->process->name, "an atomic found another count than it must: slot %u",
-                       s->number);
-    w->busy->slot->begun = true;
-    w->count.last_success_ns = play_now_ns();
-}
-
-static void judge_failure(struct play_worker *w, const struct request *r, const struct ibv_wc *wc)
-{
-    const bool never_sent = kedge_never_sent(wc) == 1;
-    w->count.failed++;
-    w->count.never_sent += never_sent;
-    if (r->outlived && wc->vendor_err == SCHEMA_REASON_VKEY)
-        play_violation(w->process->name, "request %llu was looked up at another life of its peer",
-                       (unsigned long long)r->wr_id);
-    w->busy->slot->begun = false; /* it is connected again, or goes */
-    w->broken = true;
-    w->request[r - w->request].never_sent = never_sent;
-    w->busy->slot->lost |= r->kind != REQUEST_READ && !never_sent;
-    play_trace(w->process->name, "request %llu failed: %s%s%s", (unsigned long long)r->wr_id,
-               kedge_wc_status_str(wc->status), wc->vendor_err != 0 ? ": " : "",
-               wc->vendor_err != 0 ? kedge_reason_str(wc->vendor_err) : "");
-}
-
-static void judge_completion(struct play_worker *w, const struct ibv_wc *wc)
-{
-    if (w->busy == NULL || w->done == w->posted) {
-        play_violation(w->process->name, "a completion of nothing that is out: request %llu",
-                       (unsigned long long)wc->wr_id);
-        return;
-    }
-    const struct request *r = &w->request[w->done++];
-    w->count.completed++;
-    if (wc->wr_id != r->wr_id || wc->qp_num != kedge_vqp_num(w->busy->q))
-        play_violation(w->process->name, "request %llu completes where %llu should",
-                       (unsigned long long)wc->wr_id, (unsigned long long)r->wr_id);
-    else if (wc->status == IBV_WC_SUCCESS)
-        judge_success(w, r);
-    else
-        judge_failure(w, r, wc);
-}
-
 /* Until all have completed, or the session is over. */
 static void await_requests(struct play_worker *w)
 {
@@ -406,7 +360,7 @@ static void await_requests(struct play_worker *w)
     while (w->done < w->posted) {
         int n = kedge_poll(w->session, BURST_MOST, wc);
         for (int i = 0; i < n; i++)
-            judge_completion(w, &wc[i]);
+            play_worker_judge(w, &wc[i]);
         if (n > 0)
             continue;
         n = n == 0 ? kedge_wait(w->session, 1000) : n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is of a simulated worker. Private to worker_process.c and worker_pause.c. */
+/* What there is of a simulated worker. Private to worker_process.c, worker_judge.c and
+ * worker_pause.c. */
 #ifndef SIM_WORKER_STATE_H
 #define SIM_WORKER_STATE_H
 
@@ -19,6 +20,7 @@ struct request {
     uint64_t wr_id, counter;
     uint32_t bytes, offset;            /* of its buffer, in the worker's */
     bool outlived;                     /* posted behind a success, with a later life of the peer */
+    bool quiet;                        /* it has no completion, unless it fails */
     bool never_sent;                   /* it failed, and was not carried out at all */
     uint8_t expected[PLAY_SLOT_BYTES]; /* what is there when it is carried out */
 };
@@ -58,5 +60,7 @@ struct play_worker {
 
 /* worker_pause.c. Between two turns, until it is called or told to stop. */
 void play_worker_pause(struct play_worker *w);
+/* worker_judge.c. The next one of what is out has completed. */
+void play_worker_judge(struct play_worker *w, const struct ibv_wc *wc);
 
 #endif

@@ -29,7 +29,7 @@ struct sim_access {
     uint32_t node;      /* whose memory it is */
     uint32_t initiator; /* whose request, by its node; */
     uint32_t qpn;       /* and the queue pair that it was posted in; */
-    uint64_t wr_id;     /* not remote: as that one was named when it was posted */
+    uint64_t wr_id;     /* as it was named when it was posted */
     uint32_t key;
     uint64_t identity; /* of the registration: struct sim_region */
     uint64_t addr;     /* as peers and SGEs call it */

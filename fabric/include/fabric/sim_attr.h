@@ -15,7 +15,10 @@ struct sim_device_attr {
     bool numbers_return; /* so are numbers of queue pairs; and packets of their former lives have
                           * numbers that are expected, if they come before caps.time_wait_ns is over
                           */
-    bool late_writes;    /* a WRITE may be overtaken by what is behind it (caps.writes_in_order) */
+    bool late_writes;    /* when a request is refused, WRITEs behind it may be in memory, or parts
+                          * of them (caps.writes_in_order) */
+    bool nameless;       /* an error is said of the oldest request of which nothing was said, and
+                          * what is behind that is flushed (caps.names_culprit) */
     bool no_atomics, no_fences;
     bool resets_are_final; /* as irdma's: INIT is refused after a RESET */
     bool no_clock;
