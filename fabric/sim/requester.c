@@ -227,7 +227,7 @@ static void go_back_implied(struct sim_qp *qp, uint32_t from)
         return;
     qp->repeats = true;
     if (qp->tries++ >= qp->retry_cnt)
-        fail_wqe(sim_wqe_at(qp, qp->head), IBV_WC_RETRY_EXC_ERR);
+        fail_wqe(sim_wqe_at(qp, from), IBV_WC_RETRY_EXC_ERR);
     else
         go_back(qp, from);
 }

@@ -6,9 +6,16 @@
 
 #include "sim_bed.h"
 
+/* What both ends agree on, and how often an initiator tries again. */
+struct bed_ways {
+    uint8_t retry_cnt, max_rd_atomic, max_dest_rd_atomic;
+};
+static const struct bed_ways bed_usual = {7, 16, 16};
+
 /* From RESET to RTS: of RC towards that queue pair at that GID; with the number of its first
  * packet. */
-static inline void bed_connect(struct fab_qp *qp, const uint8_t gid[16], uint32_t qpn, uint32_t psn)
+static inline void bed_connect_as(struct fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
+                                  uint32_t psn, const struct bed_ways *ways)
 {
     const bool rc = qp->type == FAB_QP_RC;
     struct ibv_qp_attr a = fab_init_attr(qp->pd->fab);
@@ -24,7 +31,7 @@ static inline void bed_connect(struct fab_qp *qp, const uint8_t gid[16], uint32_
                              .path_mtu = IBV_MTU_1024,
                              .dest_qp_num = qpn,
                              .rq_psn = psn,
-                             .max_dest_rd_atomic = 16,
+                             .max_dest_rd_atomic = ways->max_dest_rd_atomic,
                              .min_rnr_timer = 1};
     if (rc)
         a.ah_attr = fab_address(qp->pd->fab, gid, 0);
@@ -37,10 +44,10 @@ static inline void bed_connect(struct fab_qp *qp, const uint8_t gid[16], uint32_
                      0);
     a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                              .timeout = BED_TIMEOUT,
-                             .retry_cnt = 7,
+                             .retry_cnt = ways->retry_cnt,
                              .rnr_retry = 7,
                              .sq_psn = psn,
-                             .max_rd_atomic = 16};
+                             .max_rd_atomic = ways->max_rd_atomic};
     ck_assert_int_eq(
         bed_modify(qp, &a,
                    IBV_QP_STATE | IBV_QP_SQ_PSN |
@@ -48,6 +55,11 @@ static inline void bed_connect(struct fab_qp *qp, const uint8_t gid[16], uint32_
                                               : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                                                     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)),
         0);
+}
+
+static inline void bed_connect(struct fab_qp *qp, const uint8_t gid[16], uint32_t qpn, uint32_t psn)
+{
+    bed_connect_as(qp, gid, qpn, psn, &bed_usual);
 }
 
 /* An initiator on a that reaches b: RC with b's own, or a DCI. */

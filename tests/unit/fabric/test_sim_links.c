@@ -3,6 +3,8 @@
 #include "../check_main.h"
 #include "sim_link.h"
 
+enum { TIMEOUT_NS = 4096 << BED_TIMEOUT };
+
 static const enum fab_qp_type types[] = {FAB_QP_RC, FAB_QP_DCI};
 
 struct two {
@@ -333,6 +335,40 @@ START_TEST(packets_of_a_former_life_come_in_for_the_time_wait)
 }
 END_TEST
 
+/* Nothing is tried again: an answer behind one that is missing ends the READ that it is missing of,
+ * and not what is before that, which was executed and is known to be. */
+START_TEST(an_implied_nak_fails_what_has_no_answer)
+{
+    uint32_t implied = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+                                                     IBV_WR_RDMA_WRITE};
+        const struct sim_link bad = {.delay_ns = 2000, .loss_ppm = 300000};
+        struct two t;
+        two_open(&t, seed, FAB_QP_RC);
+        const struct bed_ways once = {0, 16, 16};
+        bed_to(t.l.qp, IBV_QPS_RESET);
+        bed_connect_as(t.l.qp, t.b.fab->caps.gid, t.l.peer->qpn, 100, &once);
+        ck_assert_int_eq(sim_link_set(t.net, 1, 0, &bad), 0);
+        const uint64_t begun_ns = sim_net_now(t.net);
+        for (uint32_t i = 0; i < 3; i++) {
+            struct bed_request r = bed_request(&t.l, i, opcodes[i], 512 * i, 512 * i, 64);
+            ck_assert_int_eq(bed_post(&t.l, &r), 0);
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            const struct ibv_wc wc = bed_wait(&t.a);
+            const bool failed =
+                wc.status == IBV_WC_RETRY_EXC_ERR && sim_net_now(t.net) - begun_ns < TIMEOUT_NS;
+            ck_assert_uint_eq(wc.wr_id, i);
+            ck_assert_msg(!failed || i == 1, "seed %d: request %u", (int)seed, i);
+            implied += failed;
+        }
+        two_close(&t);
+    }
+    ck_assert_uint_gt(implied, 20);
+}
+END_TEST
+
 struct watch {
     bool err;
     uint32_t late, all; /* writes to memory of the requester's: behind the end of its queue pair */
@@ -390,6 +426,7 @@ END_TEST
     T(what_names_more_nodes_prevails)                                                              \
     T(datagrams_have_no_guarantee)                                                                 \
     T(packets_of_a_former_life_come_in_for_the_time_wait)                                          \
+    T(an_implied_nak_fails_what_has_no_answer)                                                     \
     T(memory_of_a_request_is_the_devices_until_it_is_flushed)
 
 KEDGE_CHECK_MAIN("fabric.sim_links", TESTS)
