@@ -22,7 +22,7 @@ struct emptier {
     uv_timer_t again, slow;
     struct emptier_owner {
         struct emptying *first, **last; /* that wait, the oldest first; last NULL: none ever did */
-        struct emptying *batch;         /* that its process has, */
+        struct emptying *batch;         /* that its process has */
         uint32_t serial;                /* by this number; 0: it has none */
         uint64_t since_ns;
         bool said; /* that it takes long */
