@@ -124,18 +124,24 @@ static int receive_message(const struct kedge_session *s, void *message, int *fd
     return client_fail_text(status, "the agent's message makes no sense");
 }
 
-/* After begin_message(). Sends and receives the answer; fds has room for SCHEMA_CONTROL_MAX_FDS,
- * and exactly want_fds come. held: a descriptor that is in their place until then, or -1. */
-static int exchange_messages(struct kedge_session *s, struct schema_control_header *m, size_t bytes,
-                             void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
-                             unsigned want_fds, int held)
+union control_message {
+    struct schema_control_header h;
+    struct schema_control_error error;
+    uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
+};
+
+/* What is wanted in answer: a message of one type and size, with so many descriptors. */
+struct wanted_answer {
+    uint16_t type;
+    size_t bytes;
+    void *message; /* where it goes */
+    unsigned fds;
+};
+
+/* held: a descriptor that keeps a place free until the message is out, or -1. */
+static int send_message(struct kedge_session *s, struct schema_control_header *m, size_t bytes,
+                        int held)
 {
-    union {
-        struct schema_control_header h;
-        struct schema_control_error error;
-        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
-    } got;
-    unsigned count = 0;
     m->magic = SCHEMA_CONTROL_MAGIC;
     m->version = SCHEMA_CONTROL_VERSION;
     m->tag = ++s->message_tag;
@@ -148,16 +154,37 @@ static int exchange_messages(struct kedge_session *s, struct schema_control_head
     if (status != 0 && status != -EPIPE && status != -ECONNRESET) /* then it may have said why */
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
+    return 0;
+}
+
+/* The answer to the message of that tag, or what the agent says unasked before it closes. */
+static int receive_answer(const struct kedge_session *s, uint32_t tag, union control_message *got,
+                          int *fds, unsigned *count)
+{
     for (;;) {
-        status = receive_message(s, &got, fds, &count);
+        const int status = receive_message(s, got, fds, count);
         if (status != 0)
             return status;
-        if (got.h.tag == m->tag || (got.h.tag == 0 && got.h.type == SCHEMA_CONTROL_ERROR))
-            break;
-        close_all(fds, count); /* the late answer to a question that was given up */
+        if (got->h.tag == tag || (got->h.tag == 0 && got->h.type == SCHEMA_CONTROL_ERROR))
+            return 0;
+        close_all(fds, *count); /* the late answer to a question that was given up */
     }
-    if (got.h.type == answer_type && got.h.size == answer_bytes && count == want_fds) {
-        memcpy(answer, &got, answer_bytes);
+}
+
+/* After begin_message(), sends and receives. fds has room for SCHEMA_CONTROL_MAX_FDS, and has
+ * those that are wanted after a success. held: as of send_message(). */
+static int exchange_messages(struct kedge_session *s, struct schema_control_header *m, size_t bytes,
+                             int held, const struct wanted_answer *wanted, int *fds)
+{
+    union control_message got;
+    unsigned count = 0;
+    int status = send_message(s, m, bytes, held);
+    if (status == 0)
+        status = receive_answer(s, m->tag, &got, fds, &count);
+    if (status != 0)
+        return status;
+    if (got.h.type == wanted->type && got.h.size == wanted->bytes && count == wanted->fds) {
+        memcpy(wanted->message, &got, wanted->bytes);
         return 0;
     }
     close_all(fds, count);
@@ -172,13 +199,14 @@ int client_message(struct kedge_session *s, struct schema_control_header *messag
                    uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd)
 {
     int fds[SCHEMA_CONTROL_MAX_FDS], held = -1;
+    const struct wanted_answer wanted = {
+        .type = answer_type, .bytes = answer_bytes, .message = answer, .fds = fd != NULL};
     message->type = type;
     begin_message(s);
     if (fd != NULL && (held = fcntl(s->socket, F_DUPFD_CLOEXEC, 0)) < 0)
         return client_fail(-errno, "no descriptor can be had for what the agent is asked for: %s%s",
                            strerror(errno), errno == EMFILE ? RAISE_NOFILE : "");
-    int status = exchange_messages(s, message, bytes, answer, answer_bytes, answer_type, fds,
-                                   fd != NULL, held);
+    int status = exchange_messages(s, message, bytes, held, &wanted, fds);
     if (status == 0 && fd != NULL)
         *fd = fds[0];
     return status;
@@ -387,8 +415,11 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         status = connect_socket(s, path);
     if (status == 0) {
         say_when(s, &ask);
-        status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
-                                   SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT, -1);
+        const struct wanted_answer wanted = {.type = SCHEMA_CONTROL_ATTACHED,
+                                             .bytes = sizeof answer,
+                                             .message = &answer,
+                                             .fds = SCHEMA_FD_COUNT};
+        status = exchange_messages(s, &ask.h, sizeof ask, -1, &wanted, fds);
         status = explain_refusal(status, ask.token);
     }
     explicit_bzero(ask.token, sizeof ask.token);
