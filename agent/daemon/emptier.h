@@ -21,11 +21,11 @@ struct emptier {
     uv_poll_t reports;
     uv_timer_t again, slow;
     struct emptier_owner {
-        struct emptying *first, **last; /* that wait, the oldest first; last NULL: none ever did */
-        struct emptying *batch;         /* that its process has */
-        uint32_t serial;                /* by this number; 0: it has none */
-        uint64_t since_ns;
-        bool said; /* that it takes long */
+        struct emptying *first, **last; /* those that wait, the oldest first */
+        struct emptying *batch;         /* what its process has */
+        uint32_t serial;                /* of that; 0: it has none */
+        uint64_t since_ns;              /* it has that */
+        bool said;                      /* that it takes long */
     } of[TENANT_QUEUE_OWNERS];
     struct base_log_limit limit, slow_limit;
     bool gone; /* the process is; or this has ended: files are closed as they are */

@@ -82,7 +82,7 @@ struct world_task {
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */
     void *user;
-    struct world_left left;        /* private: what is emptied then */
+    struct world_left left;        /* private: what is emptied before done() is told */
     struct tenant_queue_item turn; /* private: while it waits for its turn */
     struct world_task *next;       /* private: while it is done, and its end is not told */
 };
