@@ -117,6 +117,7 @@ static inline void session_bed_begin(uint32_t places, uint32_t ahead)
         pool.sessions[i].rings.rw = &bed.written[i];
         pool.sessions[i].rings.ro = &bed.pages[i];
     }
+    pool.prewarm.desired.numbers.mtu = RESOURCE_UNSAID;
     pool.prewarm.desired.numbers.sessions_ahead = pool.prewarm.desired.numbers.arenas_ahead = ahead;
     pool.prewarm.sessions = pool.prewarm.arenas = ahead;
 }
