@@ -296,7 +296,7 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
         w->renew = false;
         *bytes = RENEW_LINE;
         *length = sizeof RENEW_LINE - 1;
-        w->beat_at = now + META_WATCH_BEAT_NS;
+        put_off_beat(w, now);
         return 0;
     }
     if (w->answers && meta_queries_next(w->s, w, &w->piece)) {
