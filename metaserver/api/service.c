@@ -10,8 +10,6 @@
 #include "metaserver/directory_reach.h"
 #include "service_private.h"
 
-#define READERS_LOOK_NS (100 * BASE_NS_PER_MS)
-
 struct loading {
     struct meta_service *s;
     uint64_t now;
@@ -115,22 +113,15 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
     meta_world_log(s->world, BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
-static bool has_readers(const struct meta_service *s)
-{
-    return s->responders != NULL && meta_responders_count(s->responders).kept > 0;
-}
-
 /* By what it is answered then an agent hears which queue pairs have broken. One that follows
- * another metaserver hears it when it renews its lease. Nothing but their completion queue, which
- * is looked at, tells of them. */
-static void ask_for_renewals(struct meta_service *s, uint64_t now)
+ * another metaserver hears it when it renews its lease. */
+static void ask_for_renewals(struct meta_service *s)
 {
     const char *id;
-    if (now < s->readers_look_ns || !has_readers(s))
+    if (s->responders == NULL)
         return;
     while ((id = meta_responders_broken(s->responders)) != NULL)
         meta_watch_ask_renewal(s, id);
-    s->readers_look_ns = now + READERS_LOOK_NS;
 }
 
 static uint64_t earlier_of(uint64_t a, uint64_t b)
@@ -150,8 +141,7 @@ uint64_t meta_service_due(const struct meta_service *s)
         s->window_targets != 0 && s->targets_as_of != meta_directory_changes(s->directory);
     if (has_clients(s) || targets_changed)
         return 0;
-    const uint64_t readers_ns = has_readers(s) ? s->readers_look_ns : UINT64_MAX;
-    return earlier_of(earlier_of(readers_ns, meta_directory_due(s->directory)),
+    return earlier_of(meta_directory_due(s->directory),
                       earlier_of(meta_watches_due(s), meta_service_tidy_due(s)));
 }
 
@@ -161,7 +151,7 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_service_lapse(s, now);
     if (s->resources != NULL && meta_service_refresh_window_targets(s))
         meta_watches_wake(s);
-    ask_for_renewals(s, now);
+    ask_for_renewals(s);
     meta_watches_beat(s, now);
     meta_service_tidy(s, now);
 }

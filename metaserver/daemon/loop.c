@@ -32,7 +32,7 @@
 
 struct metad {
     uv_loop_t loop;
-    uv_poll_t http, fabric, events, store;
+    uv_poll_t http, fabric, events, readers, store;
     uv_prepare_t turned;
     uv_timer_t tick, notify;
     uint64_t ticked_ns, notified_ns; /* last */
@@ -284,6 +284,15 @@ static void on_turned(uv_prepare_t *prepare)
     set_timer(&m->notify, on_notify, base_notify_due_ns(), m->notified_ns + NOTIFY_NS);
 }
 
+static void on_readers(uv_poll_t *poll, int status, int events)
+{
+    struct metad *m = poll->data;
+    (void)status, (void)events;
+    fab_chan_drain(m->process->endpoint.chan);
+    if (m->service->responders != NULL)
+        meta_responders_hear(m->service->responders);
+}
+
 static void on_signal(uv_signal_t *sig, int number)
 {
     struct metad *m = sig->data;
@@ -294,8 +303,8 @@ static void on_signal(uv_signal_t *sig, int number)
 /* libuv fails here for want of memory or descriptors alone. */
 static int start_watching(struct metad *m)
 {
-    m->http.data = m->fabric.data = m->events.data = m->store.data = m->tick.data = m->notify.data =
-        m->turned.data = m->term.data = m->interrupt.data = m;
+    m->http.data = m->fabric.data = m->events.data = m->readers.data = m->store.data =
+        m->tick.data = m->notify.data = m->turned.data = m->term.data = m->interrupt.data = m;
     int status = uv_poll_init(&m->loop, &m->http, http_server_fd(m->server));
     if (status == 0)
         status = uv_poll_start(&m->http, UV_READABLE, on_http);
@@ -307,6 +316,10 @@ static int start_watching(struct metad *m)
         status = uv_poll_init(&m->loop, &m->events, fab_event_fd(m->fab));
     if (status == 0)
         status = uv_poll_start(&m->events, UV_READABLE, on_device);
+    if (status == 0)
+        status = uv_poll_init(&m->loop, &m->readers, m->process->endpoint.chan->fd);
+    if (status == 0)
+        status = uv_poll_start(&m->readers, UV_READABLE, on_readers);
     if (status == 0)
         status = uv_poll_init(&m->loop, &m->store, meta_store_worker_fd(m->process->world.worker));
     if (status == 0)

@@ -117,8 +117,14 @@ int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_co
     if (status != 0)
         return status;
     e->mr = mr.mr.x;
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ,
-                         .cq = {.cqe = room_for_receives(&e->fab->caps, config->max_endpoints)}};
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
+    status = call_fabric(e, &chan, "creating a completion channel", err);
+    if (status != 0)
+        return status;
+    e->chan = chan.chan.x;
+    struct fab_ctl cq = {
+        .kind = FAB_CREATE_CQ,
+        .cq = {.cqe = room_for_receives(&e->fab->caps, config->max_endpoints), .chan = e->chan}};
     status = call_fabric(e, &cq, "creating a completion queue", err);
     if (status != 0)
         return status;
@@ -143,6 +149,9 @@ void meta_table_endpoint_give_back(struct meta_table_endpoint *e)
                   "shared receive queue");
     if (e->cq != NULL)
         undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = e->cq}, "completion queue");
+    if (e->chan != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CHAN, .chan.x = e->chan},
+                  "completion channel");
     if (e->mr != NULL)
         undo_call(e, &(struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = e->mr}, "table");
     if (e->pd != NULL)
@@ -150,6 +159,7 @@ void meta_table_endpoint_give_back(struct meta_table_endpoint *e)
     e->dct = NULL;
     e->srq = NULL;
     e->cq = NULL;
+    e->chan = NULL;
     e->mr = NULL;
     e->pd = NULL;
 }

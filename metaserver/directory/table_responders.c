@@ -15,8 +15,6 @@
  * another ack_timeout. */
 enum { READERS_TIMEOUT = 13, READERS_RETRIES = 7 };
 
-enum { TAKES = 64 }; /* completions at a time */
-
 /* ---- states */
 
 void meta_responder_move(struct responder *p, enum responder_state to)
@@ -419,55 +417,14 @@ int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_
     }
     r->prewarming = ahead;
     r->begun_ns = now_ns;
+    r->news = true; /* it is not armed yet */
     fab_port_watch_init(&r->port, pd->fab, port_changed, r);
     meta_responders_serve(r);
     *out = r;
     return 0;
 }
 
-/* ---- those that broke */
-
-/* By its life, since what completes may be of one that is over. */
-static void note_flushed(struct meta_responders *r, uint64_t wr_id)
-{
-    const uint32_t number = (uint32_t)wr_id;
-    if (number >= r->touched)
-        return;
-    struct responder *p = &r->responders[number];
-    if (p->life != wr_id >> 32 || (p->state != CONNECTING && p->state != READY && p->state != KEPT))
-        return;
-    p->broken = r->untold = true;
-}
-
-static void take_flushed(struct meta_responders *r)
-{
-    struct ibv_wc wc[TAKES];
-    int n;
-    do {
-        n = fab_poll(r->cq, TAKES, wc);
-        for (int i = 0; i < n; i++)
-            note_flushed(r, wc[i].wr_id);
-    } while (n == TAKES);
-}
-
-const char *meta_responders_broken(struct meta_responders *r)
-{
-    if (r->stopping)
-        return NULL;
-    if (r->telling == 0)
-        take_flushed(r);
-    while (r->untold && r->telling < r->touched) {
-        const uint32_t number = r->telling++;
-        struct responder *p = &r->responders[number];
-        if (p->state != KEPT || !p->broken || p->told)
-            continue;
-        p->told = true;
-        return r->kept.owner[number].id;
-    }
-    r->untold = false;
-    r->telling = 0;
-    return NULL;
-}
+/* ---- the end */
 
 /* One whose request nobody has taken from `over` yet. */
 static void give_up_ready(struct responder *p)
@@ -520,7 +477,7 @@ uint64_t meta_responders_due_ns(const struct meta_responders *r)
     const uint64_t port_ns = fab_port_watch_due_ns(&r->port);
     if (r->stopping)
         return UINT64_MAX;
-    if (r->asked > 0 || r->went || r->went_unheard)
+    if (r->asked > 0 || r->went || r->went_unheard || r->news || r->untold)
         return 0;
     if (r->resting == NONE)
         return port_ns;

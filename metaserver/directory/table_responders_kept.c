@@ -50,20 +50,6 @@ bool meta_responders_has(const struct meta_responders *r, const char *id)
     return owner != NULL && strcmp(owner->id, id) == 0;
 }
 
-uint32_t meta_responders_broken_of(const struct meta_responders *r, const char *id, uint32_t *at)
-{
-    const struct responder_owner *owner;
-    uint32_t place = meta_responder_index_place(&r->kept, id) + *at;
-    for (; (owner = meta_responder_index_at(&r->kept, place)) != NULL && strcmp(owner->id, id) == 0;
-         place++) {
-        const struct responder *p = &r->responders[owner - r->kept.owner];
-        ++*at;
-        if (p->broken)
-            return p->qp->qpn;
-    }
-    return 0;
-}
-
 /* A node that expired or was removed may be there still, and READ: unheard. */
 static void end_kept(struct meta_responders *r, uint32_t at, bool unheard)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the table responders: what they are, in table_responders.c; which of them pools keep,
- * in table_responders_kept.c. */
+ * in table_responders_kept.c; which have broken, in table_responders_broken.c. */
 #ifndef METASERVER_TABLE_RESPONDERS_PRIVATE_H
 #define METASERVER_TABLE_RESPONDERS_PRIVATE_H
 
@@ -60,6 +60,7 @@ struct meta_responders {
                        * asks */
     bool prewarming;  /* spare ones are made */
     bool stopping;
+    bool news;         /* their completion queue is to be looked at */
     bool untold;       /* some are broken and not told, of which those */
     uint32_t telling;  /* before this number were looked at */
     bool went;         /* a queue pair went since the last tick */

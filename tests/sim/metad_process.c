@@ -13,7 +13,7 @@
 #include "fabric/sim.h"
 #include "kept.h"
 #include "ledger.h"
-#include "lives.h"
+#include "metad_judge.h"
 #include "os.h"
 #include "metaserver/json.h"
 #include "open_store.h"
@@ -21,9 +21,6 @@
 #include "random.h"
 #include "trace.h"
 
-enum {
-    OWN_POOL = 1
-}; /* of an agent's file. One that is made while it runs begins a life of its own */
 enum { ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
 
 /* ---- its world */
@@ -108,122 +105,13 @@ static void take_parameters(char *target, struct meta_service_request *request)
     }
 }
 
-/* ---- what must be so: an answer is in the store, and the table has live nodes alone */
-
-struct kept {
-    const char *id;
-    uint32_t incarnation; /* 0: it is not there */
-    bool expired;         /* one that has is there, too */
-};
-
-static int find_kept(void *user, const struct meta_store_node *node)
-{
-    struct kept *k = user;
-    if (strcmp(node->id, k->id) == 0 && (k->expired || !node->expired))
-        k->incarnation = node->incarnation;
-    return 0;
-}
-
-/* Of an id, also of a node that has expired since. */
-static uint32_t find_stored(void *user, const char *id)
-{
-    const struct play_metad *m = user;
-    struct base_errbuf err;
-    struct kept kept = {.id = id, .expired = true};
-    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
-    return kept.incarnation;
-}
-
-static void judge_registered(const struct play_metad *m, const char *id)
-{
-    struct meta_node_view view;
-    struct base_errbuf err;
-    struct kept kept = {.id = id};
-    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) != 0 ||
-        view.state != META_NODE_LIVE || play_kept_last(m->host->name, id) == view.incarnation)
-        return;
-    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
-    if (kept.incarnation != view.incarnation)
-        play_violation(m->process->name,
-                       "%s was told that incarnation %u is registered, and the store has %u", id,
-                       view.incarnation, kept.incarnation);
-    play_kept_number(m->host->name, id, view.incarnation);
-}
-
-/* The id of a registration that is asked for so; false: something else is. */
-static bool is_of_node(const struct play_call *c, const char *method, char id[META_STORE_ID_BYTES])
-{
-    static const char PREFIX[] = "/v1/nodes/";
-    const char *target = play_call_target(c), *rest = target + sizeof PREFIX - 1;
-    if (strcmp(play_call_method(c), method) != 0 ||
-        strncmp(target, PREFIX, sizeof PREFIX - 1) != 0 || strchr(rest, '/') != NULL)
-        return false;
-    (void)snprintf(id, META_STORE_ID_BYTES, "%.*s", (int)strcspn(rest, "?"), rest);
-    return true;
-}
-
-static void note_leaving(const struct play_metad *m, const char *id, bool leaves)
-{
-    struct meta_node_view view;
-    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
-        for (uint32_t i = 0; i < view.endpoint_count; i++)
-            play_lives_left(m->host->name, view.endpoint[i].gid, view.endpoint[i].pool, leaves);
-}
-
-static void judge_answer(const struct play_metad *m, const struct play_call *c, int status)
-{
-    char id[META_STORE_ID_BYTES];
-    if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
-        judge_registered(m, id);
-    if (is_of_node(c, "DELETE", id)) {
-        play_kept_left(m->host->name, id, status / 100 == 2);
-        if (status / 100 != 2)
-            note_leaving(m, id, false);
-    }
-}
-
-static bool is_live(const struct play_metad *m, const struct schema_endpoint_record *r)
-{
-    struct meta_node_view v = {.id = ""};
-    char after[META_STORE_ID_BYTES] = "";
-    while (meta_directory_after(m->service.directory, after, play_host_now_ns(m->host), &v) == 0) {
-        for (uint32_t i = 0; i < v.endpoint_count && v.state == META_NODE_LIVE; i++)
-            if (v.endpoint[i].pool == r->pool && memcmp(v.endpoint[i].gid, r->gid, 16) == 0)
-                return r->pool == OWN_POOL ? v.incarnation == r->incarnation
-                                           : v.incarnation <= r->incarnation;
-        memcpy(after, v.id, sizeof after);
-    }
-    return false;
-}
-
-static void judge_table(const struct play_metad *m)
-{
-    const struct schema_table_desc *d = meta_directory_table(m->service.directory);
-    const uint8_t *slots = m->endpoint.mem.addr;
-    const size_t count = schema_table_bytes(d->log2_slots) / SCHEMA_RECORD_BYTES;
-    char gid[BASE_GID_TEXT];
-    for (size_t i = 0; i + SCHEMA_TABLE_SPAN <= count; i++) {
-        struct schema_endpoint_record r, found;
-        memcpy(&r, slots + i * SCHEMA_RECORD_BYTES, sizeof r);
-        if (!(r.flags & SCHEMA_RECORD_LIVE) ||
-            schema_endpoint_find(d, slots + i * SCHEMA_RECORD_BYTES, r.gid, r.pool, &found) != 0)
-            continue;
-        if (is_live(m, &found)) {
-            play_lives_shown(m->host->name, found.gid, found.pool, found.incarnation);
-            continue;
-        }
-        play_violation(m->process->name, "the table shows %s, incarnation %u, of no live node",
-                       base_gid_format(found.gid, gid), found.incarnation);
-    }
-}
-
 /* ---- answers */
 
 static void send_answer(const struct play_metad *m, struct play_call *c,
                         const struct meta_service_answer *answer, const struct base_text *body)
 {
     BASE_ASSERT(body->error == 0);
-    judge_answer(m, c, answer->status);
+    play_metad_judge_answer(m, c, answer->status);
     if (answer->watch != NULL) {
         play_call_set_data(c, answer->watch);
         play_call_stream(c);
@@ -255,17 +143,14 @@ static void handle_request(void *user, struct play_call *c)
 {
     struct play_metad *m = user;
     struct meta_service_answer answer;
-    char id[META_STORE_ID_BYTES], target[TARGET_BYTES], authorization[HTTP_TOKEN_BYTES + 16];
+    char target[TARGET_BYTES], authorization[HTTP_TOKEN_BYTES + 16];
     struct meta_service_request request = {.method = play_call_method(c),
                                            .content_type = "application/json",
                                            .wall_ms = play_host_wall_ms(m->host),
                                            .who = play_call_client(c),
                                            .local = strcmp(play_call_client(c), "office") == 0,
                                            .token = c};
-    if (is_of_node(c, "DELETE", id)) {
-        play_kept_leaving(m->host->name, id);
-        note_leaving(m, id, true);
-    }
+    play_metad_note_asked(m, c);
     (void)snprintf(target, sizeof target, "%s", play_call_target(c));
     take_parameters(target, &request);
     decode_text(target);
@@ -373,7 +258,7 @@ void play_metad_look_at_rest(struct play_metad *m)
         m->process->owner.paused_until_ns >= play_now_ns())
         return;
     struct play_process *before = play_process_enter(m->process);
-    judge_table(m);
+    play_metad_judge_table(m);
     look_at_tick(m);
     play_process_leave(before);
 }
@@ -398,6 +283,14 @@ static void run_events(void *user)
     }
 }
 
+static void run_readers(void *user)
+{
+    struct play_metad *m = user;
+    fab_chan_drain(m->endpoint.chan);
+    if (m->service.responders != NULL)
+        meta_responders_hear(m->service.responders);
+}
+
 static void on_tick(void *user)
 {
     struct play_metad *m = user;
@@ -410,6 +303,8 @@ void play_metad_device_ready(struct play_metad *m, int fd)
         play_inbox_put(&m->inbox, &m->control_post);
     if (m->endpoint.fab != NULL && fd == fab_event_fd(m->endpoint.fab))
         play_inbox_put(&m->inbox, &m->event_post);
+    if (m->endpoint.chan != NULL && fd == m->endpoint.chan->fd)
+        play_inbox_put(&m->inbox, &m->readers_post);
 }
 
 /* ---- its start and end */
@@ -468,7 +363,7 @@ static int start_metad(struct play_metad *m, struct base_errbuf *err)
     if (status == 0)
         status = meta_service_load(&m->service, play_host_now_ns(m->host), err);
     if (status == 0)
-        play_kept_compare(m->host->name, find_stored, m);
+        play_kept_compare(m->host->name, play_metad_find_stored, m);
     return status;
 }
 
@@ -567,6 +462,7 @@ struct play_metad *play_metad_start(struct play_host *host,
     m->tick_post = (struct play_post){.run = run_tick, .user = m};
     m->control_post = (struct play_post){.run = run_control, .user = m};
     m->event_post = (struct play_post){.run = run_events, .user = m};
+    m->readers_post = (struct play_post){.run = run_readers, .user = m};
     m->stop_post = (struct play_post){.run = on_stop, .user = m};
     m->server = (struct play_server){.authority = m->settings.authority,
                                      .host = host,

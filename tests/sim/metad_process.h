@@ -33,7 +33,7 @@ struct play_metad {
     struct meta_table_endpoint endpoint;
     struct base_text body;
     struct play_event tick;
-    struct play_post tick_post, control_post, event_post, stop_post;
+    struct play_post tick_post, control_post, event_post, readers_post, stop_post;
     uint64_t ticked_ns;   /* last, by its host's clock */
     uint64_t tick_due_ns; /* the next; UINT64_MAX: none is set */
     uint64_t effects;     /* how much it has had its world do, but for its device */

@@ -93,9 +93,8 @@ struct meta_service {
     struct meta_watch_document *document; /* the newest that is being sent, or NULL */
     struct meta_queries queries;          /* of agents */
     LIST_HEAD(, meta_proxy) proxies;      /* what clients ask of them */
-    uint64_t window_targets;  /* a hash of the GIDs of nodes that windows name; 0: none names one */
-    uint64_t targets_as_of;   /* the directory's changes */
-    uint64_t readers_look_ns; /* when it is next seen which of agents' queue pairs have broken */
+    uint64_t window_targets; /* a hash of the GIDs of nodes that windows name; 0: none names one */
+    uint64_t targets_as_of;  /* the directory's changes */
     struct meta_service_endpoint endpoint; /* what agents READ the table through, as it is now */
     char table_why[256]; /* why none can, a sentence that /readyz says; "": they can */
     uint64_t node_lease_ns;

@@ -15,7 +15,8 @@ struct meta_table_endpoint {
     struct fab_pd *pd;
     struct fab_mem mem; /* the table */
     struct fab_mr *mr;
-    struct fab_cq *cq; /* of the target and of responders: nothing ever completes in it */
+    struct fab_chan *chan;
+    struct fab_cq *cq; /* of the target and of responders: their ends alone complete in it */
     /* NULL without DC: */
     struct fab_srq *srq;
     struct fab_dct *dct;

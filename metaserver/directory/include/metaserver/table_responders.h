@@ -75,7 +75,8 @@ struct meta_responders;
 /* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
  * spare ones now, not when somebody has asked. now_ns: the process before has had its last queue
  * pair by then. The world, pd and cq are borrowed until free; in the cq, which has room for a
- * receive of each, nothing completes but those of queue pairs that broke. -errno and a sentence. */
+ * receive of each and a channel, nothing completes but those of queue pairs that broke. -errno and
+ * a sentence. */
 int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
                         uint32_t max_pools, bool ahead, uint64_t now_ns,
                         struct meta_responders **out, struct base_errbuf *err);
@@ -104,9 +105,12 @@ struct meta_responder_request *meta_responders_next(struct meta_responders *r);
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request);
 void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request);
 
+/* The completion queue's channel was readable, and was drained. */
+void meta_responders_hear(struct meta_responders *r);
 /* The next node one of whose queue pairs has broken since it was connected, once for each; NULL:
- * there are no more now. Borrowed until the next call of any of these. To be asked now and then,
- * until it is NULL. Its agent is to hear of it, and to ask for another one. */
+ * there are no more now. Borrowed until the next call of any of these. To be asked when
+ * meta_responders_due_ns() says so, until it is NULL. Its agent is to hear of it, and to ask for
+ * another one. */
 const char *meta_responders_broken(struct meta_responders *r);
 /* The number of the next one of that node that is broken; 0: there are no more. *at: 0 at first. */
 uint32_t meta_responders_broken_of(const struct meta_responders *r, const char *id, uint32_t *at);

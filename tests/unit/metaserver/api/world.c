@@ -108,7 +108,10 @@ void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_l
     w->s.answer = on_answer;
     w->s.gone = is_gone;
     w->now = BASE_NS_PER_S;
-    w->cq = call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 64}}).cq.x;
+    w->chan = call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CHAN}).chan.x;
+    w->cq =
+        call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 64, .chan = w->chan}})
+            .cq.x;
     ck_assert_msg(meta_responders_new(w->s.world, w->pd, w->cq, max_readers, true, w->now,
                                       &w->s.responders, &err) == 0,
                   "%s", err.text);
@@ -122,6 +125,17 @@ void world_stop(struct world *w)
             fab_wait(w->fab);
 }
 
+const char *world_hear_broken(struct world *w)
+{
+    struct pollfd told = {.fd = w->chan->fd, .events = POLLIN};
+    ck_assert_uint_ne(meta_responders_due_ns(w->s.responders), 0);
+    ck_assert_int_eq(poll(&told, 1, 30000), 1);
+    fab_chan_drain(w->chan);
+    meta_responders_hear(w->s.responders);
+    ck_assert_uint_eq(meta_responders_due_ns(w->s.responders), 0);
+    return meta_responders_broken(w->s.responders);
+}
+
 /* Closing the device fails if a queue pair is left over. */
 void world_close(struct world *w)
 {
@@ -129,6 +143,7 @@ void world_close(struct world *w)
     world_stop(w);
     meta_responders_free(w->s.responders);
     call(w->fab, (struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = w->cq});
+    call(w->fab, (struct fab_ctl){.kind = FAB_DESTROY_CHAN, .chan.x = w->chan});
     meta_directory_free(w->s.directory);
     meta_resources_free(w->s.resources);
     meta_store_close(w->s.store);

@@ -22,6 +22,7 @@ struct world {
     struct fab_pd *pd;
     struct fab_mem mem;
     struct fab_mr *mr;
+    struct fab_chan *chan;
     struct fab_cq *cq;
     struct test_world world;
     struct meta_service s;
@@ -34,6 +35,9 @@ void world_open(struct world *w, uint32_t max_readers);
 /* On a device on whose network packets live so long. */
 void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns);
 void world_close(struct world *w);
+/* Waits until their completion queue tells of something, and nothing before was left to be looked
+ * at. */
+const char *world_hear_broken(struct world *w);
 /* Its responders stop; who waited for one is not told yet. */
 void world_stop(struct world *w);
 /* Runs the metaserver until everything is answered, its device has nothing to do and no queue pair

@@ -74,7 +74,10 @@ static void make_endpoint(struct meta_table_endpoint *e, size_t bytes)
     struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     call(e->fab, &pd);
     e->pd = pd.pd.x;
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 4}};
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
+    call(e->fab, &chan);
+    e->chan = chan.chan.x;
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 4, .chan = e->chan}};
     call(e->fab, &cq);
     e->cq = cq.cq.x;
     struct fab_ctl mr = {

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must be so of a simulated metaserver: what it has answered is in its store, and its table
+ * has live nodes alone. What is not is a violation. */
+#ifndef SIM_METAD_JUDGE_H
+#define SIM_METAD_JUDGE_H
+
+#include "metad_process.h"
+
+/* A request has come; its answer is given. */
+void play_metad_note_asked(const struct play_metad *m, const struct play_call *c);
+void play_metad_judge_answer(const struct play_metad *m, const struct play_call *c, int status);
+void play_metad_judge_table(const struct play_metad *m);
+/* The incarnation that the store of m (user) has of an id, also of a node that has expired since;
+ * 0: it has none. */
+uint32_t play_metad_find_stored(void *user, const char *id);
+
+#endif
