@@ -262,13 +262,7 @@ void address_paths_anew(struct pool *p)
 
 static void change_address(struct agent *a, bool renamed)
 {
-    struct base_errbuf err = {""};
     fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
-    if (renamed && life_next_incarnation(a, &a->incarnation, &err) != 0) {
-        a->incarnation = life_newest_incarnation(a) + 1; /* the next start is later anyway */
-        a->newest_incarnation = a->incarnation;
-        world_log(a->world, BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
-    }
     a->readdressing++; /* until all have begun */
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         peer_setup_readdress(p);
@@ -321,6 +315,21 @@ static void act_on_news(struct agent *a, enum address_news news)
     }
 }
 
+/* Another name is taken only with an incarnation that the disk has kept, else the next life could
+ * have the same one, or an earlier one. Where there is none the news is left as it is: it is seen
+ * again at the next look, and the disk is asked meanwhile. */
+static bool take_incarnation(struct agent *a)
+{
+    struct base_errbuf err = {""};
+    const bool is_there = life_next_incarnation(a, &a->incarnation, &err) == 0;
+    if (!is_there && !a->address_waits)
+        world_log(a->world, BASE_LOG_ERROR,
+                  "this node has another address, which it cannot take yet: no peer reaches it",
+                  "why=\"%s\"", err.text);
+    a->address_waits = !is_there;
+    return is_there;
+}
+
 static void on_seen(struct fab_ctl *ctl)
 {
     struct agent *a = ctl->user;
@@ -330,7 +339,12 @@ static void on_seen(struct fab_ctl *ctl)
     if (a->stopping || ctl->status != 0 || is_changing(a))
         return;
     address_port(a, !ctl->address.now.active);
-    act_on_news(a, address_seen(&a->address, &ctl->address.now, world_now_ns(a->world)));
+    struct address next = a->address;
+    const enum address_news news = address_seen(&next, &ctl->address.now, world_now_ns(a->world));
+    if (news == ADDRESS_CHANGED && !take_incarnation(a))
+        return;
+    a->address = next;
+    act_on_news(a, news);
 }
 
 void address_retarget(struct agent *a)

@@ -65,6 +65,7 @@ struct agent {
     bool stopping, terminated, device_lost;
     struct address address; /* as the device says */
     bool address_asked;     /* address_ctl is under way */
+    bool address_waits;     /* another one was seen, for which the disk has kept no incarnation */
     struct fab_ctl address_ctl;
     uint64_t address_due_ns, address_news; /* when it is again; changes so far */
     uint32_t readdressing; /* pools for which something is being made for the present address, and

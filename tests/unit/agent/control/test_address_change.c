@@ -108,19 +108,62 @@ START_TEST(another_name_has_another_table_too)
 }
 END_TEST
 
-/* Pools that were made anew in this life have later ones than the node. */
-START_TEST(another_name_is_above_all_pools_also_when_that_cannot_be_saved)
+static void device_makes_all(void)
 {
-    begin();
-    w.agent.newest_incarnation = w.pool[1].incarnation = w.agent.kept.last;
-    becomes_another();
-    test_world_end_keeping(&w.world, -ENOSPC);
     for (int i = 0; i < POOL_COUNT; i++) {
         target_done(&w.pool[i], 0);
         table_done(&w.pool[i], 0);
         ck_assert_uint_eq(w.pool[i].incarnation, w.agent.incarnation);
     }
-    ck_assert_uint_gt(w.agent.incarnation, w.agent.kept.last);
+}
+
+/* Pools that were made anew in this life have later ones than the node. */
+START_TEST(another_name_waits_for_an_incarnation_that_is_kept_and_above_all_pools)
+{
+    begin();
+    const uint32_t first = w.agent.kept.last;
+    w.agent.newest_incarnation = w.pool[1].incarnation = first;
+    becomes_another();
+    test_world_end_keeping(&w.world, -ENOSPC);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], 0);
+    ck_assert_mem_eq(w.agent.address.gid, first_gid, 16);
+    becomes_another();
+    test_world_end_keeping(&w.world, 0);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], 0);
+    ck_assert_uint_eq(w.agent.incarnation, 5);
+    becomes_another();
+    device_makes_all();
+    ck_assert_mem_eq(w.agent.address.gid, other_gid, 16);
+    ck_assert_uint_eq(w.agent.incarnation, first + 1);
+    ck_assert_uint_le(w.agent.incarnation, w.agent.kept.last);
+}
+END_TEST
+
+/* A subnet manager that says another LID each time, of which nobody waits for one to be the last.
+ */
+START_TEST(as_many_other_names_are_taken_while_the_disk_writes_as_it_has_kept)
+{
+    struct fab_own_address now = {.active = true, .has_gid = true, .sgid_index = 2};
+    uint32_t taken = 0;
+    begin();
+    const uint32_t kept = w.agent.kept.last;
+    for (now.lid = 1; now.lid <= 2 * INCARNATIONS_AHEAD; now.lid++) {
+        const uint32_t before = w.agent.incarnation;
+        look_and_see(now);
+        if (w.agent.incarnation == before)
+            continue;
+        ck_assert_uint_eq(w.agent.address.lid, now.lid);
+        device_makes_all();
+        taken++;
+    }
+    ck_assert_uint_eq(taken, INCARNATIONS_AHEAD);
+    ck_assert_uint_eq(w.agent.incarnation, kept);
+    test_world_end_keeping(&w.world, 0);
+    now.lid--;
+    look_and_see(now);
+    device_makes_all();
+    ck_assert_uint_eq(w.agent.address.lid, now.lid); /* it is where it is after all */
+    ck_assert_uint_eq(w.agent.incarnation, kept + 1);
 }
 END_TEST
 
@@ -368,7 +411,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(paths_are_made_anew_when_the_device_has_made_the_target)                                     \
     T(another_name_has_another_table_too)                                                          \
-    T(another_name_is_above_all_pools_also_when_that_cannot_be_saved)                              \
+    T(another_name_waits_for_an_incarnation_that_is_kept_and_above_all_pools)                      \
+    T(as_many_other_names_are_taken_while_the_disk_writes_as_it_has_kept)                          \
     T(an_address_that_changes_again_meanwhile_is_followed_afterwards)                              \
     T(a_target_that_breaks_while_another_is_made_has_one_more_made)                                \
     T(sessions_that_there_are_hear_of_another_name)                                                \
