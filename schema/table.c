@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/device_order.h"
 #include "base/hash.h"
 
 static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "records are little-endian and used as they are");
@@ -183,7 +184,8 @@ static int64_t slot_for(const struct schema_table *t, const void *record, bool t
     return free_slot < 0 ? -ENOSPC : free_slot;
 }
 
-/* Word by word, since readers look at any time; relaxed, since the sequence orders them. */
+/* Word by word, since readers look at any time; relaxed, since the sequence orders them. Readers
+ * are devices, for peers that READ the table, and on `soft` other processes. */
 static void store_body(uint8_t *slot, const void *record)
 {
     for (size_t at = BODY_OFFSET; at < SCHEMA_RECORD_BYTES; at += sizeof(uint64_t)) {
@@ -198,7 +200,7 @@ static void begin_slot(uint8_t *slot)
     uint32_t seq = ((const struct head *)slot)->seq;
     /* A writer that was stopped in the middle has left an odd one: stay odd. */
     atomic_store_explicit((_Atomic uint32_t *)slot, seq | 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
+    base_device_order();
 }
 
 static void commit_slot(struct schema_table *t, uint8_t *slot, const void *record)
@@ -209,7 +211,9 @@ static void commit_slot(struct schema_table *t, uint8_t *slot, const void *recor
     store_body(slot, record);
     atomic_store_explicit((_Atomic uint32_t *)(slot + offsetof(struct head, crc)),
                           record_crc(record, seq, t->desc.generation), memory_order_relaxed);
+    base_device_order();
     atomic_store_explicit((_Atomic uint32_t *)slot, seq, memory_order_release);
+    base_device_order(); /* who hears of the record finds it */
 }
 
 int64_t schema_table_begin(struct schema_table *t, const void *record)

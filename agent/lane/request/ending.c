@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/device_order.h"
 #include "lane_state.h"
 #include "request/active.h"
 #include "request/region.h"
@@ -114,7 +115,7 @@ static uint32_t withdraw_records(struct lane *l, struct session *s, uint32_t mos
     for (; n < most && s->end_at < region_places(s); n++)
         region_end(l, s, &s->regions[s->end_at++]);
     if (s->end_at == region_places(s)) {
-        atomic_thread_fence(memory_order_seq_cst);
+        base_device_show(); /* to peers' READs, before the clock is read */
         enter_stage(s, END_CLOCK);
         session_await(l, s);
     }
@@ -228,7 +229,7 @@ void ending_withdraw(struct lane *l, struct session *s)
         return;
     for (uint32_t i = 0; i < region_places(s); i++)
         region_end(l, s, &s->regions[i]);
-    atomic_thread_fence(memory_order_seq_cst);
+    base_device_show(); /* as in withdraw_records() */
 }
 
 bool ending_is_due(struct lane *l, struct session *s)

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "base/device_order.h"
 #include "lane_state.h"
 #include "schedule/vqp.h"
 #include "request/dedicated_mr.h"
@@ -46,7 +47,7 @@ static void take_region(struct lane *l, struct session *s, struct region *region
     region->lease.revoked = true;
     region->lease.due_ns = 0;
     region_show(region);
-    atomic_thread_fence(memory_order_seq_cst);
+    base_device_show(); /* to peers' READs, before its worker hears of it and the clock is read */
     atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
     session_tell(l, s);
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/assert.h"
+#include "base/device_order.h"
 #include "lane_state.h"
 #include "request/active.h"
 #include "request/dedicated_mr.h"
@@ -69,8 +70,9 @@ bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_
         l->control_units++;
     }
     w->status = missing > 0 ? -ENOENT : 0;
-    /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
-    atomic_thread_fence(memory_order_seq_cst);
+    /* Whoever READs from here on finds nothing: the device that reads the table for him sees that
+     * before the clock is read (next pass). */
+    base_device_show();
     if (w->lent > 0) {
         s->lent_places |= 1u << place;
         session_await(l, s);
