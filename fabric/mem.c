@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fds.h"
+#include "base/hold.h"
 
 static const size_t HUGE_PAGE = 2u << 20;
 static const unsigned HUGE_2MB = 21u << 26; /* MFD_HUGE_2MB of <linux/memfd.h> */
@@ -115,12 +117,31 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
     return alloc_memory(size, name, true, NULL, out);
 }
 
+/* Of huge pages nobody makes others. */
+static bool hold_pages(struct fab_mem *mem)
+{
+    const struct iovec all = {.iov_base = mem->addr, .iov_len = mem->size};
+    const int hold = mem->huge ? -1 : base_hold_new(&all, 1);
+    if (hold < 0)
+        return false;
+    mem->held = true;
+    mem->hold = hold;
+    return true;
+}
+
+/* Before its file is emptied or closed, and when it is unmapped: unmapping may wait too. */
+static void let_pages_go(const struct fab_mem *mem)
+{
+    if (mem->held)
+        close(mem->hold);
+}
+
 int fab_mem_alloc_lent(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
                        struct fab_mem *out)
 {
     const int status = alloc_memory(size, name, huge, unwanted, out);
     if (status == 0)
-        out->whole = base_memfd_keep_whole(out->fd) == 0;
+        out->whole = hold_pages(out) && base_memfd_keep_whole(out->fd) == 0;
     return status;
 }
 
@@ -170,6 +191,7 @@ int fab_mem_leave(struct fab_mem *mem)
         munmap((char *)mem->addr + at, piece);
         end_piece();
     }
+    let_pages_go(mem);
     *mem = (struct fab_mem){.fd = -1};
     return file;
 }
@@ -184,6 +206,7 @@ void fab_mem_free(struct fab_mem *mem)
         return;
     }
     munmap(mem->addr, mem->size);
+    let_pages_go(mem);
     close(mem->fd);
     *mem = (struct fab_mem){.fd = -1};
 }

@@ -63,8 +63,9 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
         clock_why(a, why, READY_WHY_BYTES);
     if (why[0] == '\0' && !a->world->keeps_whole)
         snprintf(why, READY_WHY_BYTES,
-                 "workers can punch holes in memory that they are given, and so have lanes wait: "
-                 "give the agent CAP_LINUX_IMMUTABLE, and run Linux 6.0 or newer");
+                 "workers can punch holes in memory that they are given, or make huge pages of it, "
+                 "and so have lanes wait: give the agent CAP_LINUX_IMMUTABLE, and run Linux 6.0 or "
+                 "newer; its log says which of these");
     return a->was_registered;
 }
 

@@ -220,6 +220,7 @@ static const struct world_ops LOOP_WORLD_OPS = {
 
 int loop_world_init(struct loop_world *w, struct agent *a)
 {
+    struct base_errbuf why; /* which the log says later */
     *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS,
                                        .sockets = &SOCKET_OPS,
                                        .lanes = &LANE_OPS,
@@ -227,7 +228,7 @@ int loop_world_init(struct loop_world *w, struct agent *a)
                                        .log = &LOOP_LOG_OPS,
                                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
                                        .tick_ns = TICK_MS * BASE_NS_PER_MS,
-                                       .keeps_whole = base_memfd_try_whole() == 0},
+                                       .keeps_whole = start_check_holes(&why)},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &w->loop}};
     const int status = uv_loop_init(&w->loop);

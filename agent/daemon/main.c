@@ -584,7 +584,8 @@ int main(int argc, char **argv)
     base_notify_init();
     if (!start_check_holes(&err))
         base_log(BASE_LOG_WARN,
-                 "workers can punch holes in memory that they are given, and so have lanes wait",
+                 "workers can punch holes in memory that they are given, or make huge pages of it, "
+                 "and so have lanes wait",
                  "reason=\"%s\"", err.text);
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);

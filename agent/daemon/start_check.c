@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fds.h"
+#include "base/hold.h"
 #include "base/http/client.h"
 #include "base/place.h"
 #include "base/text.h"
@@ -97,7 +98,15 @@ bool start_check_privacy(const struct agentd_config *config, struct base_errbuf 
 
 bool start_check_holes(struct base_errbuf *why)
 {
-    const int status = base_memfd_try_whole();
+    int status = base_hold_try();
+    if (status != 0) {
+        base_err(why, status,
+                 "pages cannot be held in a pipe: %s: let the agent call vmsplice() "
+                 "(SystemCallFilter of its unit)",
+                 strerror(-status));
+        return false;
+    }
+    status = base_memfd_try_whole();
     if (status != 0)
         base_err(why, status, "%s: %s", strerror(-status),
                  status == -EPERM

@@ -24,7 +24,8 @@ bool start_check_token(const struct agentd_config *config, const uint8_t gid[16]
 bool start_check_privacy(const struct agentd_config *config, struct base_errbuf *why);
 
 /* Whether workers can be kept from punching holes in what they are given (base/fds.h), but for huge
- * pages. Else *why says what it takes. The agent begins all the same. */
+ * pages, and from making those of it (base/hold.h). Else *why says what it takes. The agent begins
+ * all the same. */
 bool start_check_holes(struct base_errbuf *why);
 
 #endif

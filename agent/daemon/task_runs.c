@@ -6,10 +6,12 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "agent/lane.h"
 #include "base/fds.h"
+#include "base/hold.h"
 #include "doorbells.h"
 #include "fabric/fabric.h"
 #include "incarnation.h"
@@ -43,7 +45,7 @@ static void drop_rings(struct world_rings *r)
     if (r->ro != NULL)
         munmap(r->ro, SCHEMA_SESSION_RO_BYTES(r->cq_slots));
     doorbells_unhear_rings(r);
-    int fds[] = {r->rw_fd, r->ro_fd, r->doorbell};
+    int fds[] = {r->hold, r->rw_fd, r->ro_fd, r->doorbell};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -76,11 +78,20 @@ static int unmake_rings(struct world_task *t)
     return 0;
 }
 
+/* What cannot be held is lent all the same: the log says at the start that nothing can be. */
+static int hold_rings(const struct world_rings *r)
+{
+    const struct iovec maps[] = {
+        {.iov_base = r->rw, .iov_len = SCHEMA_SESSION_RW_BYTES(r->sq_slots)},
+        {.iov_base = r->ro, .iov_len = SCHEMA_SESSION_RO_BYTES(r->cq_slots)}};
+    return base_hold_new(maps, 2);
+}
+
 static int make_rings(struct world_task *t)
 {
     struct world_rings *r = t->rings;
     void *rw = NULL, *ro = NULL;
-    r->rw_fd = r->ro_fd = r->doorbell = r->heard = -1;
+    r->hold = r->rw_fd = r->ro_fd = r->doorbell = r->heard = -1;
     int status = base_memfd_new("kedge-rw", SCHEMA_SESSION_RW_BYTES(r->sq_slots), BASE_MEMFD_WRITE,
                                 &r->rw_fd, &rw);
     if (status == 0)
@@ -89,6 +100,8 @@ static int make_rings(struct world_task *t)
     r->rw = rw;
     r->ro = ro;
     r->guard = NULL;
+    if (status == 0)
+        r->hold = hold_rings(r);
     if (status == 0)
         status = ring_guard_new(rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots), &r->guard);
     if (status == 0) {
@@ -129,7 +142,11 @@ static int free_arena(struct world_task *t)
 static int make_peers(struct world_task *t)
 {
     struct world_peers *p = t->peers;
-    return base_memfd_new("kedge-peers", p->bytes, BASE_MEMFD_SEALED, &p->fd, &p->table);
+    const int status =
+        base_memfd_new("kedge-peers", p->bytes, BASE_MEMFD_SEALED, &p->fd, &p->table);
+    if (status == 0)
+        p->hold = base_hold_new(&(struct iovec){.iov_base = p->table, .iov_len = p->bytes}, 1);
+    return status;
 }
 
 static int free_peers(struct world_task *t)
@@ -138,6 +155,8 @@ static int free_peers(struct world_task *t)
     if (p->table == NULL)
         return 0;
     munmap(p->table, p->bytes);
+    if (p->hold >= 0)
+        close(p->hold);
     close(p->fd);
     p->table = NULL;
     return 0;

@@ -18,7 +18,9 @@ start
 
 status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 number() { sed -n "s/^$1:[^0-9]*\([0-9]*\).*/\1/p" "/proc/${pids[a]}/status"; }
-fds() { readlink "/proc/${pids[a]}"/fd/* | grep -vc kedge-arena; }
+fds() { # beside arenas, each of which has a pipe too
+    readlink "/proc/${pids[a]}"/fd/* | awk "/kedge-arena/ {n--; next} {n++} END {print n}"
+}
 shm_kib() { if [[ $provider == soft ]]; then du -sk "$device" | cut -f 1; else echo 0; fi; }
 # Nobody is left, and what is kept ahead is there again.
 settled() {

@@ -49,7 +49,8 @@ status() {
 fd_list() { { readlink "/proc/${pids[a]}"/fd/* || true; } | sort; } # some are closed meanwhile
 # Open descriptors, with room for the connections to metaservers and operators that are kept for a
 # while (what an attack leaves is one for each of its dozens of sessions), and for arenas:
-# arenas_ahead of nobody in each pool, as many of each of the two tenants, and the honest worker's.
+# arenas_ahead of nobody in each pool, as many of each of the two tenants, and the honest worker's;
+# each of them has a pipe too.
 arenas=$((16 * pools + 32 + 1))
 fds() {
     fd_list | awk -v room=$arenas '
@@ -57,6 +58,7 @@ fds() {
         /kedge-arena/ {arenas++; next}
         {others++}
         END {
+            others -= arenas
             print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > room ? arenas - room : 0)
         }'
 }

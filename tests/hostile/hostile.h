@@ -92,6 +92,7 @@ void attack_indices(struct hostile *h);
 void attack_resize(struct hostile *h);
 void attack_punch(struct hostile *h);
 void attack_idle_punch(struct hostile *h);
+void attack_idle_collapse(struct hostile *h);
 void attack_idle_lock(struct hostile *h);
 void attack_promises(struct hostile *h);
 void attack_remap(struct hostile *h);

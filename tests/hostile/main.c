@@ -25,6 +25,8 @@ static const struct {
     {"punch", "punches holes in it under requests", attack_punch, false, false},
     {"idle-punch", "does so in a thread that others keep from its processor", attack_idle_punch,
      false, false},
+    {"idle-collapse", "has huge pages made of its rings in such a thread, with all that maps them",
+     attack_idle_collapse, false, false},
     {"idle-lock", "leaves, and keeps the locks of what it had in such threads", attack_idle_lock,
      false, false},
     {"promises", "the same while the kernel promises no page to anybody", attack_promises, true,

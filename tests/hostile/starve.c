@@ -17,6 +17,12 @@
 #include "hostile.h"
 #include "schema/record.h"
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
+static const size_t HUGE_PAGE = 2u << 20;
+
 enum { HOGS = 4, SESSIONS = 8, OUT = 4, STOOD_MS = 10000 };
 
 /* All of them on one processor: the first that this process may have. */
@@ -114,6 +120,76 @@ void attack_idle_punch(struct hostile *h)
             hostile_fail("the lane stands still");
         usleep(20);
     }
+    raw_close(&r);
+}
+
+/* ---- huge pages of the memory of a session */
+
+enum { MAPPINGS = 60000, CALLS = 3, CALLS_S = 30 };
+
+static _Atomic uint32_t calls; /* that have come back */
+
+/* The kernel looks at each mapping of a page that is to go into a huge one, and ends its turn
+ * between two of them. */
+static void map_often(int fd)
+{
+    for (int i = 0; i < MAPPINGS; i++)
+        if (mmap(NULL, 4096, i % 2 != 0 ? PROT_READ : PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+            return;
+}
+
+/* The first huge page of a file, whose mapping may be longer than that. */
+static char *map_huge(int fd, uint64_t bytes)
+{
+    char *room = mmap(NULL, 2 * HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        hostile_fail("mmap: %s", strerror(errno));
+    char *at = room + (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE) % HUGE_PAGE;
+    if (mmap(at, HUGE_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != at)
+        hostile_fail("mmap: %s", strerror(errno));
+    for (uint64_t i = 0; i < bytes && i < HUGE_PAGE; i += 4096)
+        (void)*(volatile char *)(at + i);
+    return at;
+}
+
+static void *collapse_for_ever(void *user)
+{
+    const struct raw *r = user;
+    char *rw = map_huge(r->fd[SCHEMA_FD_RW], r->rw_bytes);
+    char *ro = map_huge(r->fd[SCHEMA_FD_RO], r->ro_bytes);
+    char *peers = map_huge(r->fd[SCHEMA_FD_PEERS], r->peers_bytes);
+    map_often(r->fd[SCHEMA_FD_RW]);
+    for (int i = 0; i < HOGS; i++)
+        begin_thread(hog, NULL);
+    become_idle();
+    for (;; calls++) {
+        (void)madvise(rw, HUGE_PAGE, MADV_COLLAPSE);
+        (void)madvise(ro, HUGE_PAGE, MADV_COLLAPSE);
+        (void)madvise(peers, HUGE_PAGE, MADV_COLLAPSE);
+    }
+    return NULL;
+}
+
+/* The lane reads its ring, whose page a starved thread has taken from all who map it: other
+ * sessions of the lane are answered all the same, of which this has one. */
+void attack_idle_collapse(struct hostile *h)
+{
+    static struct raw r, other;
+    raw_open(h, &r);
+    raw_open(h, &other);
+    begin_thread(collapse_for_ever, &r);
+    const uint64_t end_ns = base_clock_ns() + CALLS_S * BASE_NS_PER_S;
+    for (bool last = false; !last;) {
+        struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS};
+        last = hostile_over(h) && (calls >= CALLS || base_clock_ns() >= end_ns);
+        raw_ring(&r);
+        if (raw_ask(&other, &d, NULL) == -EPIPE) /* it fails when the lane stands still */
+            hostile_fail("the session has ended");
+        h->did++;
+        usleep(100);
+    }
+    raw_close(&other);
     raw_close(&r);
 }
 

@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
+struct iovec;
 struct play_process;
 
 /* memory.c */
@@ -45,6 +46,7 @@ int os_fchmod(int fd, mode_t mode);
 void *os_mmap(void *addr, size_t bytes, int protection, int flags, int fd, off_t from);
 int os_munmap(void *addr, size_t bytes);
 int os_madvise(void *addr, size_t bytes, int advice);
+int os_base_hold_new(const struct iovec *maps, unsigned count);
 int os_eventfd(unsigned initial, int flags);
 int os_close(int fd);
 

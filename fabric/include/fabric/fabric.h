@@ -213,7 +213,10 @@ struct fab_mem {
     size_t size; /* multiple of the page size */
     int fd;      /* memfd, SHRINK|GROW|SEAL sealed; -1: none, and no other process maps it */
     bool huge;   /* of huge pages */
-    bool whole;  /* nobody can punch holes in it (base_memfd_keep_whole()) */
+    bool whole;  /* no other process keeps who touches it waiting: nobody can punch holes in it
+                  * (base_memfd_keep_whole()), nor make huge pages of it (base/hold.h) */
+    bool held;   /* by the next one */
+    int hold;
     void (*give_back)(struct fab_mem *mem); /* the provider's that it is of; NULL: a memfd's */
 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../check_main.h"
+#include "../collapse.h"
 #include "base/fds.h"
 #include "fabric/fabric.h"
 
@@ -215,6 +216,28 @@ START_TEST(memory_that_is_lent_says_whether_others_can_punch_holes_in_it)
 }
 END_TEST
 
+START_TEST(nobody_makes_huge_pages_of_memory_that_is_lent)
+{
+    enum { PAGES = 3 };
+    struct fab_mem m;
+    const int possible = collapse_possible();
+    memset(&seen, 0, sizeof seen);
+    ck_assert_int_eq(fab_mem_alloc_lent(PAGES * HUGE_PAGE, "mem", false, NULL, &m), 0);
+    ck_assert(m.held);
+    const int hold = m.hold;
+    if (possible != 0)
+        printf("skip: huge pages of what is lent: %s\n", strerror(-possible));
+    for (int i = 0; possible == 0 && i < PAGES; i++)
+        ck_assert_int_ne(collapse_try_at(m.fd, (size_t)i * HUGE_PAGE, m.size), 0);
+    empty(&m);
+    ck_assert_int_eq(fcntl(hold, F_GETFD), -1);
+    memset(&seen, 0, sizeof seen);
+    ck_assert_int_eq(fab_mem_alloc_lent(HUGE_PAGE, "mem", false, NULL, &m), 0);
+    fab_mem_free(&m);
+    ck_assert_int_eq(fcntl(hold, F_GETFD), -1);
+}
+END_TEST
+
 /* A host has few of them, and whoever left would have them for as long as he lives. */
 START_TEST(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
 {
@@ -241,6 +264,7 @@ END_TEST
     T(memory_that_is_unwanted_before_it_is_made_is_not_made)                                       \
     T(others_have_the_processor_between_small_pieces_of_what_takes_long)                           \
     T(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)                                    \
+    T(nobody_makes_huge_pages_of_memory_that_is_lent)                                              \
     T(memory_that_is_lent_says_whether_others_can_punch_holes_in_it)                               \
     T(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
 

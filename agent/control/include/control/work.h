@@ -23,6 +23,7 @@ struct world_rings {
     struct schema_session_ro *ro;
     struct lane_memory *memory;
     int rw_fd, ro_fd, doorbell; /* the world's own */
+    int hold;                   /* likewise, of their pages; or -errno: they are not held */
     int heard;                  /* likewise: by which the doorbell is heard */
     struct ring_guard *guard;   /* likewise: what rw is told to, or NULL */
     struct world_lane *lane;    /* that hears it, as that session's */
@@ -33,7 +34,7 @@ struct world_rings {
 struct world_peers {
     uint64_t bytes; /* wanted */
     void *table;    /* zeroed when it is made; NULL: it is not */
-    int fd;         /* the world's own */
+    int fd, hold;   /* the world's own; as above */
 };
 
 /* Files that a worker has had, and may have still. */

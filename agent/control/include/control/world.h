@@ -98,7 +98,8 @@ struct world {
     const struct world_log_ops *log;        /* control/world_log.h */
     size_t page_bytes;                      /* of memory */
     uint64_t tick_ns;                       /* ticks (agent.h) are no less apart */
-    bool keeps_whole; /* workers punch no holes in memory that they are given, but for huge pages */
+    bool keeps_whole; /* workers punch no holes in memory that they are given, but for huge pages,
+                       * and make none of those of it */
     struct base_heap timers; /* private: those that are set, the earliest first */
     uint64_t timer_serial;
 };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tasks do to memory that a worker has too. */
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
+#include "../../collapse.h"
 #include "base/fds.h"
 #include "schema/session.h"
 #include "tasks.h"
@@ -95,7 +98,39 @@ START_TEST(who_outlives_the_agent_reads_there_why_his_session_ended)
 }
 END_TEST
 
+static void is_held(int file, size_t bytes, int possible)
+{
+    ck_assert_int_eq(possible != 0 || collapse_try(file, bytes) != 0, 1);
+}
+
+START_TEST(nobody_makes_huge_pages_of_what_a_lane_reads_and_writes)
+{
+    struct worker w;
+    struct world_peers peers = {.bytes = 3 << 20};
+    struct world_task t = {.work = WORLD_MAKE_PEERS, .peers = &peers};
+    const int possible = collapse_possible();
+    if (possible != 0)
+        printf("skip: huge pages of what a lane uses: %s\n", strerror(-possible));
+    make(&w);
+    const int hold = rings.hold;
+    ck_assert_int_ge(hold, 0);
+    is_held(w.rw_fd, SCHEMA_SESSION_RW_BYTES(SLOTS), possible);
+    is_held(w.ro_fd, SCHEMA_SESSION_RO_BYTES(SLOTS), possible);
+    unmake(true);
+    ck_assert_int_eq(fcntl(hold, F_GETFD), -1);
+    leave(&w);
+    ck_assert_int_eq(TASK_RUNS[t.work](&t), 0);
+    const int held = peers.hold;
+    ck_assert_int_ge(held, 0);
+    is_held(peers.fd, peers.bytes, possible);
+    t.work = WORLD_FREE_PEERS;
+    ck_assert_int_eq(TASK_RUNS[t.work](&t), 0);
+    ck_assert_int_eq(fcntl(held, F_GETFD), -1);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_keeps_what_he_was_lent_keeps_no_page_of_it)                                              \
-    T(who_outlives_the_agent_reads_there_why_his_session_ended)
+    T(who_outlives_the_agent_reads_there_why_his_session_ended)                                    \
+    T(nobody_makes_huge_pages_of_what_a_lane_reads_and_writes)
 KEDGE_CHECK_MAIN("agent task runs", TESTS)
