@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emptier.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "fd_watch.h"
+
+static_assert((int)TENANT_QUEUE_OWNERS <= (int)EMPTIER_CHILDREN, "one of each at a time");
 
 enum { AGAIN_MS = 50, SLOW_MS = 5000, LOGGED = 4, LOGGED_S = 60 };
 

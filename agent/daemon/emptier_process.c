@@ -17,7 +17,10 @@
 #define SYS_close_range 436 /* Linux 5.9 */
 #endif
 
-enum { CONTROL = 3 /* its number in the other process, which has no others */ };
+enum {
+    CONTROL = 3, /* its number in the other process, which has no others */
+    FORK_AGAIN_MS = 50,
+};
 
 struct request {
     uint32_t serial;
@@ -89,6 +92,21 @@ static bool report_all(void)
     return false;
 }
 
+/* A host, a user or a control group may have as many processes as it may: what nobody empties would
+ * stay with its holder, and count to nobody. What comes behind it finds no process either. */
+static pid_t fork_when_possible(void)
+{
+    pid_t pid;
+    while ((pid = fork()) < 0) {
+        struct pollfd of = {.fd = CONTROL}; /* POLLHUP: the agent has ended */
+        if (poll(&of, 1, FORK_AGAIN_MS) > 0)
+            _exit(0);
+        reap_children();
+        (void)report_all();
+    }
+    return pid;
+}
+
 /* No reference that is dropped here is the last one, unless its child has ended already. */
 static void serve_request(void)
 {
@@ -102,11 +120,10 @@ static void serve_request(void)
         _exit(0);
     if (status != 0 || bytes != sizeof r)
         return;
-    const pid_t pid = fork();
+    const pid_t pid = fork_when_possible();
     if (pid == 0)
         run_child(file, count);
-    *c = (struct child){.pid = pid > 0 ? pid : 0,
-                        .report = {.serial = r.serial, .status = pid < 0 ? -errno : 0}};
+    *c = (struct child){.pid = pid, .report = {.serial = r.serial}};
     for (unsigned i = 0; i < count; i++)
         (void)close(file[i]);
 }

@@ -17,7 +17,7 @@
 
 enum {
     EMPTIER_BATCH = BASE_FDS_MAX, /* files that one child gets at a time, at most */
-    EMPTIER_CHILDREN = 256 /* at a time: those of this agent, and of its lives before, that hang */
+    EMPTIER_CHILDREN = 256        /* at a time: more than there are owners, of which each has one */
 };
 
 struct emptier_process {

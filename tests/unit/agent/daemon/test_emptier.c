@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that workers had, until they are empty. One of HANGS bytes is not emptied until the test
  * lets it: its holder keeps its lock. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
@@ -17,8 +20,20 @@
 enum { HANGS = 3 << 12, BYTES = 1 << 20, WAIT_MS = 60000 };
 
 static struct shared {
-    _Atomic uint32_t go_on, hang;
+    _Atomic uint32_t go_on, hang, forkless, refused;
 } * shared;
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void)
+{
+    if (shared == NULL || shared->forkless == 0)
+        return __real_fork();
+    shared->refused++;
+    errno = EAGAIN;
+    return -1;
+}
 
 int fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
@@ -40,6 +55,7 @@ static void let_go(void)
 static uv_loop_t loop;
 static struct emptier_process process;
 static struct emptier emptier;
+static struct agentd_tenants tenants; /* without names */
 
 static void begin(void)
 {
@@ -48,7 +64,7 @@ static void begin(void)
     ck_assert_ptr_ne(shared, MAP_FAILED);
     ck_assert_msg(emptier_process_start(&process, &err) == 0, "%s", err.text);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
-    emptier = (struct emptier){.process = &process, .loop = &loop};
+    emptier = (struct emptier){.process = &process, .loop = &loop, .tenants = &tenants};
     ck_assert_msg(emptier_start(&emptier, &err) == 0, "%s", err.text);
 }
 
@@ -182,6 +198,51 @@ START_TEST(more_files_than_a_process_can_have_are_emptied_in_turns)
 }
 END_TEST
 
+/* As long as this user, or this host, has as many processes as it may. */
+START_TEST(what_no_process_can_be_made_for_is_emptied_later_and_counts_until_then)
+{
+    struct kept slow, k;
+    begin();
+    take(&slow, 1, HANGS, BASE_MEMFD_WRITE);
+    for (int i = 0; i < WAIT_MS && shared->hang == 0; i++)
+        turn();
+    shared->forkless = 1;
+    take(&k, 2, BYTES, BASE_MEMFD_WRITE);
+    for (int i = 0; i < WAIT_MS && shared->refused < 3; i++)
+        turn();
+    ck_assert_uint_ge(shared->refused, 3);
+    ck_assert(!k.done);
+    let_go(); /* what has a process is said to be empty all the same */
+    await(&slow);
+    shared->forkless = 0;
+    await(&k);
+    ck_assert(is_empty(&k));
+    drop(&slow);
+    drop(&k);
+    end();
+}
+END_TEST
+
+START_TEST(its_process_ends_with_the_agent_also_when_it_can_make_no_other)
+{
+    struct kept k;
+    int how;
+    begin();
+    shared->forkless = 1;
+    take(&k, 1, BYTES, BASE_MEMFD_WRITE);
+    for (int i = 0; i < WAIT_MS && shared->refused < 3; i++)
+        turn();
+    ck_assert_int_eq(shutdown(process.fd, SHUT_RDWR), 0);
+    ck_assert_int_eq(waitpid(process.pid, &how, 0), process.pid);
+    ck_assert_int_eq(how, 0);
+    await(&k);
+    drop(&k);
+    process.pid = 0;
+    end();
+    close(process.fd);
+}
+END_TEST
+
 START_TEST(nobody_waits_for_it_when_the_agent_ends)
 {
     struct kept slow, behind, late;
@@ -221,6 +282,8 @@ END_TEST
     T(what_a_worker_keeps_is_emptied_before_the_agent_hears_that_it_is)                            \
     T(who_keeps_his_file_from_being_emptied_keeps_nobody_elses)                                    \
     T(more_files_than_a_process_can_have_are_emptied_in_turns)                                     \
+    T(what_no_process_can_be_made_for_is_emptied_later_and_counts_until_then)                      \
+    T(its_process_ends_with_the_agent_also_when_it_can_make_no_other)                              \
     T(nobody_waits_for_it_when_the_agent_ends)                                                     \
     T(without_its_process_files_are_closed_as_they_are)
 
