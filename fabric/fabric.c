@@ -338,12 +338,15 @@ int fab_get_event(struct fab *fab, struct fab_event *out)
 
 uint64_t fab_timeout_ns(const struct fab_caps *caps, uint8_t timeout)
 {
-    return timeout == 0 ? UINT64_MAX : (4096ull << (timeout & 31)) * caps->timeout_stretch;
+    const uint64_t asked_ns = (4096ull << (timeout & 31)) * caps->timeout_stretch;
+    if (timeout == 0)
+        return UINT64_MAX;
+    return asked_ns > caps->timeout_least_ns ? asked_ns : caps->timeout_least_ns;
 }
 
 uint64_t fab_bound_ns(const struct fab_caps *caps, uint8_t timeout, uint8_t retry_cnt)
 {
     if (timeout == 0)
         return UINT64_MAX;
-    return 2 * (4096ull << (timeout & 31)) * (retry_cnt + 1u) * caps->timeout_stretch;
+    return 2 * (retry_cnt + 1u) * fab_timeout_ns(caps, timeout);
 }

@@ -173,6 +173,7 @@ static struct fab_caps caps_of(const struct sim_net *net, const struct sim_devic
         .writes_in_order = !attr->late_writes,
         .posts_in_time = true,
         .timeout_stretch = value_or(attr->timeout_stretch, USUAL_STRETCH),
+        .timeout_least_ns = attr->timeout_least_ns,
         .time_wait_ns = 2 * net->packet_life_ns,
         .slack_ns = attr->slack_ns != 0 ? attr->slack_ns : USUAL_SLACK_NS,
         .service = attr->service,

@@ -76,10 +76,12 @@ static uint64_t draw_timeout(struct sim_qp *qp)
 {
     const uint64_t one = 4096ull << qp->timeout;
     const uint64_t stretch = qp->dev->attr.timeout_stretch;
+    const uint64_t least = qp->dev->attr.timeout_least_ns;
     /* Most are what they say, and some as long as the device may take. */
-    return base_prng_below(&qp->dev->prng, 4) != 0
-               ? one
-               : one + sim_upto(&qp->dev->prng, one * (stretch - 1));
+    const uint64_t drawn = base_prng_below(&qp->dev->prng, 4) != 0
+                               ? one
+                               : one + sim_upto(&qp->dev->prng, one * (stretch - 1));
+    return drawn > least ? drawn : least;
 }
 
 static void arm_timer(struct sim_qp *qp)

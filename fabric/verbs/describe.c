@@ -88,6 +88,21 @@ void verbs_describe_port(const struct ibv_port_attr *port, struct fab_candidate 
     out->rate[strcspn(out->rate, "\n")] = '\0';
 }
 
+/* ConnectX and ConnectX-2 wait for about half a second at the least, unless their firmware was
+ * built with another value (RAMCloud's notes on its NICs); 2^17 is the number that says as much.
+ * rxe waits for whole ticks of the kernel, one at least (rxe_qp_from_attr()), of which the first
+ * may be any part, and which are 10 ms long at the most. */
+uint64_t verbs_describe_timeout_least_ns(uint32_t vendor, uint32_t part)
+{
+    enum { CONNECTX_FIRST = 25408, CONNECTX_2_LAST = 26999 }; /* parts */
+    static const uint64_t TICK_NS = 10000000;
+    if (vendor == VERBS_RXE_VENDOR)
+        return 2 * TICK_NS;
+    if (vendor == VERBS_MELLANOX_VENDOR && part >= CONNECTX_FIRST && part <= CONNECTX_2_LAST)
+        return 4096ull << 17;
+    return 0;
+}
+
 int verbs_describe_numa_node(const char *ibdev_path)
 {
     char path[320], text[16] = "";

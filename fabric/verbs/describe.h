@@ -15,6 +15,8 @@ bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_
 bool verbs_describe_is_mlx5(const char *ibdev_path);
 /* names_culprit and writes_in_order. */
 void verbs_describe_errors(const char *ibdev_path, bool is_rxe, struct fab_caps *caps);
+/* caps.timeout_least_ns: 0 where nothing is known. */
+uint64_t verbs_describe_timeout_least_ns(uint32_t vendor, uint32_t part);
 void verbs_describe_device(const struct ibv_device_attr *device, struct fab_candidate *out);
 void verbs_describe_port(const struct ibv_port_attr *port, struct fab_candidate *out);
 /* Of the device in sysfs; -1: it says none. */

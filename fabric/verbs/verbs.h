@@ -24,6 +24,7 @@ enum {
     VERBS_QPN_PAGE = 4096, /* queue pair numbers have 24 bits: 4096 pages of 4096 */
     VERBS_CHUNK = 32,      /* requests of one doorbell */
     VERBS_RXE_VENDOR = 0xffffff,
+    VERBS_MELLANOX_VENDOR = 0x2c9,
 };
 
 struct verbs_fab {

@@ -90,6 +90,7 @@ static void read_caps(struct fab_caps *caps, const struct verbs_choice *c,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */
         .timeout_stretch = 4,
+        .timeout_least_ns = verbs_describe_timeout_least_ns(d->vendor_id, d->vendor_part_id),
         .port_rate = rate_of(p),
         .slack_ns = 10 * BASE_NS_PER_MS,
         .service = *service,

@@ -226,7 +226,9 @@ START_TEST(the_longest_that_a_request_can_last_is_known)
     ck_assert_uint_ge(stretch, 1);
     ck_assert_uint_le(stretch, 4); /* IBTA 9.7.6.1.3 */
     ck_assert_uint_eq(fab_bound_ns(caps, 0, 7), UINT64_MAX);
-    ck_assert_uint_eq(fab_bound_ns(caps, 1, 0), stretch * 2 * 8192);
+    ck_assert_uint_eq(fab_bound_ns(caps, 1, 0), 2 * fab_timeout_ns(caps, 1));
+    ck_assert_uint_ge(fab_timeout_ns(caps, 1), stretch * 8192);
+    ck_assert_uint_ge(fab_timeout_ns(caps, 1), caps->timeout_least_ns);
     ck_assert_uint_eq(fab_bound_ns(caps, 14, 7), stretch * 2 * (4096ull << 14) * 8);
     ck_assert_uint_gt(fab_bound_ns(caps, 31, 7), fab_bound_ns(caps, 30, 7));
     node_close(&a);

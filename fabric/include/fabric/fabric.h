@@ -87,7 +87,9 @@ struct fab_caps {
                            * needs      fewer entries. Where not, a CPU would have to touch them */
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
-    uint64_t port_rate;       /* bytes in a millisecond, when it was opened; 0: not known */
+    uint64_t timeout_least_ns; /* and so long whatever its number says, as far as that is known of
+                                * the device: no driver tells it */
+    uint64_t port_rate;        /* bytes in a millisecond, when it was opened; 0: not known */
     uint64_t time_wait_ns; /* for so long packets of a queue pair's former life may still come in,
                             * after it has left RTS or its responder RTR: twice the lifetime of a
                             * packet and the delay of an acknowledgement (IBTA 12.9.8.5.2,
@@ -563,8 +565,8 @@ int fab_get_event(struct fab *fab, struct fab_event *out);
 
 /* The longest that a posted operation can still be executed or tried, in ns, from a queue pair's
  * attributes: 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3) as far as the device
- * stretches it, plus the same for what may stand before it. The `bound` of the lease rule. timeout
- * 0 means for ever: UINT64_MAX. */
+ * stretches it, or has longer ones at the least, plus the same for what may stand before it. The
+ * `bound` of the lease rule. timeout 0 means for ever: UINT64_MAX. */
 uint64_t fab_bound_ns(const struct fab_caps *caps, uint8_t timeout, uint8_t retry_cnt);
 /* The longest until the device sends again what was not acknowledged: the same of one try. */
 uint64_t fab_timeout_ns(const struct fab_caps *caps, uint8_t timeout);

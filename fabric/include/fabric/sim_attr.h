@@ -23,6 +23,7 @@ struct sim_device_attr {
     bool resets_are_final; /* as irdma's: INIT is refused after a RESET */
     bool no_clock;
     uint8_t timeout_stretch;      /* 0: 4, the most that IBTA allows */
+    uint64_t timeout_least_ns;    /* no time-out is shorter */
     uint32_t max_inline, max_sge; /* 0: 256, 8 */
     uint32_t max_qp, max_mr;      /* 0: 65536 each */
     int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */

@@ -239,6 +239,28 @@ START_TEST(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)
 }
 END_TEST
 
+/* Some devices have a shortest time-out, whatever they are asked for. */
+START_TEST(a_device_that_waits_longer_than_it_is_told_to_is_allowed_for)
+{
+    static const struct sim_link cut = {.cut = true};
+    const struct sim_device_attr attr = {.timeout_least_ns = 64 * (4096ull << BED_TIMEOUT)};
+    struct two t;
+    t.net = sim_net_new(3, NULL, 0);
+    bed_open_with(&t.a, t.net, &attr);
+    bed_open(&t.b, t.net, 1);
+    bed_link(&t.l, &t.a, &t.b, types[0]);
+    ck_assert_int_eq(sim_link_set(t.net, 0, 1, &cut), 0);
+    const uint64_t begun = sim_net_now(t.net);
+    const struct fab_caps *caps = &t.a.fab->caps;
+    ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_WRITE, 0, 64, 8), IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_ge(sim_net_now(t.net) - begun, 8 * attr.timeout_least_ns);
+    ck_assert_uint_le(sim_net_now(t.net) - begun, fab_bound_ns(caps, BED_TIMEOUT, 7));
+    ck_assert_uint_eq(fab_timeout_ns(caps, BED_TIMEOUT), attr.timeout_least_ns);
+    ck_assert_uint_eq(fab_timeout_ns(caps, 31), 4 * (4096ull << 31)); /* which is longer */
+    two_close(&t);
+}
+END_TEST
+
 START_TEST(what_names_more_nodes_prevails)
 {
     static const struct sim_link cut = {.cut = true}, open = {.delay_ns = 5000};
@@ -423,6 +445,7 @@ END_TEST
     T(a_responder_has_room_for_as_many_reads_as_it_says)                                           \
     T(nobody_sends_again_for_packets_that_came_twice)                                              \
     T(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)                               \
+    T(a_device_that_waits_longer_than_it_is_told_to_is_allowed_for)                                \
     T(what_names_more_nodes_prevails)                                                              \
     T(datagrams_have_no_guarantee)                                                                 \
     T(packets_of_a_former_life_come_in_for_the_time_wait)                                          \

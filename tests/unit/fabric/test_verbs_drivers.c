@@ -138,10 +138,20 @@ START_TEST(only_mlx5_and_rxe_are_believed_to_name_the_request_that_failed)
 }
 END_TEST
 
+START_TEST(the_shortest_time_out_of_a_device_is_known_of_few)
+{
+    ck_assert_uint_ge(verbs_describe_timeout_least_ns(VERBS_MELLANOX_VENDOR, 26428), 500000000);
+    ck_assert_uint_ge(verbs_describe_timeout_least_ns(VERBS_RXE_VENDOR, 0), 10000000);
+    ck_assert_uint_eq(verbs_describe_timeout_least_ns(VERBS_MELLANOX_VENDOR, 4119), 0);
+    ck_assert_uint_eq(verbs_describe_timeout_least_ns(0x8086, 26428), 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_driver_whose_registrations_may_lead_elsewhere_is_refused_with_a_reason)                    \
     T(one_of_which_nothing_is_known_is_tried)                                                      \
     T(only_rxe_is_believed_to_place_writes_in_order)                                               \
-    T(only_mlx5_and_rxe_are_believed_to_name_the_request_that_failed)
+    T(only_mlx5_and_rxe_are_believed_to_name_the_request_that_failed)                              \
+    T(the_shortest_time_out_of_a_device_is_known_of_few)
 
 KEDGE_CHECK_MAIN("fabric.verbs_drivers", TESTS)
