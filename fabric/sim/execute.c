@@ -97,7 +97,13 @@ static void refuse_access(struct sim_exec *x, enum sim_refusal why)
                                       .bytes = p->length};
     if (net->hooks.refused != NULL)
         net->hooks.refused(net->hooks.user, &access, why);
-    refuse_request(x, why == SIM_REFUSED_FORM ? SIM_NAK_INVALID : SIM_NAK_ACCESS);
+    refuse_request(x, why == SIM_REFUSED_FORM || why == SIM_REFUSED_MANY ? SIM_NAK_INVALID
+                                                                         : SIM_NAK_ACCESS);
+}
+
+void sim_exec_refuse_many(struct sim_exec *x)
+{
+    refuse_access(x, SIM_REFUSED_MANY);
 }
 
 /* The whole message is judged with its first piece, and each piece again: the region may be gone by

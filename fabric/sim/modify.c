@@ -30,6 +30,8 @@ static void take_attributes(struct sim_qp *qp, const struct ibv_qp_attr *attr, i
         qp->rnr_retry = attr->rnr_retry;
     if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
         qp->max_reads = attr->max_rd_atomic;
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+        qp->max_dest_reads = attr->max_dest_rd_atomic;
     if (mask & IBV_QP_SQ_PSN)
         qp->psn = attr->sq_psn & SIM_PSN_MASK;
 }

@@ -161,7 +161,7 @@ static struct fab_caps caps_of(const struct sim_net *net, const struct sim_devic
         .max_mr_size = 1ull << 40,
         .max_msg_size = 1ull << 30,
         .ud_payload = SIM_DATAGRAM_BYTES,
-        .max_rd_atomic = SIM_MAX_READS,
+        .max_rd_atomic = value_or(attr->max_reads, SIM_MAX_READS),
         .port_num = 1,
         .lid = attr->is_infiniband ? (uint16_t)(attr->node % 0xbfff + 1) : 0,
         .mtu = IBV_MTU_4096,
@@ -199,6 +199,9 @@ int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, str
     static const uint8_t none[16];
     if (attr->node >= 1u << 20)
         return base_err(err, -EINVAL, "simulated device: node %u is not below 2^20", attr->node);
+    if (attr->max_reads > SIM_MAX_READS)
+        return base_err(err, -EINVAL, "simulated device: %u READs at a time are more than %d",
+                        attr->max_reads, SIM_MAX_READS);
     struct sim_device *dev = calloc(1, sizeof *dev);
     if (dev == NULL)
         return base_err(err, -ENOMEM, "simulated device: out of memory");

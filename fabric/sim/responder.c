@@ -28,6 +28,13 @@ static bool is_answered(const struct sim_packet *p)
     return fab_opcode_is_answered(p->opcode);
 }
 
+/* READs and atomics of one requester that there is room for. A DC target is told of none by verbs:
+ * its device has as many for each initiator as an initiator may ever have out. */
+static uint32_t room_for_reads(const struct sim_responder *r)
+{
+    return r->qp != NULL ? r->qp->max_dest_reads : SIM_MAX_READS;
+}
+
 static bool needs_receive(const struct sim_packet *p)
 {
     return fab_opcode_takes_receive(p->opcode);
@@ -90,6 +97,7 @@ static void take_out(struct sim_responder *r, struct sim_exec *x)
 {
     TAILQ_REMOVE(&r->queue, x, link);
     r->answering -= is_answered(x->packet);
+    r->fresh -= is_answered(x->packet) && !x->again;
 }
 
 /* Of what is executed, from the oldest on. */
@@ -252,6 +260,7 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
     x->event = (struct sim_event){.happen = run_due, .device = r->dev};
     x->r = r;
     x->packet = p;
+    x->again = again;
     x->skip = skip;
     x->bytes = p->opcode == IBV_WR_RDMA_READ     ? p->length - p->at * p->mtu
                : fab_opcode_is_atomic(p->opcode) ? 8
@@ -265,17 +274,36 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
     sim_exec_plan(x);
     TAILQ_INSERT_TAIL(&r->queue, x, link);
     r->answering += is_answered(p);
+    r->fresh += is_answered(p) && !again;
+    if (r->fresh > room_for_reads(r)) {
+        sim_exec_refuse_many(x);
+        r->refusing = true;
+        send_answers(r);
+        return;
+    }
     if (base_prng_below(&r->dev->prng, 2) == 0)
         sim_event_set(r->dev->net, &x->event, r->dev->net->now_ns + draw_delay(x));
     else if (run_one(x))
         run_ripe(r);
 }
 
+/* Of an atomic that stands behind others in the queue, and was answered before them. */
+static void let_go_of_room(struct sim_responder *r, uint32_t psn)
+{
+    struct sim_exec *x;
+    TAILQ_FOREACH(x, &r->queue, link) {
+        if (x->packet->psn == psn && is_answered(x->packet) && !x->again) {
+            x->again = true;
+            r->fresh--;
+        }
+    }
+}
+
 /* What was accepted before. */
 static void repeat_answer(struct sim_responder *r, struct sim_packet *p)
 {
     if (p->opcode == IBV_WR_RDMA_READ) { /* which is executed anew (9.7.5.1.3), */
-        if (r->answering < SIM_MAX_READS)
+        if (r->answering < room_for_reads(r))
             enqueue_request(r, p, 0, true);
         else /* if there is room for one more */
             free(p);
@@ -288,6 +316,7 @@ static void repeat_answer(struct sim_responder *r, struct sim_packet *p)
         for (uint32_t i = 0; i < SIM_MAX_READS; i++)
             if (r->atomics[i].is && r->atomics[i].psn == p->psn) {
                 send_atomic(r, p->psn, r->atomics[i].before);
+                let_go_of_room(r, p->psn);
                 break;
             }
     }

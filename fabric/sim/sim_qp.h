@@ -41,6 +41,7 @@ struct sim_exec {
     bool begun;  /* and is over when: */
     bool done;
     bool promised;  /* a receive */
+    bool again;     /* it was accepted before, and perhaps answered */
     bool own_fault; /* it is refused for the receiver's own memory */
     bool refused;   /* with: */
     enum sim_nak code;
@@ -64,6 +65,7 @@ struct sim_responder {
     bool ended;    /* DC: there is a later connection; no answer leaves any more */
     TAILQ_HEAD(sim_execs, sim_exec) queue;
     uint32_t answering; /* READs and atomics in it */
+    uint32_t fresh;     /* those of them that no answer was sent to */
     /* Answers of atomics, for duplicates. */
     struct {
         uint32_t psn;
@@ -88,7 +90,9 @@ struct sim_qp {
     uint8_t gid[16];
     uint32_t dest_qpn, qkey, mtu;
     unsigned access;
-    uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, max_reads;
+    uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t max_reads;      /* READs and atomics that are out at a time */
+    uint8_t max_dest_reads; /* READs and atomics of the peer's that there is room for */
     /* The requester: head <= next <= sent <= tail of the ring, running. */
     struct sim_wqe *ring; /* base.cap.send_wr of them */
     struct ibv_sge *sges;

@@ -41,7 +41,7 @@ void sim_responder_clear(struct sim_responder *r)
             rq->promised--;
         sim_exec_free(x);
     }
-    r->answering = 0;
+    r->answering = r->fresh = 0;
 }
 
 static void flush_receives(struct sim_qp *qp)

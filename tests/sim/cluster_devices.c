@@ -27,4 +27,6 @@ void cluster_choose_devices(void)
                                  .no_fences = base_prng_below(&r, 4) == 0,
                                  .resets_are_final = base_prng_below(&r, 4) == 0,
                                  .no_clock = base_prng_below(&r, 4) == 0};
+    if (base_prng_below(&r, 2) == 0) /* of half of the nodes */
+        cluster.device.max_reads = (uint8_t)(1 + base_prng_below(&r, 4));
 }

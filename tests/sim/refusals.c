@@ -61,6 +61,9 @@ void play_refusals_refused(const struct sim_access *a, enum sim_refusal why, boo
     if (why == SIM_REFUSED_FORM)
         play_violation("device", "a request of node %u to node %u is refused for its form",
                        a->initiator, a->node);
+    else if (why == SIM_REFUSED_MANY)
+        play_violation("device", "node %u has more READs out than node %u told that it takes",
+                       a->initiator, a->node);
     else if (why == SIM_REFUSED_ACCESS && g == NULL)
         play_violation("device",
                        "a request of node %u names memory of node %u that was never registered "

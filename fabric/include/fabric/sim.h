@@ -41,6 +41,7 @@ struct sim_access {
 /* Why a responder refuses a request of somebody else. */
 enum sim_refusal {
     SIM_REFUSED_FORM,   /* an atomic that is not aligned */
+    SIM_REFUSED_MANY,   /* more READs and atomics are out than the queue pair has room for */
     SIM_REFUSED_RIGHTS, /* the queue pair or target takes no such requests */
     SIM_REFUSED_ACCESS, /* there is no such registration, or not for that */
 };

@@ -25,6 +25,7 @@ struct sim_device_attr {
     uint8_t timeout_stretch;      /* 0: 4, the most that IBTA allows */
     uint64_t timeout_least_ns;    /* no time-out is shorter */
     uint32_t max_inline, max_sge; /* 0: 256, 8 */
+    uint8_t max_reads;            /* READs and atomics of a queue pair at a time; 0: 16, the most */
     uint32_t max_qp, max_mr;      /* 0: 65536 each */
     int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
     uint64_t piece_ns; /* most from one piece of a request's bytes to the next; 0: 2 us */

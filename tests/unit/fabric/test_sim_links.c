@@ -198,6 +198,68 @@ START_TEST(a_responder_has_room_for_as_many_reads_as_it_says)
 }
 END_TEST
 
+/* 16 READs and atomics by a requester that has so many out, to a peer with that much room, whose
+ * bytes move slowly. How many succeed before one is refused, and with it the rest. */
+static uint32_t ask_of(uint64_t seed, uint8_t out, uint8_t room, const struct sim_link *link)
+{
+    enum { N = 16 };
+    const struct sim_device_attr slow = {.node = 1, .piece_ns = 20000};
+    const struct bed_ways asks = {7, out, 16}, answers = {7, 16, room};
+    uint32_t good = 0;
+    struct two t;
+    struct fab_event event;
+    t.net = sim_net_new(seed, NULL, 0);
+    bed_open(&t.a, t.net, 0);
+    bed_open_with(&t.b, t.net, &slow);
+    bed_link(&t.l, &t.a, &t.b, FAB_QP_RC);
+    bed_to(t.l.qp, IBV_QPS_RESET);
+    bed_to(t.l.peer, IBV_QPS_RESET);
+    bed_connect_as(t.l.peer, t.a.fab->caps.gid, t.l.qp->qpn, 100, &answers);
+    bed_connect_as(t.l.qp, t.b.fab->caps.gid, t.l.peer->qpn, 100, &asks);
+    ck_assert_int_eq(sim_link_set(t.net, SIM_ANY_NODE, SIM_ANY_NODE, link), 0);
+    for (uint32_t i = 0; i < N; i++) {
+        struct bed_request r = bed_request(
+            &t.l, i, i % 3 == 2 ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_RDMA_READ, 64 * i, 0, 8);
+        ck_assert_int_eq(bed_post(&t.l, &r), 0);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        const struct ibv_wc wc = bed_wait(&t.a);
+        ck_assert_uint_eq(wc.wr_id, i);
+        if (wc.status == IBV_WC_SUCCESS && good == i)
+            good++;
+        else
+            ck_assert_int_eq(wc.status, i == good ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_WR_FLUSH_ERR);
+    }
+    if (good < N) {
+        ck_assert_int_eq(fab_qp_state(t.l.peer), IBV_QPS_ERR);
+        ck_assert_int_eq(fab_get_event(t.b.fab, &event), 1);
+        ck_assert_int_eq(event.type, IBV_EVENT_QP_REQ_ERR);
+    }
+    two_close(&t);
+    return good;
+}
+
+/* What is asked for twice takes no room of what is new. */
+START_TEST(a_responder_takes_no_more_reads_than_it_was_told_and_all_of_those)
+{
+    static const struct sim_link good = {.delay_ns = 2000}, bad = {.delay_ns = 2000,
+                                                                   .late_ppm = 100000,
+                                                                   .late_ns = 100000,
+                                                                   .loss_ppm = 50000,
+                                                                   .repeat_ppm = 100000};
+    uint32_t refused = 0;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        ck_assert_uint_eq(ask_of(seed, 16, 0, &good), 0);
+        const uint32_t taken = ask_of(seed, 16, 4, &good); /* some were over soon */
+        ck_assert_uint_ge(taken, 4);
+        refused += taken < 16;
+        for (uint8_t room = 1; room <= 4; room++)
+            ck_assert_uint_eq(ask_of(seed, room, room, &bad), 16);
+    }
+    ck_assert_uint_ge(refused, 90);
+}
+END_TEST
+
 /* What came once is answered, whatever else comes twice between. WRITEs are few: one that comes
  * twice would have another one acknowledged too. */
 START_TEST(nobody_sends_again_for_packets_that_came_twice)
@@ -443,6 +505,7 @@ END_TEST
     T(a_batch_survives_losses_in_its_middle)                                                       \
     T(an_answer_that_is_lost_has_the_rest_asked_for_once)                                          \
     T(a_responder_has_room_for_as_many_reads_as_it_says)                                           \
+    T(a_responder_takes_no_more_reads_than_it_was_told_and_all_of_those)                           \
     T(nobody_sends_again_for_packets_that_came_twice)                                              \
     T(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)                               \
     T(a_device_that_waits_longer_than_it_is_told_to_is_allowed_for)                                \
