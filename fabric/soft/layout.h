@@ -16,7 +16,7 @@
 #include "fabric/fabric.h"
 
 #define SOFT_MAGIC   0x4b534f46u /* "KSOF" */
-#define SOFT_VERSION 4
+#define SOFT_VERSION 5
 
 enum {
     SOFT_CONTEXTS = 1024,
@@ -29,6 +29,7 @@ enum {
     SOFT_SGE = 8,
     SOFT_INLINE = 256,
     SOFT_UD_PAYLOAD = 4096,
+    SOFT_READS = 128, /* READs and atomics of one queue pair at a time */
 };
 
 /* Bytes of the file that carry no data: a context's byte is locked while it lives, OPEN_LOCK while
@@ -67,7 +68,8 @@ struct soft_qp_shared {
     _Atomic uint32_t dest_qpn;    /* RC: the peer's */
     _Atomic uint32_t pd;
     _Atomic uint32_t qkey;
-    _Atomic uint16_t access;               /* enum ibv_access_flags: what peers may do */
+    _Atomic uint8_t access;                /* enum ibv_access_flags: what peers may do */
+    _Atomic uint8_t max_dest_reads;        /* READs and atomics of the peer's, at a time */
     _Atomic uint16_t send_cq, recv_cq, rq; /* index + 1 */
     _Atomic uint8_t kind;                  /* enum soft_qp_kind */
     _Atomic uint8_t min_rnr_timer;

@@ -50,6 +50,12 @@ static enum soft_outcome refuse_request(struct soft_qp *qp, const struct soft_ta
     return SOFT_DONE;
 }
 
+/* More READs and atomics than the peer was told to have room for. */
+static bool has_too_many_out(const struct soft_qp *qp, const struct soft_target *t)
+{
+    return qp->ahead >= atomic_load_explicit(&t->qp->max_dest_reads, memory_order_relaxed);
+}
+
 enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status)
@@ -57,6 +63,8 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
     unsigned access = fab_opcode_row(wr->opcode)->access;
     uint8_t *at = NULL;
     if (!fab_opcode_is_aligned(wr->opcode, wr->remote_addr))
+        return refuse_request(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
+    if (fab_opcode_is_answered(wr->opcode) && has_too_many_out(qp, t))
         return refuse_request(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
     if ((atomic_load_explicit(&t->qp->access, memory_order_relaxed) & access) != access)
         return refuse_request(qp, t, IBV_WC_REM_ACCESS_ERR, status);

@@ -87,6 +87,7 @@ void soft_order_overtake(struct soft_qp *qp)
             (!p->late || !is_one_target(qp, p, last) || (is_write(&p->wr) && !is_write(&last->wr))))
             return;
     }
+    qp->ahead = last->ahead;
     if (soft_execute(qp, &last->wr, last->dgid, &last->status) != SOFT_DONE)
         return;
     last->executed = true;

@@ -22,6 +22,7 @@ static void keep_request(struct soft_qp *qp, const struct fab_wr *wr, uint64_t n
      * takes. */
     p->kept_ns = qp->waits_for == SOFT_WAIT_TURN ? UINT64_MAX : now;
     p->executed = p->late = p->overtaken = false;
+    p->ahead = qp->ahead;
     if (qp->base.type != FAB_QP_RC)
         soft_gid_words(wr->ah->dgid, p->dgid);
     if (wr->num_sge > 0)
@@ -35,6 +36,21 @@ static void keep_request(struct soft_qp *qp, const struct fab_wr *wr, uint64_t n
             to += wr->sg_list[i].length;
         }
     }
+}
+
+/* READs and atomics are out until somebody learns that they are not: a device may be as slow as
+ * that. So many, up to the most that this one has out, may be before the one that is posted now. */
+static void count_read(struct soft_qp *qp, const struct fab_wr *wr)
+{
+    if (!fab_opcode_is_answered(wr->opcode))
+        return;
+    const uint32_t freed = atomic_load_explicit(&qp->shared->sq_freed, memory_order_relaxed);
+    while (qp->reads_over != qp->reads &&
+           ((int32_t)(freed - qp->read_at[qp->reads_over % SOFT_READS]) >= 0 ||
+            qp->reads - qp->reads_over >= qp->max_reads))
+        qp->reads_over++;
+    qp->ahead = qp->reads - qp->reads_over;
+    qp->read_at[qp->reads++ % SOFT_READS] = qp->posted;
 }
 
 /* Counted from what was taken when the request was posted: everything up to it is given back with
@@ -182,6 +198,7 @@ static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_sta
     if (is_late(qp, p, now))
         return true;
     bool waited = qp->rnr_tries > 0 || qp->waits_for == SOFT_WAIT_TURN;
+    qp->ahead = p->ahead;
     enum soft_outcome outcome = soft_execute(qp, &p->wr, p->dgid, status);
     if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, status))
         return false;
@@ -270,6 +287,7 @@ int soft_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
             break;
         }
         qp->posted++;
+        count_read(qp, wr);
         if (state == IBV_QPS_ERR) {
             keep_request(qp, wr, 0);
             soft_qp_flush(qp);

@@ -37,6 +37,7 @@ static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *s
     atomic_store(&s->sq_freed, 0);
     atomic_store(&s->cause, 0);
     atomic_store(&s->access, 0);
+    atomic_store(&s->max_dest_reads, 0);
     atomic_store(&s->min_rnr_timer, 0);
     atomic_store(&s->qkey, 0);
     atomic_store(&s->dest_qpn, 0);
@@ -205,7 +206,8 @@ int soft_dct_create(struct soft_fab *f, struct fab_ctl *ctl)
     dct->srq = (struct soft_srq *)ctl->dct.srq;
     attach_shared(s, SOFT_DCT, ctl->dct.pd, cq_number(f, ctl->dct.cq), cq_number(f, ctl->dct.cq),
                   srq_number(f, ctl->dct.srq));
-    atomic_store(&s->access, (uint16_t)ctl->dct.access);
+    atomic_store(&s->access, (uint8_t)ctl->dct.access);
+    atomic_store(&s->max_dest_reads, SOFT_READS);
     atomic_store(&s->dc_key, ctl->dct.dc_key);
     atomic_store(&s->min_rnr_timer, 1);
     atomic_fetch_add(&((struct soft_pd *)ctl->dct.pd)->users, 1);

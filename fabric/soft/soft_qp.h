@@ -19,6 +19,7 @@ struct soft_pending {
     uint64_t kept_ns;
     enum ibv_wc_status status; /* executed: its completion's, when its turn comes */
     bool executed;             /* before what stands before it */
+    uint32_t ahead;            /* a READ or an atomic: how many may be out before it */
     bool late;                 /* held back, so that others may come before it */
     bool overtaken;            /* and one did */
     struct ibv_sge sge[SOFT_SGE];
@@ -62,12 +63,15 @@ struct soft_qp {
     uint64_t held_ns;          /* a time since when they have been held; 0: not looked at */
     uint32_t vendor_err;       /* of the next completion with an error */
     struct soft_target targets[8]; /* by number; an RC queue pair uses the first */
+    uint32_t reads, reads_over;    /* READs and atomics: posted, and no longer out; running */
+    uint32_t read_at[SOFT_READS];  /* where each is that is out, as `posted` counts */
+    uint32_t ahead;                /* of those, how many are before what is executed now */
     bool late_order;               /* READs and atomics may be overtaken (order.c) */
     bool late_writes;              /* and WRITEs by WRITEs and SENDs */
     uint32_t held_polls;           /* for so many more the head is held back for that */
     struct base_prng order;
     /* From MODIFY. */
-    uint8_t timeout, retry_cnt, rnr_retry;
+    uint8_t timeout, retry_cnt, rnr_retry, max_reads;
 };
 
 static inline uint32_t soft_pd_of(const struct soft_qp *qp)

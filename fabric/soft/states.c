@@ -12,7 +12,7 @@ static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, 
 {
     struct soft_qp_shared *s = qp->shared;
     if (mask & IBV_QP_ACCESS_FLAGS)
-        atomic_store(&s->access, (uint16_t)attr->qp_access_flags);
+        atomic_store(&s->access, (uint8_t)attr->qp_access_flags);
     if (mask & IBV_QP_QKEY)
         atomic_store(&s->qkey, attr->qkey);
     if (mask & IBV_QP_AV) {
@@ -25,6 +25,10 @@ static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, 
         atomic_store(&s->dest_qpn, attr->dest_qp_num);
     if (mask & IBV_QP_MIN_RNR_TIMER)
         atomic_store(&s->min_rnr_timer, attr->min_rnr_timer);
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+        atomic_store(&s->max_dest_reads, attr->max_dest_rd_atomic);
+    if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+        qp->max_reads = attr->max_rd_atomic;
     if (mask & IBV_QP_TIMEOUT)
         qp->timeout = attr->timeout;
     if (mask & IBV_QP_RETRY_CNT)
@@ -42,7 +46,7 @@ static void forget_queued(struct soft_qp *qp)
     atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->cause, 0);
     atomic_store(&s->sq_freed, 0);
-    qp->posted = 0;
+    qp->posted = qp->reads = qp->reads_over = 0;
     qp->pending_head = qp->pending_tail = 0;
     qp->waiting = qp->flushed = false;
     qp->deadline_ns = qp->resumed_ns = 0;

@@ -32,6 +32,7 @@ static inline void bed_modify(struct fab_qp *qp, struct ibv_qp_attr attr, int ma
 /* How a queue pair waits: 4.096 us << timeout, retry_cnt + 1 times. */
 struct bed_patience {
     uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t out, room; /* READs and atomics: its own, and of the peer's; 0: 16 */
 };
 static const struct bed_patience bed_patient = {
     .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
@@ -52,7 +53,7 @@ static inline void bed_connect(struct fab_qp *qp, const struct bed_card *peer,
                    (ud ? IBV_QP_QKEY : 0));
     a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
                              .path_mtu = IBV_MTU_4096,
-                             .max_dest_rd_atomic = 16,
+                             .max_dest_rd_atomic = p.room != 0 ? p.room : 16,
                              .min_rnr_timer = p.min_rnr_timer,
                              .ah_attr = {.is_global = 1, .port_num = 1}};
     if (rc) {
@@ -68,7 +69,7 @@ static inline void bed_connect(struct fab_qp *qp, const struct bed_card *peer,
                              .timeout = p.timeout,
                              .retry_cnt = p.retry_cnt,
                              .rnr_retry = p.rnr_retry,
-                             .max_rd_atomic = 16};
+                             .max_rd_atomic = p.out != 0 ? p.out : 16};
     bed_modify(qp, a,
                ud ? IBV_QP_SQ_PSN
                   : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
