@@ -75,7 +75,7 @@ static void fail_wqe(struct sim_wqe *w, enum ibv_wc_status status)
 static uint64_t draw_timeout(struct sim_qp *qp)
 {
     const uint64_t one = 4096ull << qp->timeout;
-    const uint64_t stretch = qp->dev->attr.timeout_stretch;
+    const uint64_t stretch = qp->dev->stretch;
     const uint64_t least = qp->dev->attr.timeout_least_ns;
     /* Most are what they say, and some as long as the device may take. */
     const uint64_t drawn = base_prng_below(&qp->dev->prng, 4) != 0

@@ -54,6 +54,8 @@ struct sim_device {
     struct fab base;
     struct sim_net *net;
     struct sim_device_attr attr;
+    uint32_t stretch;  /* of its time-outs, at most */
+    uint64_t slack_ns; /* until it sees a doorbell, at most */
     struct sim_faults faults;
     struct base_prng prng;
     struct sim_place *place; /* that packets find it at */

@@ -8,6 +8,8 @@
 #include "sim/sim_qp_error.h"
 #include "sim/requester.h"
 
+static const uint64_t SOON_NS = 1000;
+
 /* ---- sends */
 
 static void keep_inline(struct sim_wqe *w, const struct fab_wr *wr)
@@ -123,6 +125,14 @@ static bool is_too_late(const struct sim_qp *qp, struct fab_wr *wr)
     return false;
 }
 
+/* Most doorbells are seen soon, and some as late as the device may see them. */
+static uint64_t draw_doorbell(struct sim_device *dev)
+{
+    const uint64_t most =
+        dev->slack_ns > SOON_NS && base_prng_below(&dev->prng, 16) != 0 ? SOON_NS : dev->slack_ns;
+    return sim_upto(&dev->prng, most);
+}
+
 int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
 {
     struct sim_qp *qp = (struct sim_qp *)base;
@@ -148,8 +158,7 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
     else if (qp->doorbell.is == SIM_EVENT_UNSET && qp->head != qp->tail)
-        sim_event_set(net, &qp->doorbell,
-                      net->now_ns + sim_upto(&qp->dev->prng, qp->dev->attr.slack_ns));
+        sim_event_set(net, &qp->doorbell, net->now_ns + draw_doorbell(qp->dev));
     return status;
 }
 

@@ -393,6 +393,8 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
         s->pause_ns = BASE_NS_PER_S / plant->rate;
     if (plant->clock_ppm != 0)
         s->clock_ppm = plant->clock_ppm;
+    if (plant->slack_ms != 0)
+        s->slack_ms = plant->slack_ms;
 }
 
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,

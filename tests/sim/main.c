@@ -59,6 +59,8 @@ static void print_help(void)
         "  --arena-kib N     of memory in an arena (256; 64 at least, and bursts are smaller)\n"
         "  --clock-ppm N     so many millionths the clock of an agent's host is off, at most\n"
         "                    (500, which is what leases allow for)\n"
+        "  --slack-ms N      so many ms a device may take to see what is posted, whatever\n"
+        "                    it claims (0: what it claims)\n"
         "  --calm            nothing goes wrong\n");
 }
 
@@ -118,6 +120,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->arena_bytes = number_of(text, CLUSTER_ARENA_LEAST >> 10, 1 << 20) << 10;
     else if (option == 'k')
         s->clock_ppm = (uint32_t)number_of(text, 0, CLUSTER_CLOCK_PPM_MOST);
+    else if (option == 'd')
+        s->slack_ms = (uint32_t)number_of(text, 0, SECONDS_MOST);
     else if (option == 'o')
         s->trace_from_ns = number_of(text, 0, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'c')
@@ -190,6 +194,7 @@ int main(int argc, char **argv)
                                           {"arena-kib", required_argument, NULL, 'A'},
                                           {"rate", required_argument, NULL, 'r'},
                                           {"clock-ppm", required_argument, NULL, 'k'},
+                                          {"slack-ms", required_argument, NULL, 'd'},
                                           {"calm", no_argument, NULL, 'c'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},

@@ -10,9 +10,10 @@
 # PLANTED says whether this bug is the one that is switched on, and counts as once in effect each
 # time that it does: it stands last among conditions. A bug may change several lines; `workers` says
 # how many a node has it takes, if not as many as usual, `rate` how many turns they take in a
-# second, and `clocks` by how many millionths clocks are off: that alone may be the bug. `sees` is a
-# part of what the violation has to say that finds it: each bug has one, or up to three of which any
-# will do, since a rule that is broken by something else would find any bug.
+# second, `clocks` by how many millionths clocks are off, and `slack` how many milliseconds devices
+# take to see a doorbell: each of the last two alone may be the bug. `sees` is a part of what the
+# violation has to say that finds it: each bug has one, or up to three of which any will do, since a
+# rule that is broken by something else would find any bug.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code
 # changes.
@@ -38,6 +39,7 @@ FILENAME == ARGV[1] {
         sees[count] = more "\"" rest($0) "\""
     }
     if ($1 == "clocks:") clocks[count] = rest($0)
+    if ($1 == "slack:") slack[count] = rest($0)
     if ($1 == "file:") { of = rest($0); changes[count]++ }
     if ($1 == "line:") line = rest($0)
     if ($1 == "with:" && of == file) {
@@ -57,8 +59,8 @@ END {
     if (failed) exit 1
     for (i = 1; table && i <= count; i++) {
         if (!(i in sees)) fail(name[i] ": nothing says what sees it (sees)")
-        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, {%s}},\n", name[i], what[i], workers[i],
-            rate[i], clocks[i], changes[i], sees[i]
+        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, {%s}},\n", name[i], what[i],
+            workers[i], rate[i], clocks[i], slack[i], changes[i], sees[i]
     }
     if (table) print "    {0},\n};"
     for (line in text)

@@ -12,7 +12,8 @@ struct play_plant {
     uint32_t workers;    /* of a node, that it takes; 0: as many as there are otherwise */
     uint32_t rate;       /* turns of a worker in a second, that it takes: likewise */
     uint32_t clock_ppm;  /* that clocks are off: likewise */
-    uint32_t lines;      /* that it replaces; 0: it is in the clocks alone */
+    uint32_t slack_ms;   /* that devices take to see a doorbell: likewise */
+    uint32_t lines;      /* that it replaces; 0: it is in the clocks or the devices alone */
     const char *sees[3]; /* the violation says one of them; but for the first they may be NULL */
 };
 

@@ -72,6 +72,7 @@ void play_replay_print(const struct play_cluster_settings *s)
         print_setting("rate", play_rate_of(s->pause_ns), play_rate_of(usual->pause_ns));
     print_setting("arena-kib", s->arena_bytes >> 10, usual->arena_bytes >> 10);
     print_setting("clock-ppm", s->clock_ppm, usual->clock_ppm);
+    print_setting("slack-ms", s->slack_ms, usual->slack_ms);
     if (!s->faults)
         printf(" --calm");
 }

@@ -22,14 +22,17 @@ struct sim_device_attr {
     bool no_atomics, no_fences;
     bool resets_are_final; /* as irdma's: INIT is refused after a RESET */
     bool no_clock;
-    uint8_t timeout_stretch;      /* 0: 4, the most that IBTA allows */
+    uint8_t timeout_stretch;      /* that it claims; 0: 4, the most that IBTA allows */
+    uint8_t true_stretch;         /* how long its time-outs may be; 0: within what it claims, by the
+                                   * seed */
     uint64_t timeout_least_ns;    /* no time-out is shorter */
     uint32_t max_inline, max_sge; /* 0: 256, 8 */
     uint8_t max_reads;            /* READs and atomics of a queue pair at a time; 0: 16, the most */
     uint32_t max_qp, max_mr;      /* 0: 65536 each */
     int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
-    uint64_t piece_ns; /* most from one piece of a request's bytes to the next; 0: 2 us */
-    uint64_t slack_ns; /* from a doorbell until it is seen, at most; 0: 1 us */
+    uint64_t piece_ns;      /* most from one piece of a request's bytes to the next; 0: 2 us */
+    uint64_t slack_ns;      /* that it claims: from a doorbell until it is seen, at most; 0: 1 us */
+    uint64_t true_slack_ns; /* how long that may be; 0: within what it claims, by the seed */
     uint64_t flush_ns; /* from a queue pair's end until what is out on it is flushed, at most; 0:
                         * 20 us. Until then the data of answers may go to memory */
     uint32_t deaf_ppm; /* of queue pairs, so many of a million: they never go to ERR when they are

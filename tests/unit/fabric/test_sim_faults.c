@@ -344,6 +344,71 @@ START_TEST(a_reset_may_be_final)
 }
 END_TEST
 
+/* The longest of 100 WRITEs. */
+static uint64_t slowest_write(const struct sim_device_attr *attr, uint64_t seed)
+{
+    struct two t = {.net = sim_net_new(seed, NULL, 0)};
+    uint64_t slowest_ns = 0;
+    bed_open_with(&t.a, t.net, attr);
+    bed_open(&t.b, t.net, 1);
+    bed_link(&t.l, &t.a, &t.b, FAB_QP_RC);
+    for (int i = 0; i < 100; i++) {
+        const uint64_t begun_ns = sim_net_now(t.net);
+        ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_WRITE, 0, 0, 8), IBV_WC_SUCCESS);
+        const uint64_t ns = sim_net_now(t.net) - begun_ns;
+        slowest_ns = ns > slowest_ns ? ns : slowest_ns;
+    }
+    two_close(&t);
+    return slowest_ns;
+}
+
+START_TEST(what_a_device_claims_of_its_doorbells_is_true_unless_it_is_told_otherwise)
+{
+    const struct sim_device_attr honest = {.slack_ns = 1000000};
+    const struct sim_device_attr liar = {.slack_ns = 1000000, .true_slack_ns = 50000000};
+    uint32_t slow = 0, quick = 0, beyond = 0;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        const uint64_t ns = slowest_write(&honest, seed);
+        ck_assert_uint_lt(ns, 1000000 + 100000);
+        slow += ns > 700000;
+        quick += ns < 300000;
+        beyond += slowest_write(&liar, seed) > 2000000;
+    }
+    ck_assert(slow > 20 && quick > 5 && beyond > 80);
+}
+END_TEST
+
+/* How long a WRITE is tried that nobody answers. */
+static uint64_t give_up(const struct sim_device_attr *attr, uint64_t seed, uint64_t *bound_ns)
+{
+    static const struct sim_link cut = {.cut = true};
+    struct two t = {.net = sim_net_new(seed, NULL, 0)};
+    bed_open_with(&t.a, t.net, attr);
+    bed_open(&t.b, t.net, 1);
+    bed_link(&t.l, &t.a, &t.b, FAB_QP_RC);
+    *bound_ns = fab_bound_ns(&t.a.fab->caps, BED_TIMEOUT, 7);
+    ck_assert_int_eq(sim_link_set(t.net, 0, 1, &cut), 0);
+    const uint64_t begun_ns = sim_net_now(t.net);
+    ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_WRITE, 0, 0, 8), IBV_WC_RETRY_EXC_ERR);
+    const uint64_t ns = sim_net_now(t.net) - begun_ns;
+    two_close(&t);
+    return ns;
+}
+
+START_TEST(what_a_device_claims_of_its_time_outs_is_true_unless_it_is_told_otherwise)
+{
+    const struct sim_device_attr honest = {.timeout_stretch = 4};
+    const struct sim_device_attr liar = {.timeout_stretch = 1, .true_stretch = 40};
+    uint32_t beyond = 0;
+    uint64_t bound_ns;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        ck_assert_uint_le(give_up(&honest, seed, &bound_ns), bound_ns);
+        beyond += give_up(&liar, seed, &bound_ns) > bound_ns;
+    }
+    ck_assert_uint_gt(beyond, 50);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(keys_come_back_where_the_device_keeps_them)                                                  \
     T(a_target_serves_each_initiator_that_has_a_former_ones_number)                                \
@@ -358,6 +423,8 @@ END_TEST
     T(what_comes_too_late_by_its_hosts_clock_is_not_posted)                                        \
     T(a_wait_takes_its_threads_time_and_nobody_elses)                                              \
     T(a_device_counts_its_objects_and_does_not_close_before_they_are_gone)                         \
+    T(what_a_device_claims_of_its_doorbells_is_true_unless_it_is_told_otherwise)                   \
+    T(what_a_device_claims_of_its_time_outs_is_true_unless_it_is_told_otherwise)                   \
     T(a_reset_may_be_final)
 
 KEDGE_CHECK_MAIN("fabric.sim_faults", TESTS)
