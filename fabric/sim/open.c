@@ -193,14 +193,19 @@ static void make_gid(const struct sim_net *net, uint32_t node, uint8_t gid[16])
     gid[0] = 0xfd;
 }
 
-/* Half of the devices are as slow as they claim, others are anything between that and quick; but
- * for one that was told to be otherwise, be its claim true or not. */
-static void choose_times(struct sim_device *dev)
+/* How it behaves, within what it may. Half of the devices are as slow as they claim, others are
+ * anything between that and quick; but for one that was told to be otherwise, be its claim true or
+ * not. */
+static void choose_ways(struct sim_device *dev)
 {
     const struct fab_caps *claimed = &dev->base.caps;
     const bool slow = base_prng_below(&dev->prng, 2) == 0;
     const uint64_t stretch = 1 + base_prng_below(&dev->prng, claimed->timeout_stretch);
     const uint64_t slack_ns = sim_upto(&dev->prng, claimed->slack_ns);
+    const bool implied_free = base_prng_below(&dev->prng, 2) == 0;
+    dev->implied_free = dev->attr.implied == SIM_IMPLIED_BY_SEED
+                            ? implied_free
+                            : dev->attr.implied == SIM_IMPLIED_FREE;
     dev->stretch =
         value_or(dev->attr.true_stretch, slow ? claimed->timeout_stretch : (uint32_t)stretch);
     dev->slack_ns = dev->attr.true_slack_ns != 0 ? dev->attr.true_slack_ns
@@ -230,7 +235,7 @@ int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, str
     /* Each draws from numbers of its own. */
     base_prng_seed(&dev->prng,
                    base_hash_u64(attr->node << 8 ^ (uint64_t)net->devices++ << 32, net->seed));
-    choose_times(dev);
+    choose_ways(dev);
     if (memcmp(attr->gid, none, 16) != 0)
         memcpy(dev->base.caps.gid, attr->gid, 16);
     else

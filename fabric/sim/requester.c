@@ -221,14 +221,18 @@ static void go_back(struct sim_qp *qp, uint32_t from)
 }
 
 /* Something behind a READ or an atomic is answered, and that one is not: it is asked for again from
- * there on (IBTA 9.9.2.2.1, implied NAK), which is one more try. Once: what else is on the way has
- * been asked for before, and asked for again for each of these it would multiply. */
-static void go_back_implied(struct sim_qp *qp, uint32_t from)
+ * there on (IBTA 9.9.2.2.1, implied NAK), which is one more try with some devices. Once: what else
+ * is on the way has been asked for before, and asked for again for each of these it would multiply.
+ * With others it is none, and each answer to a later request has it asked for again: these go on
+ * for as long as there are such requests. */
+static void go_back_implied(struct sim_qp *qp, uint32_t from, uint32_t psn)
 {
-    if (qp->repeats)
+    const bool counts = !qp->dev->implied_free;
+    if (qp->repeats && (counts || sim_psn_ahead(psn, qp->repeats_psn) < 0))
         return;
     qp->repeats = true;
-    if (qp->tries++ >= qp->retry_cnt)
+    qp->repeats_psn = qp->psn;
+    if (counts && qp->tries++ >= qp->retry_cnt)
         fail_wqe(sim_wqe_at(qp, from), IBV_WC_RETRY_EXC_ERR);
     else
         go_back(qp, from);
@@ -304,7 +308,7 @@ static void take_ack(struct sim_qp *qp, uint32_t psn)
 {
     uint32_t at;
     if (!finish_before(qp, psn + 1, &at))
-        go_back_implied(qp, at);
+        go_back_implied(qp, at, psn);
     make_progress(qp);
 }
 
@@ -331,7 +335,7 @@ static void take_nak(struct sim_qp *qp, const struct sim_packet *p)
     if (p->code == SIM_NAK_GAP && qp->waits == SIM_WAITS_RECEIVER)
         return; /* of what was behind the one that waits */
     if (!finish_before(qp, p->psn, &at)) {
-        go_back_implied(qp, at);
+        go_back_implied(qp, at, p->psn);
         make_progress(qp);
         return;
     }
@@ -357,7 +361,7 @@ static void take_data(struct sim_qp *qp, const struct sim_packet *p, uint32_t i)
     if (!is_answered(w) || w->done)
         return;
     if (!finish_before(qp, w->psn, &at) || from > w->got) {
-        go_back_implied(qp, from > w->got && at == i ? i : at);
+        go_back_implied(qp, from > w->got && at == i ? i : at, p->psn);
         sim_requester_go_on(qp);
         return;
     }

@@ -54,6 +54,7 @@ struct sim_device {
     struct fab base;
     struct sim_net *net;
     struct sim_device_attr attr;
+    bool implied_free; /* implied NAKs are no tries */
     uint32_t stretch;  /* of its time-outs, at most */
     uint64_t slack_ns; /* until it sees a doorbell, at most */
     struct sim_faults faults;

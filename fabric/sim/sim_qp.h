@@ -106,7 +106,8 @@ struct sim_qp {
     uint32_t psn;           /* of the next request */
     uint32_t reads;         /* READs and atomics that are out */
     uint32_t tries, rnr_tries;
-    bool repeats; /* for an implied NAK, and nothing is heard since that was not before */
+    bool repeats;         /* for an implied NAK, and nothing is heard since that was not before */
+    uint32_t repeats_psn; /* the first packet that had not been sent by then */
     enum sim_wait waits;
     struct sim_event doorbell, timer;
     uint64_t flushed_ns; /* in ERR: when all that was out is the device's no more */

@@ -5,6 +5,13 @@
 
 #include "fabric/fabric.h"
 
+/* Whether an implied NAK (IBTA 9.9.2.2.1) is one of retry_cnt tries: devices differ. */
+enum sim_implied {
+    SIM_IMPLIED_BY_SEED,
+    SIM_IMPLIED_COUNTS,
+    SIM_IMPLIED_FREE, /* nothing but a time-out ends them */
+};
+
 struct sim_device_attr {
     uint32_t node;       /* below 2^20; a node may have several devices */
     uint8_t gid[16];     /* zero: one that follows from the node and the seed */
@@ -29,7 +36,8 @@ struct sim_device_attr {
     uint32_t max_inline, max_sge; /* 0: 256, 8 */
     uint8_t max_reads;            /* READs and atomics of a queue pair at a time; 0: 16, the most */
     uint32_t max_qp, max_mr;      /* 0: 65536 each */
-    int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
+    enum sim_implied implied;
+    int32_t clock_ppm;      /* its clock gains so many millionths on the net's time */
     uint64_t piece_ns;      /* most from one piece of a request's bytes to the next; 0: 2 us */
     uint64_t slack_ns;      /* that it claims: from a doorbell until it is seen, at most; 0: 1 us */
     uint64_t true_slack_ns; /* how long that may be; 0: within what it claims, by the seed */

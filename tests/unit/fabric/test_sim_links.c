@@ -419,18 +419,23 @@ START_TEST(packets_of_a_former_life_come_in_for_the_time_wait)
 }
 END_TEST
 
-/* Nothing is tried again: an answer behind one that is missing ends the READ that it is missing of,
- * and not what is before that, which was executed and is known to be. */
-START_TEST(an_implied_nak_fails_what_has_no_answer)
+/* Nothing is tried again by its number, and answers are lost. How often that fails a READ before
+ * its time-out, of 400 times: an answer behind one that is missing ends the READ that it is missing
+ * of, and not what is before that, which was executed and is known to be. */
+static uint32_t fail_by_implied(enum sim_implied implied, uint32_t *again)
 {
-    uint32_t implied = 0;
+    static const struct sim_link bad = {.delay_ns = 2000, .loss_ppm = 300000};
+    static const struct bed_ways once = {0, 16, 16};
+    const struct sim_device_attr attr = {.implied = implied};
+    const struct sim_hooks hooks = {.user = again, .told = note_sent_again};
+    uint32_t failures = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
                                                      IBV_WR_RDMA_WRITE};
-        const struct sim_link bad = {.delay_ns = 2000, .loss_ppm = 300000};
-        struct two t;
-        two_open(&t, seed, FAB_QP_RC);
-        const struct bed_ways once = {0, 16, 16};
+        struct two t = {.net = sim_net_new(seed, &hooks, 0)};
+        bed_open_with(&t.a, t.net, &attr);
+        bed_open(&t.b, t.net, 1);
+        bed_link(&t.l, &t.a, &t.b, FAB_QP_RC);
         bed_to(t.l.qp, IBV_QPS_RESET);
         bed_connect_as(t.l.qp, t.b.fab->caps.gid, t.l.peer->qpn, 100, &once);
         ck_assert_int_eq(sim_link_set(t.net, 1, 0, &bad), 0);
@@ -445,11 +450,56 @@ START_TEST(an_implied_nak_fails_what_has_no_answer)
                 wc.status == IBV_WC_RETRY_EXC_ERR && sim_net_now(t.net) - begun_ns < TIMEOUT_NS;
             ck_assert_uint_eq(wc.wr_id, i);
             ck_assert_msg(!failed || i == 1, "seed %d: request %u", (int)seed, i);
-            implied += failed;
+            failures += failed;
         }
         two_close(&t);
     }
-    ck_assert_uint_gt(implied, 20);
+    return failures;
+}
+
+START_TEST(an_implied_nak_is_a_try_or_none_as_the_device_has_it)
+{
+    uint32_t again = 0;
+    const uint32_t counted = fail_by_implied(SIM_IMPLIED_COUNTS, &again);
+    ck_assert_uint_gt(counted, 20);
+    ck_assert_uint_eq(again, 0);
+    ck_assert_uint_eq(fail_by_implied(SIM_IMPLIED_FREE, &again), 0);
+    ck_assert_uint_gt(again, 20);
+    const uint32_t some = fail_by_implied(SIM_IMPLIED_BY_SEED, &again);
+    ck_assert(some > counted / 4 && some < counted);
+}
+END_TEST
+
+/* A READ whose answers are lost while WRITEs behind it go on: each answer to one of those, on such
+ * a device, has it asked for again, and none is a try. */
+START_TEST(implied_naks_that_are_no_tries_have_no_end)
+{
+    enum { TRIES = 1, WRITES = 2000 };
+    static const struct sim_link bad = {.delay_ns = 2000, .loss_ppm = 950000};
+    static const struct bed_ways few = {TRIES, 16, 16};
+    const struct sim_device_attr attr = {.implied = SIM_IMPLIED_FREE};
+    uint32_t most = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        uint32_t again = 0;
+        const struct sim_hooks hooks = {.user = &again, .told = note_sent_again};
+        struct two t = {.net = sim_net_new(seed, &hooks, 0)};
+        bed_open_with(&t.a, t.net, &attr);
+        bed_open(&t.b, t.net, 1);
+        bed_link(&t.l, &t.a, &t.b, FAB_QP_RC);
+        bed_to(t.l.qp, IBV_QPS_RESET);
+        bed_connect_as(t.l.qp, t.b.fab->caps.gid, t.l.peer->qpn, 100, &few);
+        ck_assert_int_eq(sim_link_set(t.net, 1, 0, &bad), 0);
+        post_reads(&t, 1);
+        for (uint32_t i = 0; i < WRITES && fab_qp_state(t.l.qp) == IBV_QPS_RTS; i++) {
+            struct bed_request r = bed_request(&t.l, i, IBV_WR_RDMA_WRITE, 512, 512, 8);
+            if (bed_post(&t.l, &r) != 0)
+                break;
+            bed_pass(t.net, 20000);
+        }
+        most = again > most ? again : most;
+        two_close(&t);
+    }
+    ck_assert_uint_gt(most, 3 * (TRIES + 1));
 }
 END_TEST
 
@@ -512,7 +562,8 @@ END_TEST
     T(what_names_more_nodes_prevails)                                                              \
     T(datagrams_have_no_guarantee)                                                                 \
     T(packets_of_a_former_life_come_in_for_the_time_wait)                                          \
-    T(an_implied_nak_fails_what_has_no_answer)                                                     \
+    T(an_implied_nak_is_a_try_or_none_as_the_device_has_it)                                        \
+    T(implied_naks_that_are_no_tries_have_no_end)                                                  \
     T(memory_of_a_request_is_the_devices_until_it_is_flushed)
 
 KEDGE_CHECK_MAIN("fabric.sim_links", TESTS)
