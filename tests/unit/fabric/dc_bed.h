@@ -29,13 +29,15 @@ static inline void dc_bed_open(struct dc_bed *b)
     memset(&fake, 0, sizeof fake);
     memset(b, 0, sizeof *b);
     fake.mlx5 = true;
+    fake.cq = &b->cq;
     fake.max_inline = 256;
     fake.max_rd_atomic = 16;
     fake.next_number = 100;
     b->f = calloc(1, sizeof *b->f);
     ck_assert_ptr_nonnull(b->f);
     b->context.ops.poll_cq = fake_poll;
-    b->pd.context = b->cq.context = &b->context;
+    b->pd.context = &b->context;
+    b->cq = (struct ibv_cq){.context = &b->context, .cq_context = &b->vcq, .cqe = FAKE_CQE};
     b->f->context = &b->context;
     b->f->dc.calls = fake_calls;
     b->f->dc.dci_av = true; /* a kernel of today; the probe finds out */
@@ -54,7 +56,7 @@ static inline void dc_bed_open(struct dc_bed *b)
     ck_assert_int_eq(fab_events_init(&b->f->events), 0);
     b->vpd = (struct verbs_pd){.base.fab = &b->f->base, .pd = &b->pd};
     b->vcq =
-        (struct verbs_cq){.base = {.fab = &b->f->base, .cqe = 1024}, .cq = &b->cq, .fab = b->f};
+        (struct verbs_cq){.base = {.fab = &b->f->base, .cqe = FAKE_CQE}, .cq = &b->cq, .fab = b->f};
     b->vsrq = (struct verbs_srq){.base.pd = &b->vpd.base, .srq = &b->srq};
 }
 

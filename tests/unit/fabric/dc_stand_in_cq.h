@@ -1,18 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in's one CQ. */
+/* The stand-in's one CQ. It has as much room as it was made with: the completion for which there is
+ * none is lost, and all behind it, and an asynchronous event says so. What is in it already can be
+ * polled: libmlx5 knows nothing of that. */
 #ifndef TESTS_UNIT_FABRIC_DC_STAND_IN_CQ_H
 #define TESTS_UNIT_FABRIC_DC_STAND_IN_CQ_H
 
 #include "dc_stand_in_device.h"
+
+/* One more waits to be polled, if there is room. */
+static inline void fake_push(struct fake_qp *q, uint32_t i, const struct ibv_wc *wc)
+{
+    ck_assert_ptr_nonnull(fake.cq);
+    ck_assert(fake.cq->cqe > 0 && fake.cq->cqe <= FAKE_CQE);
+    if (fake.completions >= fake.cq->cqe)
+        fake.overflowed = true;
+    if (fake.overflowed)
+        return;
+    fake.of[fake.completions] = (struct fake_of){.qp = q, .index = i};
+    fake.wc[fake.completions++] = *wc;
+}
+
+/* What the device tells of the CQ. False: nothing. */
+static inline bool fake_cq_event(struct ibv_async_event *e)
+{
+    *e = (struct ibv_async_event){.event_type = IBV_EVENT_CQ_ERR, .element.cq = fake.cq};
+    return fake.overflowed;
+}
 
 /* Request i is over, with a completion if it is to have one. */
 static inline void fake_end(struct fake_qp *q, uint32_t i, enum ibv_wc_status status)
 {
     q->wr[i % FAKE_WRS].over = true;
     if (q->wr[i % FAKE_WRS].signalled || status != IBV_WC_SUCCESS) {
-        fake.of[fake.completions] = (struct fake_of){.qp = q, .index = i};
-        fake.wc[fake.completions++] = (struct ibv_wc){
+        const struct ibv_wc wc = {
             .wr_id = q->wr[i % FAKE_WRS].wr_id, .status = status, .qp_num = q->ex.qp_base.qp_num};
+        fake_push(q, i, &wc);
     }
     while (q->oldest != q->head && q->wr[q->oldest % FAKE_WRS].over)
         q->oldest++;

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "verbs/verbs.h"
 
-enum { FAKE_WRS = 128 };
+enum { FAKE_WRS = 128, FAKE_CQE = 1024 /* of a DCI's ring, and of the CQ, at most */ };
 
 enum { NO_REQUEST, BUILT, ADDRESSED = 2, FILLED = 4 }; /* bits of the request that is being built */
 
@@ -51,11 +51,13 @@ static struct fake_device {
     int live;          /* objects */
     uint32_t next_number;
     int wrong;
-    struct ibv_wc wc[FAKE_WRS]; /* that wait to be polled, and of which request each is: */
+    struct ibv_cq *cq;          /* its one; has room for cq->cqe */
+    bool overflowed;            /* for good; the device has told of it (fake_cq_event()) */
+    struct ibv_wc wc[FAKE_CQE]; /* `completions` that wait to be polled */
     struct fake_of {
         struct fake_qp *qp;
         uint32_t index;
-    } of[FAKE_WRS];
+    } of[FAKE_CQE]; /* which request each is of */
     int completions;
     struct ibv_qp_attr last; /* of modify_qp */
     struct ibv_ah_attr last_ah;

@@ -130,6 +130,7 @@ static struct ibv_qp *fake_create_qp(struct ibv_context *context, struct ibv_qp_
                                     .qp_num = dct ? 0 : ++fake.next_number,
                                     .state = IBV_QPS_RESET};
     q->dc = d->dc_init_attr.dc_type;
+    ck_assert_uint_le(a->cap.max_send_wr, FAKE_WRS);
     q->max_wr = a->cap.max_send_wr;
     if (d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS)
         q->log_streams = d->dc_init_attr.dci_streams.log_num_concurent;

@@ -456,6 +456,67 @@ START_TEST(the_stand_in_refuses_requests_that_are_built_wrongly)
 }
 END_TEST
 
+/* More than one DCI's ring holds: each is heard of. */
+START_TEST(completions_of_several_dcis_wait_in_one_queue)
+{
+    enum { DCIS = 4, WRS = 64 };
+    struct bed x;
+    struct fab_qp *dci[DCIS];
+    struct fab_wr wr[WRS], *bad = NULL;
+    struct ibv_wc wc[WRS];
+    uint32_t heard[DCIS * WRS] = {0}, all = 0;
+    open_bed(&x, WRS, 0);
+    for (int d = 0; d < DCIS; d++) {
+        dci[d] = dc_bed_dci(&x.b, WRS);
+        dc_bed_bring_up(&x.b, dci[d]);
+        make_list(&x, wr, WRS);
+        for (int i = 0; i < WRS; i++)
+            wr[i].wr_id = (uint64_t)(WRS * d + i);
+        ck_assert_int_eq(fab_post_send(dci[d], wr, &bad), 0);
+        fake.trace[0] = '\0';
+    }
+    for (int d = 0; d < DCIS; d++)
+        fake_completes(((struct verbs_qp *)dci[d])->qp, WRS, IBV_WC_SUCCESS);
+    for (int n; (n = fab_poll(&x.b.vcq.base, WRS, wc)) > 0; all += (uint32_t)n)
+        for (int i = 0; i < n; i++)
+            heard[wc[i].wr_id]++;
+    ck_assert_uint_eq(all, DCIS * WRS);
+    for (int i = 0; i < DCIS * WRS; i++)
+        ck_assert_uint_eq(heard[i], 1);
+    for (int d = 0; d < DCIS; d++)
+        dc_bed_free_dci(&x.b, dci[d]);
+    close_bed(&x);
+}
+END_TEST
+
+START_TEST(a_completion_queue_that_overflows_is_dead_for_its_lane)
+{
+    enum { ROOM = 5, WRS = 8 };
+    struct bed x;
+    struct fab_wr wr[WRS], *bad = NULL;
+    struct ibv_wc wc[WRS];
+    struct ibv_async_event told;
+    struct fab_event event;
+    open_bed(&x, WRS, 0);
+    x.b.cq.cqe = ROOM;
+    ck_assert_int_eq(fab_post_send(x.qp, make_list(&x, wr, WRS), &bad), 0);
+    fake_completes(((struct verbs_qp *)x.qp)->qp, ROOM, IBV_WC_SUCCESS);
+    ck_assert(!fake_cq_event(&told));
+    fake_completes(((struct verbs_qp *)x.qp)->qp, 1, IBV_WC_SUCCESS);
+    ck_assert(fake_cq_event(&told));
+    /* Until the event is heard what is there is polled; what was lost does not come. */
+    ck_assert_int_eq(fab_poll(&x.b.vcq.base, WRS, wc), ROOM);
+    ck_assert_uint_eq(wc[ROOM - 1].wr_id, ROOM - 1);
+    fake_completes(((struct verbs_qp *)x.qp)->qp, 1, IBV_WC_SUCCESS);
+    ck_assert_int_eq(fab_poll(&x.b.vcq.base, WRS, wc), 0);
+    verbs_events_handle(x.b.f, &told);
+    ck_assert_int_eq(fab_poll(&x.b.vcq.base, WRS, wc), -EIO);
+    ck_assert_int_eq(fab_events_pop(&x.b.f->events, &event), 1);
+    ck_assert(event.type == IBV_EVENT_CQ_ERR && event.cq == &x.b.vcq.base);
+    close_bed(&x);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(every_operation_is_built_addressed_and_filled)                                               \
     T(inline_data_lists_of_sges_and_nothing_at_all_each_have_their_setter)                         \
@@ -472,6 +533,8 @@ END_TEST
     T(in_err_requests_go_one_by_one_so_that_the_first_refused_is_known)                            \
     T(a_target_has_one_stream_and_targets_spread_over_all)                                         \
     T(an_error_in_one_stream_breaks_the_dci_after_others_have_gone_on)                             \
+    T(completions_of_several_dcis_wait_in_one_queue)                                               \
+    T(a_completion_queue_that_overflows_is_dead_for_its_lane)                                      \
     T(the_stand_in_refuses_requests_that_are_built_wrongly)
 
 KEDGE_CHECK_MAIN("fabric.verbs_dc_post", TESTS)

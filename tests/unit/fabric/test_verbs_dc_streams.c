@@ -160,8 +160,7 @@ START_TEST(what_the_device_says_of_a_former_life_is_nobodys)
     const struct ibv_wc late = fake.wc[0];
     dc_bed_bring_up(&x.b, x.qp);
     ck_assert_int_eq(post_one(&x, 6, 0, IBV_SEND_SIGNALED), 0);
-    fake.of[0] = (struct fake_of){.qp = x.device};
-    fake.wc[fake.completions++] = late;
+    fake_push(x.device, 0, &late);
     ck_assert_int_eq(poll(&x, wc), 0);
     fake_completes(&x.device->ex.qp_base, 1, IBV_WC_SUCCESS);
     ck_assert_int_eq(poll(&x, wc), 1);
