@@ -264,6 +264,29 @@ START_TEST(who_hears_nothing_for_long_gets_an_empty_line)
 }
 END_TEST
 
+/* The agent has heard something meanwhile, and the other one has not. */
+START_TEST(who_is_told_to_renew_keeps_nobody_else_from_its_empty_line)
+{
+    setup();
+    register_node();
+    query(META_PARAMETER_ANSWERS, "1");
+    struct meta_watch *agent = watch("/v1/nodes/n1/configuration", "0");
+    struct meta_watch *reader = watch("/v1/nodes/n1/configuration", "0");
+    const uint64_t due_ns = now + META_WATCH_BEAT_NS;
+    now += META_WATCH_BEAT_NS / 2;
+    meta_watch_ask_renewal(&s, "n1");
+    ck_assert_str_eq(piece(agent), "{\"renew\":true}\n");
+    ck_assert_uint_eq(meta_service_due(&s), due_ns);
+    now = due_ns;
+    meta_service_tick(&s, now, wall_ms);
+    ck_assert_str_eq(piece(agent), "");
+    ck_assert_str_eq(piece(reader), "\n");
+    meta_watch_free(reader);
+    meta_watch_free(agent);
+    teardown();
+}
+END_TEST
+
 START_TEST(the_trail_is_watched_from_a_revision_that_it_has)
 {
     char path[32];
@@ -402,6 +425,7 @@ END_TEST
     T(a_node_is_told_its_configuration_whenever_it_changes)                                        \
     T(a_node_is_told_where_the_nodes_are_that_windows_name)                                        \
     T(who_hears_nothing_for_long_gets_an_empty_line)                                               \
+    T(who_is_told_to_renew_keeps_nobody_else_from_its_empty_line)                                  \
     T(the_trail_is_watched_from_a_revision_that_it_has)                                            \
     T(the_most_that_can_be_set_fits_into_one_document)                                             \
     T(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
