@@ -52,9 +52,32 @@ static struct life *find_life(const char *where, const uint8_t gid[16], uint16_t
     return *bucket = l;
 }
 
-void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool, bool left)
+static bool is_of(const struct life *l, const char *where, const uint8_t gid[16])
 {
-    find_life(where, gid, pool)->left = left;
+    return memcmp(l->gid, gid, 16) == 0 && strcmp(l->where, where) == 0;
+}
+
+/* With all of its pools, also those that it has no more. */
+void play_lives_left(const char *where, const uint8_t gid[16], bool left)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct life *l = lives[i]; l != NULL; l = l->next)
+            if (is_of(l, where, gid))
+                l->left = left;
+}
+
+/* The metaserver knows the node by that. One that has begun anew may have less in its other pools
+ * than they have shown. */
+static void note_known(const char *where, const uint8_t gid[16], uint32_t incarnation, bool anew)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct life *l = lives[i]; l != NULL; l = l->next) {
+            if (!is_of(l, where, gid))
+                continue;
+            l->left = false;
+            if (anew && incarnation < l->incarnation)
+                l->incarnation = incarnation;
+        }
 }
 
 void play_lives_lost(const uint8_t gid[16])
@@ -75,10 +98,13 @@ void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool, u
 {
     struct life *l = find_life(where, gid, pool);
     char text[BASE_GID_TEXT];
-    if (incarnation < l->incarnation && !((l->left || l->forgotten) && l->lost))
+    const bool less = incarnation < l->incarnation;
+    const bool anew = less && (l->left || l->forgotten) && l->lost;
+    if (less && !anew)
         play_violation(where, "the table shows incarnation %u of %s, pool %u, and has shown %u",
                        incarnation, base_gid_format(gid, text), pool, l->incarnation);
     l->lost &= incarnation == l->incarnation; /* what was shown before it was lost is shown on */
     l->incarnation = incarnation;
-    l->left = l->forgotten = false;
+    l->forgotten = false;
+    note_known(where, gid, incarnation, anew);
 }

@@ -70,7 +70,7 @@ static void note_leaving(const struct play_metad *m, const char *id, bool leaves
     struct meta_node_view view;
     if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
         for (uint32_t i = 0; i < view.endpoint_count; i++)
-            play_lives_left(m->host->name, view.endpoint[i].gid, view.endpoint[i].pool, leaves);
+            play_lives_left(m->host->name, view.endpoint[i].gid, leaves);
 }
 
 void play_metad_note_asked(const struct play_metad *m, const struct play_call *c)
