@@ -44,7 +44,8 @@ int queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl)
     return 1;
 }
 
-/* With a key of its own. 0 or -errno. */
+/* With a key of its own, or that of the one that there is, by which metaservers tell this process
+ * from another one. 0 or -errno. */
 static int target_creation(const struct pool *p, struct fab_ctl *out)
 {
     const struct agent_device *d = &p->device;
@@ -52,7 +53,10 @@ static int target_creation(const struct pool *p, struct fab_ctl *out)
         .kind = FAB_CREATE_DCT,
         .dct = {
             .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_target_access(d->fab)}};
-    return world_random(p->world, &out->dct.dc_key, sizeof out->dct.dc_key);
+    if (d->dct == NULL)
+        return world_random(p->world, &out->dct.dc_key, sizeof out->dct.dc_key);
+    out->dct.dc_key = d->dct->dc_key;
+    return 0;
 }
 
 int queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)

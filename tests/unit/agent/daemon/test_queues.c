@@ -119,7 +119,9 @@ static int do_step(enum world_device_step step)
 START_TEST(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)
 {
     begin();
+    w.dct[0].dc_key = 0xab; /* metaservers know this process by it */
     ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), 0);
+    ck_assert_uint_eq(created->dct.dc_key, 0xab);
     ck_assert_ptr_eq(w.pool.device.dct, &w.dct[0]);
     ck_assert_uint_eq(w.pool.fab_ops, 1);
     ck_assert_uint_eq(steps_out(), 2);
