@@ -29,7 +29,7 @@ enum { MILLION = 1000000, UNHEARD = MILLION / 2 /* of changes of state, beside t
 #define INNER(type, object)         (((struct type *)(object))->inner)
 #define INNER_OR_NULL(type, object) ((object) != NULL ? INNER(type, object) : NULL)
 
-static void finish_op(struct fault_fab *f, struct fab_ctl *outer, int status)
+void fault_finish(struct fault_fab *f, struct fab_ctl *outer, int status)
 {
     outer->status = status;
     f->completed++;
@@ -127,13 +127,9 @@ static void wrap_small(struct fault_ctl *c)
         c->outer->srq.x = &srq->base;
         break;
     }
-    case FAB_CREATE_DCT: {
-        struct fault_dct *dct = c->object;
-        *dct = (struct fault_dct){.base = *c->inner.dct.x, .inner = c->inner.dct.x};
-        dct->base.pd = c->outer->dct.pd;
-        c->outer->dct.x = &dct->base;
+    case FAB_CREATE_DCT:
+        fault_dct_made(c->fab, c->object, &c->inner, c->outer);
         break;
-    }
     case FAB_CREATE_AH: {
         struct fault_ah *ah = c->object;
         *ah = (struct fault_ah){.base = *c->inner.ah.x, .inner = c->inner.ah.x};
@@ -263,9 +259,11 @@ static void on_succeeded(struct fault_ctl *c)
     case FAB_FREE_PD:
     case FAB_DEREG_MR:
     case FAB_DESTROY_CHAN:
-    case FAB_DESTROY_DCT:
     case FAB_DESTROY_AH:
         free(c->object);
+        break;
+    case FAB_DESTROY_DCT:
+        fault_dct_gone(c->fab, c->object);
         break;
     case FAB_QUERY_CLOCK:
         read_clock(c);
@@ -347,7 +345,7 @@ static void inner_done(struct fab_ctl *inner)
     if (c->unheard)
         status = -EIO;
     free(c);
-    finish_op(f, outer, kept != 0 ? kept : status);
+    fault_finish(f, outer, kept != 0 ? kept : status);
 }
 
 /* ---- requests: the inner objects where ours stand */
@@ -488,23 +486,25 @@ static int make_object(struct fault_ctl *c)
 /* Hands one operation to the inner provider. */
 static void begin_op(struct fault_fab *f, struct fab_ctl *outer, bool unheard)
 {
+    if (outer->kind == FAB_DESTROY_DCT && fault_dct_leaves(outer))
+        return;
     const bool gone = fault_is_gone(f);
     const int lost = !gone                               ? 0
                      : fab_ctl_balance(outer->kind) >= 0 ? -EIO
                                                          : fault_gone_status(f, outer);
     if (lost != 0) {
-        finish_op(f, outer, lost);
+        fault_finish(f, outer, lost);
         return;
     }
     struct fault_ctl *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        finish_op(f, outer, -ENOMEM);
+        fault_finish(f, outer, -ENOMEM);
         return;
     }
     *c = (struct fault_ctl){*outer, f, outer, .gone = gone, .unheard = unheard};
     if (make_object(c) != 0) {
         free(c);
-        finish_op(f, outer, -ENOMEM);
+        fault_finish(f, outer, -ENOMEM);
         return;
     }
     translate_op(c);
@@ -547,6 +547,7 @@ int fault_run(struct fab *fab)
     uint64_t count;
     (void)!read(f->ctl_efd, &count, sizeof count); /* the inner one may have something */
     f->completed = 0;
+    fault_dct_look(f);
     for (struct fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
@@ -556,16 +557,16 @@ int fault_run(struct fab *fab)
             if (ctl->kind == FAB_MODIFY_QP && fault_hits(&now, &f->control, UNHEARD))
                 begin_op(f, ctl, true);
             else
-                finish_op(f, ctl, -EIO);
+                fault_finish(f, ctl, -EIO);
         } else if (fault_is_gone(f)) {
             begin_op(f, ctl, false);
         } else if (ctl->kind == FAB_QUIESCE_MR && !f->base.caps.deadlines) {
-            finish_op(f, ctl, 0); /* nobody can tell what has begun */
+            fault_finish(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = fault_refusal_of(f, &now.plan, ctl)) != 0) {
-            finish_op(f, ctl, refusal);
+            fault_finish(f, ctl, refusal);
         } else if (fault_is_stuck(f, &now, ctl)) {
             atomic_fetch_add(&f->count, 1);
-            finish_op(f, ctl, -EIO);
+            fault_finish(f, ctl, -EIO);
         } else if (!fault_slow_put(f, &now, ctl)) {
             begin_op(f, ctl, false);
         }
@@ -584,12 +585,12 @@ void fault_cancel(struct fault_fab *f)
     struct fault_plan_state now;
     for (struct fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
-        finish_op(f, ctl, -ECANCELED);
+        fault_finish(f, ctl, -ECANCELED);
     }
     for (int i = 0; i < FAULT_SLOWS; i++) {
         for (struct fab_ctl *ctl = f->slow[i].first, *next; ctl != NULL; ctl = next) {
             next = ctl->next;
-            finish_op(f, ctl, -ECANCELED);
+            fault_finish(f, ctl, -ECANCELED);
         }
         f->slow[i].first = NULL;
     }

@@ -7,6 +7,8 @@
 
 void fault_submit(struct fab *fab, struct fab_ctl *ctl);
 int fault_run(struct fab *fab);
+/* Ends one that is not, or no more, with the inner provider. */
+void fault_finish(struct fault_fab *f, struct fab_ctl *outer, int status);
 /* What was submitted and not yet taken completes with -ECANCELED. */
 void fault_cancel(struct fault_fab *f);
 

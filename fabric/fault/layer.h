@@ -19,6 +19,7 @@
 #include "fabric/provider.h"
 #include "fault/gone.h"
 #include "fault/slow.h"
+#include "fault/target.h"
 
 enum {
     FAULT_HELD = 64, /* and with errors_first FAULT_SENT more, which one completion may become */
@@ -62,6 +63,10 @@ struct fault_fab {
     bool resets_are_final;    /* of the plan that it was opened with */
     uint8_t timeout;          /* likewise */
     struct fault_gone gone;
+    struct {
+        struct fault_dct *first; /* of all */
+        uint64_t file_ns;        /* when the file was made by which they broke; 0: none */
+    } targets;                   /* control thread */
     _Atomic uint64_t count;
 };
 
@@ -165,11 +170,6 @@ struct fault_qp {
     const struct fab_ah *target; /* DCI: to whom the last request went */
     uint32_t target_qpn;         /* DCI: to which of his targets that went */
     struct fault_life life[FAULT_LIVES];
-};
-
-struct fault_dct {
-    struct fab_dct base;
-    struct fab_dct *inner;
 };
 
 struct fault_ah {

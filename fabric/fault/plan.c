@@ -131,6 +131,7 @@ static const struct setting {
     ROW("cut_while", IS_PATH, cut_while),
     ROW("removed_when", IS_PATH, removed_when),
     ROW("hang_while", IS_PATH, hang_while),
+    ROW("dct_silent_when", IS_PATH, dct_silent_when),
 #undef ROW
 };
 

@@ -308,6 +308,32 @@ bool sim_device_break_qp(struct fab *fab)
     return chosen != NULL;
 }
 
+bool sim_device_break_target(struct fab *fab, bool tells)
+{
+    struct sim_device *dev = sim_device_of(fab);
+    struct sim_object *o;
+    struct sim_dct *chosen = NULL;
+    uint64_t seen = 0;
+    LIST_FOREACH(o, &dev->objects[SIM_DCT], link) {
+        struct sim_dct *dct = o->self;
+        if (!dct->silent && base_prng_below(&dev->prng, ++seen) == 0)
+            chosen = dct;
+    }
+    if (chosen == NULL)
+        return false;
+    chosen->silent = true;
+    sim_tell(dev->net, dev->attr.node, "target 0x%x breaks%s", chosen->base.dctn,
+             tells ? "" : ", and nothing says so");
+    if (tells)
+        sim_device_tell(dev, IBV_EVENT_QP_FATAL, NULL);
+    return true;
+}
+
+bool sim_target_is_silent(const struct fab_dct *dct)
+{
+    return ((const struct sim_dct *)dct)->silent;
+}
+
 bool sim_device_overflow_cq(struct fab *fab)
 {
     struct sim_device *dev = sim_device_of(fab);

@@ -428,7 +428,7 @@ static struct sim_responder *find_connection(struct sim_dct *dct, const struct s
 void sim_responder_dc(struct sim_dct *dct, struct sim_packet *p)
 {
     struct sim_responder *r = NULL;
-    if (p->dc && p->dc_key == dct->base.dc_key)
+    if (p->dc && p->dc_key == dct->base.dc_key && !dct->silent)
         r = find_connection(dct, p);
     if (r == NULL) {
         free(p);

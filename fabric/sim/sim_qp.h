@@ -127,6 +127,7 @@ struct sim_dct {
     struct sim_cq *cq;
     struct sim_srq *srq;
     unsigned access;
+    bool silent;                           /* it broke: nothing that comes is taken any more */
     LIST_HEAD(, sim_responder) responders; /* all; and by their initiator, those in force: */
     struct sim_table by_initiator;
 };

@@ -157,6 +157,11 @@ void sim_device_set_port(struct fab *fab, bool up);
 /* One of its connected queue pairs breaks with an event: one on which most is out, by chance.
  * False: it has none. */
 bool sim_device_break_qp(struct fab *fab);
+/* One of its DC targets, by chance, takes no request from now on; what it has accepted it carries
+ * out. Its device tells of it, or does not, as mlx5's. False: it has none that is not broken. */
+bool sim_device_break_target(struct fab *fab, bool tells);
+/* Whether that happened to this one. */
+bool sim_target_is_silent(const struct fab_dct *dct);
 /* One of its completion queues, by chance, overflows. False: it has none. */
 bool sim_device_overflow_cq(struct fab *fab);
 /* How many objects of all kinds it has, but for the device itself. */

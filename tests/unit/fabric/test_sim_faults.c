@@ -121,6 +121,30 @@ START_TEST(a_queue_pair_that_breaks_says_so_and_flushes)
 }
 END_TEST
 
+/* mlx5's says nothing. */
+START_TEST(a_target_that_breaks_takes_nothing_more_whether_it_says_so_or_not)
+{
+    for (int tells = 0; tells < 2; tells++) {
+        struct two t;
+        struct bed_link dc;
+        struct fab_event event;
+        two_open(&t, &plain);
+        bed_link(&dc, &t.a, &t.b, FAB_QP_DCI);
+        ck_assert_int_eq(bed_do(&dc, IBV_WR_RDMA_READ, 0, 0, 8), IBV_WC_SUCCESS);
+        ck_assert(sim_device_break_target(t.b.fab, tells));
+        ck_assert(sim_target_is_silent(t.b.dct));
+        ck_assert(!sim_target_is_silent(t.a.dct));
+        ck_assert_int_eq(bed_do(&dc, IBV_WR_RDMA_READ, 0, 0, 8), IBV_WC_RETRY_EXC_ERR);
+        ck_assert_int_eq(fab_get_event(t.b.fab, &event), tells);
+        ck_assert(!tells || (event.type == IBV_EVENT_QP_FATAL && event.qp == NULL));
+        ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_READ, 0, 0, 8), IBV_WC_SUCCESS); /* RC */
+        ck_assert(!sim_device_break_target(t.b.fab, tells)); /* it has no other */
+        bed_unlink(&dc);
+        two_close(&t);
+    }
+}
+END_TEST
+
 START_TEST(a_completion_queue_that_overflows_breaks_who_uses_it)
 {
     struct two t;
@@ -413,6 +437,7 @@ END_TEST
     T(keys_come_back_where_the_device_keeps_them)                                                  \
     T(a_target_serves_each_initiator_that_has_a_former_ones_number)                                \
     T(a_queue_pair_that_breaks_says_so_and_flushes)                                                \
+    T(a_target_that_breaks_takes_nothing_more_whether_it_says_so_or_not)                           \
     T(a_completion_queue_that_overflows_breaks_who_uses_it)                                        \
     T(creations_are_refused_and_operations_fail_and_frees_do_not)                                  \
     T(requests_break_their_queue_pair_at_a_rate)                                                   \
