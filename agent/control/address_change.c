@@ -59,6 +59,8 @@ uint64_t address_due_ns(const struct agent *a)
     uint64_t due_ns = due_if(!a->address_asked, a->address_due_ns);
     if (a->stopping || a->device_lost)
         return DUE_NEVER;
+    if (a->retarget_wanted)
+        return DUE_NOW;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         due_ns = due_first(due_ns, due_if(may_retry(p), p->readdress.retry_ns));
     return due_ns;
@@ -67,6 +69,8 @@ uint64_t address_due_ns(const struct agent *a)
 void address_tick(struct agent *a)
 {
     retry_readdress(a);
+    if (a->retarget_wanted && !a->stopping && !a->device_lost)
+        address_retarget(a);
     if (world_now_ns(a->world) >= a->address_due_ns)
         address_look(a);
 }
@@ -349,6 +353,7 @@ static void on_seen(struct fab_ctl *ctl)
 
 void address_retarget(struct agent *a)
 {
+    a->retarget_wanted = false;
     a->readdressing++;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         pool_readdress(p, false, false);

@@ -68,6 +68,7 @@ struct agent {
     bool address_waits;     /* another one was seen, for which the disk has kept no incarnation */
     struct fab_ctl address_ctl;
     uint64_t address_due_ns, address_news; /* when it is again; changes so far */
+    bool retarget_wanted;                  /* DC targets are to be made anew at the next tick */
     uint32_t readdressing; /* pools for which something is being made for the present address, and
                             * whoever begins that for all: nothing is put meanwhile (register.c) */
     bool readdressed;      /* something was made of which metaservers have not heard */

@@ -2,7 +2,8 @@
 /* Now and then one READ, of a metaserver's table or of one of the endpoints that a metaserver
  * names, shows whether this node's fabric works (agent/lane/resolve/prove.c does it, reach.c keeps
  * what is known). What fails is a condition: shown, logged when it begins and ends, and said to the
- * metaservers, which decide whom to blame. Nothing expires by it.
+ * metaservers, which decide whom to blame. Nothing expires by it. Where they blame this node its DC
+ * targets are made anew, since its device may not say that one broke (unreached.h).
  *
  * Of the own pool alone: the others have the same port. */
 #include <errno.h>
@@ -28,6 +29,7 @@ enum {
     KEEP_ROUNDS = 3,      /* what cannot be tried is believed no longer than so many rounds */
     ANSWER_BYTES = 8192,
     NODE_ID_MOST = 63,
+    MOST_MS = 2000000000,
     JITTER_PARTS = 4 /* a proof comes up to so large a part of the period earlier or later */
 };
 
@@ -141,12 +143,12 @@ static char *describe_targets(const struct agent *a, uint32_t metaserver, uint64
 }
 
 /* The endpoints that a metaserver names, to be proven from now on. */
-static void take_peers(struct agent *a, const char *body)
+static void take_peers(struct agent *a, const json_t *root)
 {
     struct agentd_reach_peer peers[AGENTD_REACH_PEERS];
     uint32_t count = 0;
     size_t i;
-    json_t *root = json_loads(body, 0, NULL), *list = json_object_get(root, "prove"), *one;
+    json_t *list = json_object_get(root, "prove"), *one;
     json_array_foreach(list, i, one)
     {
         const char *gid = json_string_value(json_object_get(one, "gid"));
@@ -157,7 +159,56 @@ static void take_peers(struct agent *a, const char *body)
     }
     if (json_is_array(list))
         agentd_reach_peers(&a->proofs.reach, peers, count);
-    json_decref(root);
+}
+
+/* ---- this node is not reached */
+
+/* Another target is no help where it is this node that reaches nothing, by a port that is down or a
+ * wire that is cut; and one that is being made is waited for. */
+static bool may_help(const struct agent *a)
+{
+    const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
+    return !own_pool(a)->device.rc && !a->address.down && !a->address.gone &&
+           a->readdressing == 0 && c.tried > c.failing;
+}
+
+static void log_unreached(struct world *w, const struct agentd_unreached *u)
+{
+    if (u->is)
+        world_log(w, BASE_LOG_WARN, "most nodes that tried do not reach this one over the fabric",
+                  "by=%u tried_by=%u", u->by, u->tried_by);
+    else
+        world_log(w, BASE_LOG_INFO, "other nodes reach this one again", "targets_anew=%llu",
+                  (unsigned long long)u->anew);
+}
+
+static uint64_t bounded_ns(json_int_t for_ms)
+{
+    return (uint64_t)(for_ms < MOST_MS ? for_ms : MOST_MS) * BASE_NS_PER_MS;
+}
+
+/* Of all pools: what broke the target of one may have broken those that nobody proves. */
+static void heed_others(struct agent *a, const json_t *root)
+{
+    struct agentd_unreached *u = &a->proofs.unreached;
+    const json_t *said = json_object_get(root, "unreached");
+    const json_int_t by = json_integer_value(json_object_get(said, "by")),
+                     tried_by = json_integer_value(json_object_get(said, "tried_by")),
+                     for_ms = json_integer_value(json_object_get(said, "for_ms"));
+    const uint64_t now = world_now_ns(a->world);
+    const bool sound = by > 0 && by <= tried_by && tried_by <= UINT32_MAX && for_ms >= 0;
+    if (agentd_unreached_hear(u, sound ? (uint32_t)by : 0, sound ? (uint32_t)tried_by : 0,
+                              sound ? bounded_ns(for_ms) : 0, now))
+        log_unreached(a->world, u);
+    if (!agentd_unreached_may(u, now) || !may_help(a))
+        return;
+    agentd_unreached_heed(u, now, AGENTD_REACH_TARGETS * a->config.prove_ns);
+    world_log(a->world, BASE_LOG_WARN,
+              "most nodes do not reach this one, and it reaches others: its DC targets are made "
+              "anew, in case one broke and the device did not say so",
+              "by=%u tried_by=%u again_s=%llu", u->by, u->tried_by,
+              (unsigned long long)(u->wait_ns / BASE_NS_PER_S));
+    a->retarget_wanted = true;
 }
 
 /* The first one that has this node names them. */
@@ -177,7 +228,10 @@ static void on_told(void *user, const struct http_answer *answer)
     a->proofs.telling &= ~(1u << (r - r->pool->registration));
     if (a->stopping || answer->status != 200 || !is_first(a, r))
         return; /* an older metaserver knows no such path; others are told again anyway */
-    take_peers(a, answer->body);
+    json_t *root = json_loads(answer->body, 0, NULL);
+    take_peers(a, root);
+    heed_others(a, root);
+    json_decref(root);
 }
 
 static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
@@ -267,6 +321,18 @@ static const char *state_of(const struct agent *a, const struct agentd_reach_cou
                                    : "ok";
 }
 
+static void status_unreached(const struct agentd_unreached *u, uint64_t now, struct base_text *t)
+{
+    if (u->is) {
+        base_json_object(t, "unreached");
+        base_json_u64(t, "by", u->by);
+        base_json_u64(t, "tried_by", u->tried_by);
+        base_json_u64(t, "for_ms", (now - u->since_ns) / BASE_NS_PER_MS);
+        base_json_object_end(t);
+    }
+    base_json_u64(t, "targets_anew", u->anew);
+}
+
 void proofs_status(const struct agent *a, struct base_text *t)
 {
     const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
@@ -292,6 +358,7 @@ void proofs_status(const struct agent *a, struct base_text *t)
         base_json_object_end(t);
     }
     base_json_array_end(t);
+    status_unreached(&a->proofs.unreached, now, t);
     base_json_object_end(t);
 }
 
@@ -303,4 +370,12 @@ void proofs_metrics(const struct agent *a, struct base_text *t)
                     c.tried);
     base_metric_one(t, "kedge_agent_fabric_failing", BASE_METRIC_GAUGE,
                     "Of them, those that it does not lead to.", c.failing);
+    base_metric_one(t, "kedge_agent_fabric_unreached_by", BASE_METRIC_GAUGE,
+                    "Nodes that do not reach this one, where they are two and more, and most that "
+                    "tried; else 0.",
+                    a->proofs.unreached.by);
+    base_metric_one(t, "kedge_agent_targets_anew_total", BASE_METRIC_COUNTER,
+                    "How often DC targets were made anew because most nodes did not reach this "
+                    "one.",
+                    a->proofs.unreached.anew);
 }

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "control/config.h"
 #include "control/reach.h"
+#include "control/unreached.h"
 
 struct agent;
 struct base_text;
@@ -17,6 +18,7 @@ struct pool;
 
 struct proofs {
     struct agentd_reach reach;
+    struct agentd_unreached unreached;
     struct base_prng random;
     bool begun, under_way; /* under_way: a proof of one target is */
     int place;             /* of that target */

@@ -91,8 +91,8 @@ int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation
     return 0;
 }
 
-void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *peers,
-                           uint32_t count)
+void meta_reach_json_answer(struct base_text *out, const struct meta_reach_peer *peers,
+                            uint32_t count, const struct meta_reach_unreached *unreached)
 {
     char gid[BASE_GID_TEXT];
     base_json_object(out, NULL);
@@ -104,6 +104,13 @@ void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *
         base_json_object_end(out);
     }
     base_json_array_end(out);
+    if (unreached != NULL) {
+        base_json_object(out, "unreached");
+        base_json_u64(out, "by", unreached->by);
+        base_json_u64(out, "tried_by", unreached->tried_by);
+        base_json_u64(out, "for_ms", unreached->for_ns / BASE_NS_PER_MS);
+        base_json_object_end(out);
+    }
     base_json_object_end(out);
     base_text_append(out, "\n", 1);
 }

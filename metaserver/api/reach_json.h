@@ -13,9 +13,10 @@
  */
 int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
                            struct meta_reach_claims *out, struct meta_violation *violation);
-/* The answer to it: whom to try. */
-void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *peers,
-                           uint32_t count);
+/* The answer to it: whom to try, and that others do not reach it; NULL: they do, or nobody knows.
+ */
+void meta_reach_json_answer(struct base_text *out, const struct meta_reach_peer *peers,
+                            uint32_t count, const struct meta_reach_unreached *unreached);
 /* A member of a node's object; nothing where nothing is known. */
 void meta_reach_json_write(struct base_text *out, const struct meta_directory *m,
                            const struct meta_reach_view *view);

@@ -97,6 +97,7 @@ void meta_rest_put_reach(struct call *c)
 {
     struct meta_reach_peer peers[META_REACH_PEERS];
     struct meta_reach_claims said;
+    struct meta_reach_unreached unreached;
     struct meta_violation violation;
     uint32_t incarnation, known = 0;
     uint16_t pool;
@@ -108,11 +109,13 @@ void meta_rest_put_reach(struct call *c)
         return;
     }
     int status = meta_directory_reach(c->s->directory, c->id, incarnation, &said, c->now, &known);
-    if (status != 0)
+    if (status != 0) {
         refuse_agent(c, status, known);
-    else
-        meta_reach_json_peers(c->body, peers,
-                              meta_directory_reach_peers(c->s->directory, c->id, pool, peers));
+        return;
+    }
+    const uint32_t count = meta_directory_reach_peers(c->s->directory, c->id, pool, peers);
+    const bool is = meta_directory_is_unreached(c->s->directory, c->id, c->now, &unreached);
+    meta_reach_json_answer(c->body, peers, count, is ? &unreached : NULL);
 }
 
 /* What the agent has said, beside what there is. */

@@ -54,6 +54,14 @@ uint32_t meta_directory_reach_peers(const struct meta_directory *m, const char *
     return count;
 }
 
+bool meta_directory_is_unreached(const struct meta_directory *m, const char *id, uint64_t now,
+                                 struct meta_reach_unreached *out)
+{
+    const struct node *n = meta_directory_find_node(m, id);
+    return n != NULL && n->state == META_NODE_LIVE &&
+           meta_reach_is_unreached(m->reach, (uint32_t)(n - m->nodes), now, out);
+}
+
 const char *meta_directory_reach_name(const struct meta_directory *m, uint32_t node)
 {
     return m->nodes[node].id;

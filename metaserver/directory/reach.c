@@ -318,6 +318,16 @@ void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
         out->state = META_REACH_STATE_OK;
 }
 
+bool meta_reach_is_unreached(const struct meta_reach *r, uint32_t node, uint64_t now,
+                             struct meta_reach_unreached *out)
+{
+    const struct votes *v = &r->places[node].votes;
+    if (v->blamed)
+        *out = (struct meta_reach_unreached){
+            .by = v->failed, .tried_by = v->tried, .for_ns = now - v->since};
+    return v->blamed;
+}
+
 struct meta_reach_counts meta_reach_count(const struct meta_reach *r)
 {
     return (struct meta_reach_counts){.unreachable = r->blamed,

@@ -32,6 +32,9 @@ struct meta_reach_peer {
 };
 uint32_t meta_directory_reach_peers(const struct meta_directory *m, const char *id, uint16_t pool,
                                     struct meta_reach_peer out[META_REACH_PEERS]);
+/* meta_reach_is_unreached() of a live node. */
+bool meta_directory_is_unreached(const struct meta_directory *m, const char *id, uint64_t now,
+                                 struct meta_reach_unreached *out);
 /* The id of a node in a meta_reach_view. Borrowed until the next change. */
 const char *meta_directory_reach_name(const struct meta_directory *m, uint32_t node);
 struct meta_reach_counts meta_directory_reach_count(const struct meta_directory *m);

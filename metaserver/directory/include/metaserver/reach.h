@@ -98,6 +98,15 @@ uint64_t meta_reach_next_expiry(const struct meta_reach *r);
 void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
                      struct meta_reach_view *out);
 
+/* Whether two and more, and most of those with a voice that have tried it, fail towards a node, and
+ * who; never by one alone, however late its agent is: the node acts on it. */
+struct meta_reach_unreached {
+    uint32_t by, tried_by;
+    uint64_t for_ns;
+};
+bool meta_reach_is_unreached(const struct meta_reach *r, uint32_t node, uint64_t now,
+                             struct meta_reach_unreached *out);
+
 struct meta_reach_counts {
     uint32_t unreachable;               /* nodes that two and more do not reach */
     uint32_t table_tried, table_failed; /* nodes that have tried the table, and fail */

@@ -275,6 +275,7 @@ END_TEST
 START_TEST(agents_say_whom_they_reach_and_hear_whom_to_try)
 {
     static const char path[] = "/v1/nodes/n1/reach";
+    static const char all_well[] = "{\"incarnation\":5,\"pool\":1,\"targets\":[]}";
     static const char fails[] = "{\"incarnation\":5,\"pool\":1,\"table\":{},\"targets\":["
                                 "{\"gid\":\"fd00::3\",\"for_ms\":7,\"error\":\"timeout\"},"
                                 "{\"gid\":\"fd00::77\",\"error\":\"refused\"}]}";
@@ -299,6 +300,9 @@ START_TEST(agents_say_whom_they_reach_and_hear_whom_to_try)
     ck_assert_int_eq(ask("GET", "/v1/nodes/n3", ""), 200);
     ck_assert(says(",\"fabric\":{\"state\":\"unreachable\",\"for_ms\":0,\"tried\":0,"
                    "\"failing\":[],\"tried_by\":2,\"failed_by\":2}"));
+    now += 2 * BASE_NS_PER_S;
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n3/reach", all_well), 200); /* and is told so itself */
+    ck_assert(says("],\"unreached\":{\"by\":2,\"tried_by\":2,\"for_ms\":2000}}\n"));
     ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
     ck_assert(says("\nkedge_metad_nodes_unreachable 1\n") && says("\nkedge_metad_table_tried 2\n"));
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204); /* and with it what it said */

@@ -90,6 +90,34 @@ START_TEST(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
 }
 END_TEST
 
+/* A node acts on it, so that no other one alone may bring it about, whatever it says. */
+START_TEST(a_node_is_told_that_it_is_not_reached_by_two_and_more_alone)
+{
+    struct meta_reach_unreached u = {.by = 77};
+    meta_reach_seen(r, C, now);
+    now += 6 * S; /* C is late, by which one voice is enough to show it as unreachable */
+    meta_reach_seen(r, A, now);
+    say(A, BIT(B) | BIT(C), BIT(C), 0);
+    is(C, UNREACHABLE_, 0);
+    ck_assert(!meta_reach_is_unreached(r, C, now, &u));
+    ck_assert_uint_eq(u.by, 77);
+    for (int i = 0; i < 100; i++)
+        say(A, BIT(B) | BIT(C) | BIT(D), BIT(C) | BIT(D), 0);
+    ck_assert(!meta_reach_is_unreached(r, C, now, &u));
+    ck_assert(!meta_reach_is_unreached(r, D, now, &u));
+    say(E, BIT(C) | BIT(D), BIT(C) | BIT(D), 1); /* who has no voice adds none */
+    ck_assert(!meta_reach_is_unreached(r, C, now, &u));
+    say(B, BIT(A) | BIT(C), BIT(C), 0);
+    now += 2 * S;
+    ck_assert(meta_reach_is_unreached(r, C, now, &u));
+    ck_assert(u.by == 2 && u.tried_by == 2 && u.for_ns == 2 * S);
+    say(D, BIT(C), 0, 0);
+    ck_assert(meta_reach_is_unreached(r, C, now, &u));
+    say(E, BIT(C), 0, 0); /* half of those that tried are not most */
+    ck_assert(!meta_reach_is_unreached(r, C, now, &u));
+}
+END_TEST
+
 START_TEST(half_of_those_that_tried_are_not_most)
 {
     say(A, BIT(C) | BIT(B), BIT(C), 0);
@@ -354,6 +382,7 @@ int main(void)
 #define ADD(test) tcase_add_test(tcase, test);
     ADD(of_a_node_that_nobody_speaks_of_nothing_is_known)
     ADD(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
+    ADD(a_node_is_told_that_it_is_not_reached_by_two_and_more_alone)
     ADD(half_of_those_that_tried_are_not_most)
     ADD(a_node_that_fails_towards_all_is_shown_and_has_no_voice_about_others)
     ADD(who_has_tried_nothing_but_what_is_to_blame_is_not_failing)
