@@ -265,6 +265,9 @@ static void run_agent(void *user)
     a->world = &p->world;
     status = serve_agent(p);
     while (status == 0 && begins_anew(a)) {
+        if (a->superseded_by == a->incarnation)
+            play_violation(p->process->name,
+                           "it is taken for another process of its incarnation %u", a->incarnation);
         struct agent *next = os_calloc(1, sizeof *next);
         BASE_ASSERT(next != NULL);
         life_begin_anew(next, a);

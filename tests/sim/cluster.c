@@ -280,7 +280,7 @@ static void supervise(void *user)
         }
         if (n->metad != NULL)
             play_metad_look_at_rest(n->metad);
-        cluster_look_at_overflow(n);
+        cluster_look_at_device(n);
         if (!has_ended(n))
             continue;
         look_at_leak(n->agent != NULL ? n->agent->process : n->metad->process);

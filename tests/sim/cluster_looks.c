@@ -19,7 +19,9 @@ enum {
     STOP_SEEN_S = 8,   /* within this, or it hears its device's clock no longer */
     STEER_PPM = 5000,  /* a slewing that it sees by the kernel's clock */
     STEER_SEEN_S = 5,  /* within this */
-    DOUBT_TAKES_S = 5  /* until what was posted before is carried out */
+    DOUBT_TAKES_S = 5, /* until what was posted before is carried out */
+    SILENT_S = 80      /* until an agent's DC target that broke is made anew, whatever its device
+                        * says: a round of others' proofs, and what it is told of those */
 };
 
 void cluster_look_at_dead(struct node *n)
@@ -85,7 +87,7 @@ static const struct play_agent *running_agent(const struct node *n)
     return runs ? a : NULL;
 }
 
-void cluster_look_at_overflow(struct node *n)
+static void look_at_overflow(struct node *n)
 {
     const struct play_process *p = n->agent != NULL   ? n->agent->process
                                    : n->metad != NULL ? n->metad->process
@@ -99,6 +101,41 @@ void cluster_look_at_overflow(struct node *n)
                        "a completion queue of its device overflowed, and %d s later it "
                        "has not ended",
                        OVERFLOWED_S);
+}
+
+/* Who has hosts that can say so, and nothing goes wrong with them. */
+static bool has_witnesses(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    return s->nodes > 2 && play_now_ns() + CLUSTER_CALM_S * BASE_NS_PER_S >= s->duration_ns;
+}
+
+/* Whether it has made one anew not long ago, so that the next one has to wait. */
+static bool has_to_wait(const struct node *n, const struct agent *a)
+{
+    const struct agentd_unreached *u = &a->proofs.unreached;
+    return u->wait_ns != 0 && play_host_now_ns(&n->host) < u->anew_ns + u->wait_ns;
+}
+
+/* Of the own pool's, which others prove. */
+static void look_at_target(struct node *n)
+{
+    const struct play_agent *a = running_agent(n);
+    const struct fab_dct *dct = a != NULL ? a->agent->pools[0]->device.dct : NULL;
+    if (dct == NULL || !sim_target_is_silent(dct) || !has_witnesses() || has_to_wait(n, a->agent))
+        n->silent_ns = 0;
+    else if (n->silent_ns == 0)
+        n->silent_ns = play_now_ns();
+    else if (play_now_ns() > n->silent_ns + SILENT_S * BASE_NS_PER_S)
+        play_violation(a->process->name,
+                       "its DC target 0x%x broke, and %d s later there is no other", dct->dctn,
+                       SILENT_S);
+}
+
+void cluster_look_at_device(struct node *n)
+{
+    look_at_overflow(n);
+    look_at_target(n);
 }
 
 void cluster_note_stop(struct node *n, uint64_t until_ns)

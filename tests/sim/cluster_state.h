@@ -26,6 +26,7 @@ struct node {
     uint64_t behind_ns;             /* since when it has not heard what is set; 0: it has */
     uint64_t suspended_ns;          /* until when it was last suspended */
     uint64_t overflowed_ns; /* since when a completion queue of its process is in error; 0: none */
+    uint64_t silent_ns;     /* since when its agent may hear that its target broke; 0: it did not */
     uint64_t thawed_ns;     /* until when its clocks last stood still */
     uint64_t steered_ns;    /* since when its agent could see that its clock is slewed */
     uint32_t steered_life;  /* that agent's incarnation */
@@ -77,9 +78,9 @@ void cluster_look_at_follower(struct node *n);
 /* No worker has been there for CLUSTER_GONE_S. */
 void cluster_look_at_agents(void);
 
-/* Its agent or metaserver ends, when a completion queue of its device has overflowed. Every second.
- */
-void cluster_look_at_overflow(struct node *n);
+/* Its agent or metaserver ends, when a completion queue of its device has overflowed. An agent has
+ * another DC target when the one before broke. Every second. */
+void cluster_look_at_device(struct node *n);
 /* Its clocks stand still from now until then. */
 void cluster_note_stop(struct node *n, uint64_t until_ns);
 /* Its agent doubts a clock that was stopped or is slewed. Every second. */

@@ -273,6 +273,8 @@ static void begin_device_fault(struct node *n, const struct play_fault *f)
         sim_device_set_port(fab, false);
     else if (f->kind == FAULT_BREAK_QP)
         (void)sim_device_break_qp(fab);
+    else if (f->kind == FAULT_BREAK_TARGET)
+        (void)sim_device_break_target(fab, f->amount % 2 == 0);
     else if (f->kind == FAULT_OVERFLOW_CQ)
         overflow_cq(n, fab);
     else
@@ -375,6 +377,7 @@ static const struct {
     [FAULT_CLOCK_STEP] = {step_clock, NULL},
     [FAULT_DISK_FULL] = {fill_disk, empty_disk},
     [FAULT_DISK_SLOW] = {slow_disk, speed_disk},
+    [FAULT_BREAK_TARGET] = {begin_device_fault, NULL},
 };
 
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks

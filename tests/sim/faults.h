@@ -30,6 +30,7 @@ enum play_fault_kind {
     FAULT_CLOCK_STEP,  /* the time of day */
     FAULT_DISK_FULL,
     FAULT_DISK_SLOW,
+    FAULT_BREAK_TARGET, /* a DC target of an agent's; half of the time nothing says so */
     FAULT_KINDS
 };
 

@@ -34,6 +34,7 @@ static const struct {
     [FAULT_CLOCK_STEP] = {"clock_step", 120, 0},
     [FAULT_DISK_FULL] = {"disk_full", 60, 10000},
     [FAULT_DISK_SLOW] = {"disk_slow", 120, 20000},
+    [FAULT_BREAK_TARGET] = {"break_target", 40, 0},
 };
 
 const char *play_fault_name(enum play_fault_kind kind)
@@ -118,12 +119,14 @@ struct play_fault *play_faults_plan(uint64_t seed, uint32_t nodes, uint32_t meta
                                     uint32_t *count)
 {
     const uint64_t span_ns = until_ns - from_ns, hour_ns = 3600 * BASE_NS_PER_S;
-    struct base_prng r = play_random_of(seed, "faults", 0);
+    struct base_prng others = play_random_of(seed, "faults", 0),
+                     targets = play_random_of(seed, "broken targets", 0);
     uint32_t of[FAULT_KINDS], all = 0;
     for (int kind = 0; kind < FAULT_KINDS; kind++) { /* a third of the kinds do not come at all */
+        struct base_prng *r = kind == FAULT_BREAK_TARGET ? &targets : &others;
         const uint64_t most =
             KINDS[kind].an_hour * (span_ns / BASE_NS_PER_MS) / (hour_ns / BASE_NS_PER_MS);
-        of[kind] = base_prng_below(&r, 3) == 0 ? 0 : (uint32_t)base_prng_below(&r, most + 2);
+        of[kind] = base_prng_below(r, 3) == 0 ? 0 : (uint32_t)base_prng_below(r, most + 2);
         all += of[kind];
     }
     struct play_fault *faults = calloc(all + 1, sizeof *faults), *next = faults;
@@ -131,8 +134,9 @@ struct play_fault *play_faults_plan(uint64_t seed, uint32_t nodes, uint32_t meta
         return NULL;
     for (int kind = 0; kind < FAULT_KINDS; kind++)
         for (uint32_t i = 0; i < of[kind]; i++) {
-            *next = draw_fault(&r, (enum play_fault_kind)kind, nodes, metaservers, workers);
-            next->at_ns = from_ns + base_prng_below(&r, span_ns);
+            struct base_prng *r = kind == FAULT_BREAK_TARGET ? &targets : &others;
+            *next = draw_fault(r, (enum play_fault_kind)kind, nodes, metaservers, workers);
+            next->at_ns = from_ns + base_prng_below(r, span_ns);
             if (next->lasts_ns > until_ns - next->at_ns)
                 next->lasts_ns = until_ns - next->at_ns;
             next++;
