@@ -383,7 +383,8 @@ static uint64_t next_due(const struct lane *l)
     due = wakes_ns < due ? wakes_ns : due;
     const struct session *s;
     TAILQ_FOREACH(s, &l->due, by_due) {
-        uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
+        uint64_t at =
+            s->due_ns == 0 || session_inflight(s) > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
         due = at < due ? at : due;
     }
     TAILQ_FOREACH(s, &l->revoking, by_revoking) {

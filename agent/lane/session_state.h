@@ -5,14 +5,28 @@
 #define LANE_SESSION_STATE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "agent/lane.h"
 #include "lane_state.h"
 #include "request/region.h"
 #include "schedule/fair_queue.h"
+#include "schedule/wait.h"
 
-/* Made by the control side, which reads the leases. */
+/* What others see of what a session waits for (waits.c), at any time. */
+struct session_shown {
+    const _Atomic uint32_t *_Atomic inflight; /* the session's; NULL: it has not begun yet */
+    const struct schema_session_rw *rw;
+    const struct schema_session_ro *ro;
+    uint32_t sq_slots, cq_slots, max_inflight;
+    _Atomic uint32_t waits[VQP_WAITS]; /* VQPs, by what they wait for */
+    _Atomic uint32_t queued;           /* requests in the queues of VQPs */
+    _Atomic uint32_t held; /* enum schema_wait: why its ring is not looked at, or NOTHING */
+};
+
+/* Made by the control side, which reads the leases, and what is shown of the session. */
 struct lane_memory {
     struct wr *wrs, *free_wr;
     struct vqp *vqps;
@@ -25,6 +39,7 @@ struct lane_memory {
      * next of each place, all + 1. */
     uint32_t region_mask, grant_mask;
     uint32_t *region_first, *region_next, *grant_first, *grant_next;
+    struct session_shown shown;
 };
 
 struct grant { /* an imported token */
@@ -40,6 +55,9 @@ enum session_state {
 };
 
 struct session {
+    /* Requests in the lane, each of which may need a completion yet. Others read it at any time, so
+     * that it is counted down to 0, and never cleared with what follows (session_fill()). */
+    _Atomic uint32_t inflight;
     uint8_t state;       /* enum session_state */
     uint8_t active;      /* polled at each pass; else its doorbell flag is set */
     uint8_t dirty;       /* has completions that are not published */
@@ -55,8 +73,6 @@ struct session {
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
     uint32_t rung_tail;        /* the worker's, when it rang last */
-    uint32_t cq_reserved;      /* completions that requests in the lane may still need */
-    uint32_t inflight, max_inflight;
     uint32_t tenant_slot;
     struct active_tenant *of; /* its tenant */
     struct window *window;    /* its tenant's */
@@ -121,6 +137,35 @@ struct session {
      * completions, or wait behind others. */
     uint8_t in_due, in_revoking, stalled, in_wakes;
 };
+
+static inline void session_count(_Atomic uint32_t *count, int more)
+{
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (uint32_t)more,
+                          memory_order_relaxed);
+}
+
+/* All of it but what is never cleared. */
+static inline void session_fill(struct session *s, const struct session *with)
+{
+    const size_t from = offsetof(struct session, state);
+    memcpy((char *)s + from, (const char *)with + from, sizeof *s - from);
+}
+
+static inline uint32_t session_inflight(const struct session *s)
+{
+    return atomic_load_explicit(&s->inflight, memory_order_relaxed);
+}
+
+/* Until control operation `op` (0: none is under way) has its answer nothing more is taken. */
+static inline void session_hold(struct session *s, uint32_t op)
+{
+    const enum schema_wait why = op == LANE_CONTROL_WAITS  ? SCHEMA_WAIT_CONTROL
+                                 : op == SCHEMA_OP_CONNECT ? SCHEMA_WAIT_CONNECT
+                                 : op == SCHEMA_OP_REG_MR  ? SCHEMA_WAIT_REGISTER
+                                                           : SCHEMA_WAIT_NOTHING;
+    s->control_op = op;
+    atomic_store_explicit(&s->memory->shown.held, why, memory_order_relaxed);
+}
 
 /* Its end is queued: nothing is taken from it or posted for it from now on. */
 static inline void session_doom(struct lane *l, struct session *s, uint32_t reason)

@@ -30,8 +30,8 @@ struct vqp {
     struct session *session;
     struct wr_queue queue;
     TAILQ_ENTRY(vqp) waiting; /* in a list */
-    struct window *window;    /* WAIT_WINDOW: where */
-    struct physical_qp *room; /* WAIT_ROOM: where */
+    struct window *window;    /* PLACE_WINDOW: where */
+    struct physical_qp *room; /* PLACE_ROOM: where */
     struct turn turn;         /* at either */
     uint64_t wait_ns;         /* since when */
     uint64_t served; /* the round in which it has had something: in the lane's list of those

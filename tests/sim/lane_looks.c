@@ -8,6 +8,7 @@
 #include "ledger.h"
 #include "limit_watch.h"
 #include "schedule/vqp.h"
+#include "schema/wait_reason.h"
 #include "session_state.h"
 #include "transmit/physical_qp.h"
 
@@ -199,6 +200,32 @@ static void recount_quotas(struct play_lane_looks *k, const struct lane *l, cons
     }
 }
 
+/* ---- what operators are shown */
+
+static void recount_waits(const struct session *s, const char *who)
+{
+    const struct session_shown *shown = &s->memory->shown;
+    uint32_t there[VQP_WAITS] = {0}, queued = 0;
+    for (uint32_t i = 0; i < s->vqps_high; i++) {
+        there[s->vqps[i].wait]++;
+        queued += s->vqps[i].queue.count;
+    }
+    for (int why = WAIT_NOTHING + 1; why < VQP_WAITS; why++)
+        if (there[why] != atomic_load(&shown->waits[why]))
+            play_violation(who, "a worker is shown with %u VQPs that wait for %s, and has %u",
+                           atomic_load(&shown->waits[why]), schema_waits[why].word, there[why]);
+    if (queued != atomic_load(&shown->queued))
+        play_violation(who, "a worker is shown with %u requests in queues, and has %u",
+                       atomic_load(&shown->queued), queued);
+}
+
+static void recount_all_waits(const struct lane *l, const char *who)
+{
+    for (uint64_t i = 0; i < l->config.max_sessions; i++)
+        if (l->sessions[i].state != SESSION_NONE)
+            recount_waits(&l->sessions[i], who);
+}
+
 /* ---- all */
 
 void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, uint32_t tenants,
@@ -207,8 +234,10 @@ void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, uint
     const bool counts = looks->looks++ % COUNT_EACH == 0;
     const uint32_t most = counts || tenants > looks->tenants ? looks->tenants : tenants;
     look_at_quotas(looks, lane, most, who);
-    if (counts)
+    if (counts) {
         recount_quotas(looks, lane, who);
+        recount_all_waits(lane, who);
+    }
     if (!WINDOW_GET(lane->windows_on))
         return;
     look_at_windows(looks, lane, most, who);

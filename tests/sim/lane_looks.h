@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is looked at in a lane after each pass: that nothing in flight is beyond a window, and no
  * tenant has more VQPs and regions than its quota, but for what it had when an operator made that
- * narrower; and, now and then, that windows and quotas count what is there. What is there is
- * counted anew, from the requests that are out and the sessions themselves.
+ * narrower; and, now and then, that windows and quotas count what is there, and that workers are
+ * shown with what they wait for. What is there is counted anew, from the requests that are out and
+ * the sessions themselves.
  *
  * One thread, between two passes. */
 #ifndef SIM_LANE_LOOKS_H

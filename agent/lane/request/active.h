@@ -61,7 +61,7 @@ void session_leave_due(struct lane *l, struct session *s);
  * full ring. */
 static inline bool session_has_room(const struct session *s)
 {
-    return s->free_wr != NULL && s->cq_tail - s->cq_head + s->cq_reserved <= s->cq_mask;
+    return s->free_wr != NULL && s->cq_tail - s->cq_head + session_inflight(s) <= s->cq_mask;
 }
 
 /* Looks anew at how far the worker has polled. False: it says what cannot be. */

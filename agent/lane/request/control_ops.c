@@ -47,7 +47,7 @@ bool control_enter(struct lane *l, struct session *s)
         return true;
     }
     BASE_ASSERT(s->control_op == 0);
-    s->control_op = LANE_CONTROL_WAITS;
+    session_hold(s, LANE_CONTROL_WAITS);
     fair_queue_join(&t->sessions, &s->control_turn);
     if (!t->paused && !t->turn.waits)
         fair_queue_join(&l->controls, &t->turn);
@@ -57,7 +57,7 @@ bool control_enter(struct lane *l, struct session *s)
 static void leave_turns(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
-    s->control_op = 0;
+    session_hold(s, 0);
     fair_queue_leave(&t->sessions, &s->control_turn);
     if (fair_queue_first(&t->sessions) != NULL)
         return;

@@ -143,7 +143,7 @@ static void forget_session(struct lane *l, struct session *s)
     leave_endings(l, s);
     COUNT(l, sessions, -1);
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});
-    *s = (struct session){.id = s->id};
+    session_fill(s, &(struct session){.id = s->id});
 }
 
 static uint32_t free_regions(struct lane *l, struct session *s, uint32_t most)
@@ -237,7 +237,7 @@ bool ending_is_due(struct lane *l, struct session *s)
     if (s->end == END_CLOCK) {
         s->due_ns = l->now_ns + (s->exported ? region_wait_ns(l) : 0);
         enter_stage(s, END_SHOWN);
-    } else if (l->now_ns >= s->due_ns && s->inflight == 0) {
+    } else if (l->now_ns >= s->due_ns && session_inflight(s) == 0) {
         enter_stage(s, END_REGIONS);
     } else {
         return false;

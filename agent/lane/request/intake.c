@@ -44,8 +44,7 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     struct vqp *q = &s->vqps[d->vqp];
     struct wr *w = s->free_wr;
     s->free_wr = w->next;
-    s->inflight++;
-    s->cq_reserved++;
+    session_count(&s->inflight, 1);
     active_count_out(s->of, 1);
     w->session = s;
     w->flow = NULL;
@@ -96,7 +95,7 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
 {
     uint32_t slot = 0, gen = 0;
     int status;
-    s->control_op = d->op;
+    session_hold(s, d->op);
     s->control_tag = d->connect.tag;
     if (!may_ask(l, s, d)) {
         session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS,
@@ -117,7 +116,7 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
         region_register(l, s, d);
         return;
     case SCHEMA_OP_DEREG_MR:
-        s->control_op = 0; /* what stands behind it goes on */
+        session_hold(s, 0); /* what stands behind it goes on */
         if (!withdrawal_begin(l, s, d))
             session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
         return;
@@ -150,6 +149,7 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
     }
     if (op->kind == OPERATION_BIND && vqp_is_busy(q)) {
         s->behind = q; /* what it was connected to before comes to its end first */
+        atomic_store_explicit(&s->memory->shown.held, SCHEMA_WAIT_BIND, memory_order_relaxed);
         return false;
     }
     if (!control_enter(l, s))

@@ -25,7 +25,7 @@ static inline uint32_t intake_turn(struct lane *l, struct session *s, uint32_t m
     l->did += taken;
     if (l->doomed != NULL)
         sessions_end_doomed(l);
-    if (taken > 0 || s->inflight > 0)
+    if (taken > 0 || session_inflight(s) > 0)
         s->worked_ns = l->now_ns;
     else if (l->now_ns - s->worked_ns > l->config.spin_ns)
         (void)session_sleep(l, s);

@@ -27,8 +27,7 @@ void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, u
 {
     struct session *s = w->session;
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
-    s->cq_reserved--;
-    s->inflight--;
+    session_count(&s->inflight, -1);
     active_count_out(s->of, -1);
     if (status == IBV_WC_SUCCESS)
         COUNT(l, completed, 1);
@@ -74,7 +73,7 @@ void session_reply(struct lane *l, struct session *s, int status, uint32_t reaso
     if (secret != NULL)
         memcpy(r->secret, secret, sizeof r->secret);
     atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
-    s->control_op = 0;
+    session_hold(s, 0);
     session_tell(l, s);
     session_activate(l, s); /* what stands behind the question */
 }

@@ -84,13 +84,24 @@ void lane_memory_free(struct lane_memory *m)
     free(m);
 }
 
+static void show_session(const struct session *s, const struct lane_session *add)
+{
+    struct session_shown *shown = &add->memory->shown;
+    shown->rw = add->rw;
+    shown->ro = add->ro;
+    shown->sq_slots = add->sq_slots;
+    shown->cq_slots = add->cq_slots;
+    shown->max_inflight = add->max_inflight;
+    atomic_store_explicit(&shown->inflight, &s->inflight, memory_order_release);
+}
+
 int session_add(struct lane *l, const struct lane_session *add)
 {
     if (add->memory == NULL || add->id >= l->config.max_sessions ||
         add->tenant_slot >= l->config.max_tenants || l->sessions[add->id].state != SESSION_NONE)
         return -EINVAL;
     struct session *s = &l->sessions[add->id];
-    *s = (struct session){
+    const struct session begun = {
         .state = SESSION_LIVE,
         .id = add->id,
         .rw = add->rw,
@@ -99,7 +110,6 @@ int session_add(struct lane *l, const struct lane_session *add)
         .cqes = (struct schema_cqe *)((uint8_t *)add->ro + SCHEMA_CQ_OFFSET),
         .sq_mask = add->sq_slots - 1,
         .cq_mask = add->cq_slots - 1,
-        .max_inflight = add->max_inflight,
         .tenant = add->tenant,
         .tenant_slot = add->tenant_slot,
         .quarantined = l->culprits[add->tenant_slot].quarantined,
@@ -112,11 +122,13 @@ int session_add(struct lane *l, const struct lane_session *add)
         .arenas = 1,
         .caps = &l->res.caps,
     };
+    session_fill(s, &begun);
     s->arena[0] = add->arena;
     s->free_wr = add->memory->free_wr;
     s->vqps = add->memory->vqps;
     s->regions = add->memory->regions;
     s->grants = add->memory->grants;
+    show_session(s, add);
     COUNT(l, sessions, 1);
     session_activate(l, s);
     return 0;
@@ -131,7 +143,7 @@ void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
     s->ends_for = reason;
     s->ends_by_fault = fault;
     control_forget(l, s);
-    s->control_op = 0;
+    session_hold(s, 0);
     lookup_wait_no_more(l, s);
     revocations_forget(l, s);
     dedicated_forget(l, s);

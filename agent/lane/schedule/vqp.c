@@ -75,10 +75,17 @@ static void enter_error(struct vqp *q)
         vqp_move(q, VQP_ERROR);
 }
 
+/* w is the first of its queue again. */
+static void put_back(struct vqp *q, struct wr *w)
+{
+    queue_push_front(&q->queue, w);
+    session_count(&q->session->memory->shown.queued, 1);
+}
+
 void vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
 {
     vqp_unblock(l, q);
-    queue_push_front(&q->queue, w);
+    put_back(q, w);
     vqp_wake(l, q);
 }
 
@@ -215,7 +222,7 @@ static uint32_t find_path(struct lane *l, struct vqp *q, enum vqp_wait *wait)
         return find_dead(l, q, wait);
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
-    *wait = flow_path_is_asked(q->flow) ? WAIT_PATH : WAIT_ASKING;
+    *wait = flow_path_is_asked(q->flow) ? WAIT_PATH : WAIT_ASKING_PATH;
     return 0;
 }
 
@@ -249,7 +256,7 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
     else if (is_dead(l, q->flow))
         return find_dead(l, q, wait);
     else if (!is_fresh(l, q))
-        *wait = l->peers[q->peer_slot].refreshing ? WAIT_RECORD : WAIT_ASKING;
+        *wait = l->peers[q->peer_slot].refreshing ? WAIT_RECORD : WAIT_ASKING_RECORD;
     else
         return find_path(l, q, wait);
     return 0;
@@ -349,7 +356,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
     case REMOTE_READING:
         return WAIT_REGION;
     case REMOTE_WAIT:
-        return WAIT_ASKING;
+        return WAIT_ASKING_REGION;
     case REMOTE_REFUSED:
         return refuse_request(l, q, w, reason);
     case REMOTE_OK:
@@ -376,7 +383,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
 /* w is the first again. At a window or for room it waits already. */
 static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum vqp_wait why)
 {
-    queue_push_front(&q->queue, w);
+    put_back(q, w);
     if (q->wait == WAIT_NOTHING)
         vqp_wait_for(l, q, why);
 }
@@ -385,6 +392,7 @@ void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
 {
     if (q->queue.head != NULL) {
         queue_push(&q->queue, w);
+        session_count(&q->session->memory->shown.queued, 1);
         return;
     }
     const enum vqp_wait why = try_post(l, q, w);
@@ -408,6 +416,7 @@ void vqp_go_on(struct lane *l, struct vqp *q)
             return;
         }
         struct wr *w = queue_pop(&q->queue);
+        session_count(&q->session->memory->shown.queued, -1);
         if (q->queue.head != NULL)
             wr_prefetch(q->queue.head);
         const uint64_t length = w->length;
@@ -475,6 +484,7 @@ void vqp_destroy(struct lane *l, struct vqp *q)
         return;
     q->gen++; /* what is out completes unseen */
     vqp_stop_waiting(l, q);
+    session_count(&q->session->memory->shown.queued, -(int)q->queue.count);
     queue_append(&q->session->flushing, &q->queue);
     release_vqp(l, q);
 }

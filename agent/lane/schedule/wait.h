@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "schema/wait_reason.h"
+
 struct vqp;
 
 /* Where it waits: that says what lets it go on. */
@@ -18,35 +20,18 @@ enum wait_place {
     WAIT_PLACES
 };
 
+/* WAIT_OWN and its like: schema/wait_reason.h lists them, and says what each is. */
 enum vqp_wait {
-    WAIT_NOTHING,
-    /* -- PLACE_ENDPOINT */
-    WAIT_OWN,    /* what the VQP has out itself comes to its end first */
-    WAIT_RECORD, /* the endpoint's record is looked up */
-    WAIT_PATH,   /* a path is made, or was refused to another VQP just now */
-    WAIT_SIGN,   /* the endpoint is silent, and what is out finds out when it answers */
-    WAIT_REGION, /* the record of the peer's region is READ */
-    WAIT_REST, /* the tenant rests, or has its turn at silent endpoints elsewhere (quarantine.h) */
-    WAIT_NEWS, /* nothing: it is tried in the next round */
-    /* -- PLACE_LANE */
-    WAIT_FLOW,      /* a flow, of which its tenant has its share or the lane none left */
-    WAIT_ASKING,    /* room to ask for a record or for a path */
-    WAIT_QP,        /* a queue pair that works */
-    WAIT_SMALL,     /* memory for data that the device does not take inline */
-    WAIT_INITIATOR, /* the initiator of tenants in quarantine */
-    WAIT_TURNS,     /* a place where turns can be kept */
-    WAIT_PASS,      /* the next pass */
-    /* -- one each */
-    WAIT_ROOM,
-    WAIT_WINDOW,
-    VQP_WAITS
+    WAIT_NOTHING = SCHEMA_WAIT_NOTHING,
+#define WAIT_ENUM(name, word, sentence) WAIT_##name,
+    SCHEMA_VQP_WAITS(WAIT_ENUM) VQP_WAITS
+#undef WAIT_ENUM
 };
 
 extern const uint8_t vqp_wait_places[VQP_WAITS]; /* enum wait_place */
 
-/* The one function that changes what a VQP waits for. The caller has put it there, or taken it
- * away.
- */
+/* The one function that changes what a VQP waits for, which its session counts. The caller has put
+ * it there, or taken it away. */
 void vqp_wait_move(struct vqp *q, enum vqp_wait to);
 
 #endif

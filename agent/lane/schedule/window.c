@@ -307,10 +307,19 @@ void window_waits(struct lane *l, struct window *n, int more)
         TAILQ_INSERT_TAIL(&l->idle_queues, queue, by_idle);
 }
 
+static enum vqp_wait window_wait(const struct window *n)
+{
+    static const uint8_t waits[LANE_WINDOW_SCOPES] = {[LANE_WINDOW_TENANT] = WAIT_TENANT_WINDOW,
+                                                      [LANE_WINDOW_DESTINATION] =
+                                                          WAIT_DESTINATION_WINDOW,
+                                                      [LANE_WINDOW_DEVICE] = WAIT_DEVICE_WINDOW};
+    return (enum vqp_wait)waits[n->scope];
+}
+
 static void join_window(struct lane *l, struct window *n, struct vqp *q)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
-    vqp_wait_move(q, WAIT_WINDOW);
+    vqp_wait_move(q, window_wait(n));
     q->window = n;
     flow_hold(q);
     q->wait_ns = l->now_ns;
@@ -388,7 +397,7 @@ enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
             q->wants = w->length;
             if (window_has_queue(l, n)) {
                 join_window(l, n, q);
-                return WAIT_WINDOW;
+                return window_wait(n);
             }
             windows_desert(l, q);
             return WAIT_TURNS;
@@ -419,7 +428,7 @@ void windows_left(struct lane *l, const struct wr *w)
 
 void windows_desert(struct lane *l, struct vqp *q)
 {
-    if (q->wait == WAIT_WINDOW) {
+    if (vqp_wait_places[q->wait] == PLACE_WINDOW) {
         window_become_due(l, q->window); /* who is next may be smaller */
         quit_window(l, q);
     }

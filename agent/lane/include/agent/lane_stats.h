@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a lane stands, as anybody may ask at any time: its counters, its leases as an operator sees
- * them, its windows. Any thread. */
+ * them, what sessions wait for, its windows. Any thread. */
 #ifndef AGENT_LANE_STATS_H
 #define AGENT_LANE_STATS_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/lane_command.h"
+#include "schema/wait_reason.h"
 
 struct lane;
 
@@ -75,6 +76,11 @@ struct lane_lease {
  * ever used (from 0), and what is in one of them now. False: nothing. Any thread. */
 uint32_t lane_leases(const struct lane_memory *memory);
 bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out);
+
+/* How many of its unit each reason has for which the session with that memory waits, while the
+ * control side has not freed it; 0: that is none. The lane counts as it goes, and the worker has
+ * its part of the numbers, so that one may be a request ahead of another. Any thread. */
+void lane_waits(const struct lane_memory *memory, uint32_t count[SCHEMA_WAITS]);
 
 /* How a window stands. Written as the counters are, so that one of these numbers may be a request
  * ahead of another; but where it is counted, with a limit comes what

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rings and lane as threads: one steps the lanes, each worker posts and polls in one of its own.
- * For the thread sanitizer, which sees only what happens in one process. */
+/* Rings and lane as threads: one steps the lanes, each worker posts and polls in one of its own,
+ * and one looks at what they wait for. For the thread sanitizer, which sees only what happens in
+ * one process. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,6 +14,7 @@ enum { TENANT = 7, WORKERS = 3, ROUNDS = 3000, BYTES = 256, DEPTH = 8 };
 
 static struct world world;
 static _Atomic bool stop;
+static _Atomic uint32_t finished; /* workers */
 
 static void *step(void *arg)
 {
@@ -64,7 +66,30 @@ static void *work(void *arg)
         }
         u->wrong += memcmp(memory, memory + back, DEPTH * BYTES) != 0;
     }
+    atomic_fetch_add(&finished, 1);
     return NULL;
+}
+
+/* Of one VQP each, and no more requests than each posts at a time. */
+static void look_at_waits(const struct user *users)
+{
+    uint32_t count[SCHEMA_WAITS];
+    while (atomic_load(&finished) < WORKERS)
+        for (int i = 0; i < WORKERS; i++) {
+            lane_waits(users[i].k.memory, count);
+            for (int why = SCHEMA_WAIT_OWN; why <= SCHEMA_WAIT_DEVICE_WINDOW; why++)
+                ck_assert_uint_le(count[why], 1);
+            ck_assert_uint_le(count[SCHEMA_WAIT_ANSWER], 2 * DEPTH);
+            sched_yield();
+        }
+}
+
+/* So that they wait for each other. */
+static void limit_device(struct world *w)
+{
+    const struct lane_command c = {.kind = LANE_COMMAND_WINDOW,
+                                   .window = {.scope = LANE_WINDOW_DEVICE, .ops = DEPTH}};
+    ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
 }
 
 START_TEST(workers_in_threads_of_their_own_read_what_they_wrote)
@@ -83,13 +108,16 @@ START_TEST(workers_in_threads_of_their_own_read_what_they_wrote)
         user[i].vkey = vkey;
         user[i].number = i;
     }
+    limit_device(w);
     ck_assert_int_eq(pthread_create(&lanes, NULL, step, w), 0);
     for (int i = 0; i < WORKERS; i++)
         ck_assert_int_eq(pthread_create(&thread[i], NULL, work, &user[i]), 0);
+    look_at_waits(user);
     for (int i = 0; i < WORKERS; i++)
         ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
     atomic_store(&stop, true);
     ck_assert_int_eq(pthread_join(lanes, NULL), 0);
+    ck_assert_uint_gt(world_stats(w, 0).window_waits[LANE_WINDOW_DEVICE], 0);
     for (int i = 0; i < WORKERS; i++) {
         ck_assert_uint_eq(user[i].completed, 2ull * DEPTH * ROUNDS);
         ck_assert_uint_eq(user[i].wrong, 0);

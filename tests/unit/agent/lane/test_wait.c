@@ -7,10 +7,13 @@
 #include "../../check_main.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
+#include "session_state.h"
 
 START_TEST(each_reason_has_a_place_and_a_vqp_comes_and_goes)
 {
-    struct vqp q = {0};
+    struct lane_memory memory = {0};
+    struct session session = {.memory = &memory};
+    struct vqp q = {.session = &session};
     unsigned used[WAIT_PLACES] = {0};
     ck_assert_int_eq(vqp_wait_places[WAIT_NOTHING], PLACE_NONE);
     for (int why = WAIT_NOTHING + 1; why < VQP_WAITS; why++) {
@@ -18,10 +21,12 @@ START_TEST(each_reason_has_a_place_and_a_vqp_comes_and_goes)
         used[vqp_wait_places[why]]++;
         vqp_wait_move(&q, (enum vqp_wait)why);
         ck_assert_int_eq(q.wait, why);
+        ck_assert_uint_eq(memory.shown.waits[why], 1);
         vqp_wait_move(&q, WAIT_NOTHING);
+        ck_assert_uint_eq(memory.shown.waits[why], 0);
     }
     ck_assert_uint_eq(used[PLACE_ROOM], 1);
-    ck_assert_uint_eq(used[PLACE_WINDOW], 1);
+    ck_assert_uint_eq(used[PLACE_WINDOW], LANE_WINDOW_SCOPES);
 }
 END_TEST
 
@@ -31,7 +36,9 @@ static bool is_refused(enum vqp_wait from, enum vqp_wait to)
     int status = 0;
     const pid_t child = fork();
     if (child == 0) {
-        struct vqp q = {.wait = (uint8_t)from};
+        struct lane_memory memory = {0};
+        struct session session = {.memory = &memory};
+        struct vqp q = {.session = &session, .wait = (uint8_t)from};
         (void)close(STDERR_FILENO);
         vqp_wait_move(&q, to);
         _exit(0);
@@ -47,8 +54,8 @@ START_TEST(it_leaves_one_place_before_it_goes_to_another)
     ck_assert(is_refused(WAIT_RECORD, WAIT_PATH));
     ck_assert(is_refused(WAIT_RECORD, WAIT_FLOW));
     ck_assert(is_refused(WAIT_FLOW, WAIT_ROOM));
-    ck_assert(is_refused(WAIT_ROOM, WAIT_WINDOW));
-    ck_assert(is_refused(WAIT_WINDOW, WAIT_NEWS));
+    ck_assert(is_refused(WAIT_ROOM, WAIT_DEVICE_WINDOW));
+    ck_assert(is_refused(WAIT_DEVICE_WINDOW, WAIT_NEWS));
 }
 END_TEST
 
