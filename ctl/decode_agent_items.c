@@ -9,7 +9,11 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text.h"
 #include "ctl/format.h"
+#include "schema/wait_reason.h"
+
+enum { SENTENCES_BYTES = 8192 };
 
 static const struct ctl_agent_item_kind kinds[] = {
     {"lease",
@@ -32,7 +36,7 @@ static const struct ctl_agent_item_kind kinds[] = {
       {"node", "NODE", CTL_PLAIN, true}}},
     {"worker",
      "workers",
-     10,
+     11,
      {{"id", "ID", CTL_PLAIN, false},
       {"tenant", "TENANT", CTL_PLAIN, false},
       {"uid", "UID", CTL_PLAIN, false},
@@ -42,6 +46,7 @@ static const struct ctl_agent_item_kind kinds[] = {
       {"arenas", "ARENAS", CTL_PLAIN, false},
       {"arena_bytes", "MEMORY", CTL_BYTES, false},
       {"age_ms", "AGE", CTL_AGE, false},
+      {"waits", "WAITS FOR", CTL_PLAIN, false},
       {"node", "NODE", CTL_PLAIN, true}}},
 };
 
@@ -72,6 +77,25 @@ static void show_number(json_int_t n, enum ctl_unit unit, char *out, size_t size
     snprintf(out, size, "%s", text);
 }
 
+/* How many of what: "path=3,answer=5". */
+static void show_counts(json_t *object, char *out, size_t size)
+{
+    size_t used = 0;
+    const char *word;
+    json_t *count;
+    json_object_foreach(object, word, count)
+    {
+        if (used + 1 >= size)
+            return;
+        if (used > 0)
+            out[used++] = ',';
+        used += base_copy_printable(out + used, size - used, word);
+        const int more =
+            snprintf(out + used, size - used, "=%" JSON_INTEGER_FORMAT, json_integer_value(count));
+        used = used + (size_t)more < size ? used + (size_t)more : size - 1;
+    }
+}
+
 /* An array is a list with commas. */
 static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size)
 {
@@ -82,6 +106,7 @@ static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size
         (void)base_copy_printable(out, size, json_string_value(value));
     else if (json_is_integer(value))
         show_number(json_integer_value(value), unit, out, size);
+    show_counts(value, out, size);
     json_array_foreach(value, i, one)
     {
         const char *text = json_string_value(one);
@@ -91,6 +116,26 @@ static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size
             out[used++] = ',';
         used += base_copy_printable(out + used, size - used, text);
     }
+}
+
+/* A line for each reason of which there is a sentence: an agent of another version has others. */
+static char *sentences_from(json_t *waits)
+{
+    struct base_text t;
+    const char *word;
+    json_t *count;
+    base_text_init(&t, SENTENCES_BYTES);
+    json_object_foreach(waits, word, count)
+    {
+        const struct schema_wait_row *row = schema_wait_find(word);
+        const json_int_t n = json_integer_value(count);
+        if (row != NULL)
+            base_text_printf(&t, "%s: %" JSON_INTEGER_FORMAT " %s%s: %s\n", row->word, n, row->unit,
+                             n == 1 ? "" : "s", row->sentence);
+    }
+    char *out = t.error == 0 ? strdup(base_text_str(&t)) : NULL;
+    base_text_fini(&t);
+    return out;
 }
 
 static int one_from(const struct ctl_agent_item_kind *kind, json_t *object,
@@ -103,7 +148,11 @@ static int one_from(const struct ctl_agent_item_kind *kind, json_t *object,
         show_value(json_object_get(object, kind->column[i].field), kind->column[i].unit,
                    out->cell[i], sizeof out->cell[i]);
     out->json = json_dumps(object, JSON_COMPACT);
-    return out->json != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
+    out->sentences = sentences_from(json_object_get(object, "waits"));
+    if (out->json != NULL && out->sentences != NULL)
+        return 0;
+    ctl_agent_item_fini(out);
+    return base_err(err, -ENOMEM, "out of memory");
 }
 
 /* ---- reading */
@@ -201,7 +250,8 @@ int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
 void ctl_agent_item_fini(struct ctl_agent_item *item)
 {
     free(item->json);
-    item->json = NULL;
+    free(item->sentences);
+    item->json = item->sentences = NULL;
 }
 
 void ctl_agent_item_page_fini(struct ctl_agent_item_page *page)

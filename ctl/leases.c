@@ -243,6 +243,12 @@ static void print_field(const struct ctl_agent_item_column *column, const char *
     printf("%-12.*s %s\n", (int)(length - unit), column->field, value);
 }
 
+static void print_sentences(const char *sentences)
+{
+    for (const char *end; (end = strchr(sentences, '\n')) != NULL; sentences = end + 1)
+        printf("  %.*s\n", (int)(end - sentences), sentences);
+}
+
 int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
@@ -262,6 +268,8 @@ int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err)
         status = ctl_json_print(item.json, err);
     for (size_t i = 0; !o->json && i < kind->columns; i++)
         print_field(&kind->column[i], item.cell[i]);
+    if (!o->json)
+        print_sentences(item.sentences);
     ctl_agent_item_fini(&item);
     return status;
 }

@@ -15,9 +15,14 @@
 #include "device_objects.h"
 #include "pool.h"
 #include "revocations.h"
+#include "schema/wait_reason.h"
 #include "sessions.h"
 
-enum { DEFAULT_LIMIT = 100, MAX_LIMIT = 1000 };
+enum {
+    DEFAULT_LIMIT = 100,
+    MAX_LIMIT = 1000,
+    WORKERS_BYTES = 192 << 10, /* of a page, which ends there: metaservers take a little more */
+};
 
 static const char *worker_id(const struct lease_owner *o, char out[AGENTD_ID_BYTES])
 {
@@ -80,6 +85,18 @@ static void print_lease(const struct pool *p, struct base_text *t, const struct 
         base_json_null(t, "over_in_ms");
 }
 
+/* What it waits for now, and how many of what the reason is counted in do. */
+static void print_waits(struct base_text *t, const struct agent_session *s)
+{
+    uint32_t count[SCHEMA_WAITS];
+    lane_waits(s->rings.memory, count);
+    base_json_object(t, "waits");
+    for (int why = SCHEMA_WAIT_NOTHING + 1; why < SCHEMA_WAITS; why++)
+        if (count[why] > 0)
+            base_json_u64(t, schema_waits[why].word, count[why]);
+    base_json_object_end(t);
+}
+
 static void print_worker(struct base_text *t, const struct agent_session *s)
 {
     const struct pool *p = s->pool;
@@ -102,6 +119,7 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     base_json_u64(t, "arenas", s->arenas);
     base_json_u64(t, "arena_bytes", bytes);
     base_json_u64(t, "leases", leases);
+    print_waits(t, s);
     base_json_object_end(t);
 }
 
@@ -208,7 +226,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
-        if (n++ == f.limit)
+        if (n++ == f.limit || t->length > WORKERS_BYTES)
             break;
         print_worker(t, s);
     }

@@ -9,7 +9,7 @@
 #include "metaserver/resources.h"
 
 enum {
-    PROXY_ITEM_BYTES = 1024, /* of one worker or lease, as it is shown */
+    PROXY_ITEM_BYTES = 2048, /* of one worker or lease, as it is shown */
     PROXY_CURSOR_BYTES = 64, /* of an agent's own cursor */
     PROXY_DETAIL_BYTES = 400,
 };

@@ -43,6 +43,7 @@ const struct ctl_agent_item_kind *ctl_agent_item_kind_find(const char *name);
 struct ctl_agent_item {
     char cell[CTL_AGENT_ITEM_COLUMNS][CTL_CELL_BYTES]; /* as it is shown; "-": none */
     char *json;                                        /* owned: what the agent said */
+    char *sentences; /* owned: a line for each reason for which a worker's requests wait */
 };
 
 struct ctl_agent_item_page {

@@ -104,6 +104,68 @@ START_TEST(cells_that_are_too_long_or_of_another_kind_are_cut)
 }
 END_TEST
 
+#define WORKER(waits)                                                                              \
+    "{\"workers\":[{\"id\":\"3-0000beef\",\"tenant\":\"web\",\"waits\":" waits "}]}"
+
+static struct ctl_agent_item_page page_of(const char *text)
+{
+    struct ctl_agent_item_page page;
+    ck_assert_int_eq(decode("worker", text, &page), 0);
+    ck_assert_uint_eq(page.count, 1);
+    return page;
+}
+
+static const char *waits_cell(const struct ctl_agent_item_page *page)
+{
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find("worker");
+    for (size_t i = 0; i < kind->columns; i++)
+        if (strcmp(kind->column[i].field, "waits") == 0)
+            return page->item[0].cell[i];
+    ck_abort_msg("there is no such column");
+}
+
+START_TEST(what_a_worker_waits_for_is_said_in_a_word_and_in_a_sentence)
+{
+    struct ctl_agent_item_page page =
+        page_of(WORKER("{\"destination_window\":3,\"ring_turn\":1,\"a\\u001bb\":2}"));
+    ck_assert_str_eq(waits_cell(&page), "destination_window=3,ring_turn=1,a?b=2");
+    ck_assert_str_eq(page.item[0].sentences,
+                     "destination_window: 3 virtual queue pairs: the window of the node that it "
+                     "goes to is full\n"
+                     "ring_turn: 1 ring slot: the lane has not come to it yet\n");
+    ctl_agent_item_page_fini(&page);
+}
+END_TEST
+
+START_TEST(a_worker_that_waits_for_nothing_and_one_of_an_older_agent_have_no_sentence)
+{
+    static const char *const none[] = {WORKER("{}"), WORKER("null"), WORKER("[7]"),
+                                       WORKER("\"x\"")};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        struct ctl_agent_item_page page = page_of(none[i]);
+        ck_assert_str_eq(page.item[0].sentences, "");
+        ctl_agent_item_page_fini(&page);
+    }
+    struct ctl_agent_item_page page = page_of(none[0]);
+    ck_assert_str_eq(waits_cell(&page), "-");
+    ctl_agent_item_page_fini(&page);
+}
+END_TEST
+
+START_TEST(however_much_a_worker_waits_for_its_cell_is_cut)
+{
+    char text[4096] = "{\"workers\":[{\"id\":\"x\",\"waits\":{";
+    size_t used = strlen(text);
+    for (int i = 0; i < 100; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\"w%d\":1000000%03d",
+                                 i > 0 ? "," : "", i, i);
+    snprintf(text + used, sizeof text - used, "}}]}");
+    struct ctl_agent_item_page page = page_of(text);
+    ck_assert_uint_eq(strlen(waits_cell(&page)), CTL_CELL_BYTES - 1);
+    ctl_agent_item_page_fini(&page);
+}
+END_TEST
+
 START_TEST(what_revoking_came_to_is_told)
 {
     const char *text = "{\"worker\":\"3-0000beef\",\"forced\":true,\"leases\":[" LEASE
@@ -124,5 +186,8 @@ END_TEST
     X(nodes_that_could_not_be_asked_are_named)                                                     \
     X(what_is_no_page_is_refused)                                                                  \
     X(cells_that_are_too_long_or_of_another_kind_are_cut)                                          \
+    X(what_a_worker_waits_for_is_said_in_a_word_and_in_a_sentence)                                 \
+    X(a_worker_that_waits_for_nothing_and_one_of_an_older_agent_have_no_sentence)                  \
+    X(however_much_a_worker_waits_for_its_cell_is_cut)                                             \
     X(what_revoking_came_to_is_told)
 KEDGE_CHECK_MAIN("ctl.held", TESTS)

@@ -352,8 +352,8 @@ START_TEST(what_makes_no_sense_is_not_passed_on)
     (void)question(w);
     ck_assert_int_eq(answers(1, 200, "{\"workers\":[" WORKER("1-1") "," WORKER("1-2") "]}"), 400);
     ck_assert_int_eq(reply[count].status, 502);
-    char large[2000] = "{\"workers\":[{\"id\":\"1-1\",\"x\":\"";
-    memset(large + strlen(large), 'x', 1000);
+    char large[3000] = "{\"workers\":[{\"id\":\"1-1\",\"x\":\"";
+    memset(large + strlen(large), 'x', 2100);
     memcpy(large + strlen(large), "\"}]}", 5);
     query(META_PARAMETER_NODE, "n1");
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
