@@ -17,6 +17,8 @@
 #include "transmit/lane_events.h"
 #include "transmit/physical_qp.h"
 
+static const uint64_t LATE_NS = 10000000; /* a lane that runs is not as late as that */
+
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
 
 int inflight_new(struct lane *l)
@@ -188,14 +190,26 @@ void inflight_destroyed(struct lane *l, const struct fab_qp *qp)
             physical_qp_abandon(l, &l->phys[i]);
 }
 
+/* The lane comes here much later than it was to. Its host may have stood still, and with it the
+ * device and whoever tells that to end a queue pair: neither had any of that time. */
+static bool comes_late(const struct lane *l)
+{
+    return l->now_ns - l->await_due_ns > l->config.bound_ns / 2 + LATE_NS;
+}
+
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
 void inflight_give_up(struct lane *l)
 {
+    const bool late = comes_late(l);
     l->await_due_ns = LANE_NEVER;
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
         if (p->broken != BROKEN_FAILING)
             continue;
+        if (late) {
+            physical_qp_wait(l, p); /* for all of it again */
+            continue;
+        }
         const uint64_t since_ns = (physical_qp_us(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
         if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {

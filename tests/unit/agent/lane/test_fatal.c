@@ -9,7 +9,7 @@
 #include "world_deaf.h"
 #include "world_trio.h"
 
-enum { LONG = 20000 /* passes */, LATE = 60 /* polls */, TOO_LATE = 5000 };
+enum { LONG = 20000 /* passes */, LATE = 60 /* polls */, TOO_LATE = 5000, STOOD_NS = 20000000 };
 
 static struct world world;
 static struct world *w = &world;
@@ -80,6 +80,29 @@ START_TEST(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_r
     ck_assert_uint_ge(w->now_ns - begun_ns, w->node[0].config.bound_ns);
     ck_assert_uint_eq(world_done(w, &s.reader, 3 * TOO_LATE).status, IBV_WC_SUCCESS);
     world_warm(w, &s.reader, s.key);
+    world_trio_close(w, &s);
+}
+END_TEST
+
+/* The host stands still, and with it its device and whoever tells that to end a queue pair: of that
+ * time the device had nothing, and what it has it may yet write to. */
+START_TEST(a_queue_pair_is_not_given_up_for_the_time_in_which_its_host_stood_still)
+{
+    struct world_trio s;
+    world_trio_open(w, &s);
+    world_delay(w, TOO_LATE);
+    each(world_break);
+    world_trio_post(w, &s);
+    each(world_fatal);
+    world_run(w, LATE);
+    w->now_ns += STOOD_NS;
+    const uint64_t goes_on_ns = w->now_ns;
+    world_run(w, LATE);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
+    ck_assert_uint_eq(world_done(w, &s.writer, TOO_LATE / 2).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_ge(w->now_ns - goes_on_ns, w->node[0].config.bound_ns);
+    (void)world_done(w, &s.adder, TOO_LATE / 2);
+    world_delay(w, 0);
     world_trio_close(w, &s);
 }
 END_TEST
@@ -289,6 +312,7 @@ END_TEST
     T(what_ended_well_before_the_event_is_reported_so_and_nothing_goes_again)                      \
     T(what_is_flushed_is_the_devices_until_it_says_so)                                             \
     T(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_request_may_take)        \
+    T(a_queue_pair_is_not_given_up_for_the_time_in_which_its_host_stood_still)                     \
     T(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_too)                    \
     T(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_chained_behind_it)        \
     T(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_asked_to_end_it)         \
