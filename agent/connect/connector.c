@@ -22,31 +22,31 @@ void connector_message(struct connector *c, const struct schema_handshake *h)
     }
     switch ((enum schema_handshake_kind)h->kind) {
     case SCHEMA_HANDSHAKE_REQUEST:
-        incoming_request(c, h);
+        connector_incoming_request(c, h);
         return;
     case SCHEMA_HANDSHAKE_WAIT:
-        outgoing_must_wait(c, h);
+        connector_outgoing_must_wait(c, h);
         return;
     case SCHEMA_HANDSHAKE_ACCEPT:
-        outgoing_accepted(c, h);
+        connector_outgoing_accepted(c, h);
         return;
     case SCHEMA_HANDSHAKE_REFUSE:
-        outgoing_refused(c, h);
+        connector_outgoing_refused(c, h);
         return;
     case SCHEMA_HANDSHAKE_BYE:
-        incoming_bye(c, h);
+        connector_incoming_bye(c, h);
         return;
     case SCHEMA_HANDSHAKE_GONE:
-        outgoing_gone(c, h);
+        connector_outgoing_gone(c, h);
         return;
     case SCHEMA_HANDSHAKE_ASK_USED:
-        outgoing_asked(c, h);
+        connector_outgoing_asked(c, h);
         return;
     case SCHEMA_HANDSHAKE_USED:
-        incoming_used(c, h);
+        connector_incoming_used(c, h);
         return;
     case SCHEMA_HANDSHAKE_BROKEN:
-        outgoing_broken(c, h);
+        connector_outgoing_broken(c, h);
         return;
     }
 }
@@ -61,7 +61,7 @@ struct schema_handshake connector_answer(const struct schema_handshake *h,
 void connector_reply(struct connector *c, const struct schema_handshake *h,
                      struct schema_handshake answer)
 {
-    datagram_send(c, h->from_gid, h->lid, h->ud_qpn, h->ud_qkey, answer);
+    connector_datagram_send(c, h->from_gid, h->lid, h->ud_qpn, h->ud_qkey, answer);
 }
 
 /* ---- events */
@@ -89,13 +89,13 @@ uint64_t connector_step(struct connector *c, uint64_t now_ns)
 {
     c->now_ns = now_ns;
     c->due_ns = CONNECT_NEVER;
-    datagrams_take(c);
-    datagrams_step(c);
-    incoming_take(c);
-    incoming_step(c);
-    outgoing_step(c);
-    slots_refill(c, &c->initiators);
-    slots_refill(c, &c->responders);
+    connector_datagrams_take(c);
+    connector_datagrams_step(c);
+    connector_incoming_take(c);
+    connector_incoming_step(c);
+    connector_outgoing_step(c);
+    connector_slots_refill(c, &c->initiators);
+    connector_slots_refill(c, &c->responders);
     return c->due_ns;
 }
 
@@ -127,16 +127,16 @@ void connector_set_mtu(struct connector *c, enum ibv_mtu mtu)
 void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now_ns)
 {
     c->now_ns = now_ns;
-    datagrams_forget(c);
+    connector_datagrams_forget(c);
     if (incarnation != c->config.incarnation)
-        incoming_retire(c);
+        connector_incoming_retire(c);
     c->config.incarnation = incarnation;
 }
 
 void connector_repartition(struct connector *c, uint64_t now_ns)
 {
     c->now_ns = now_ns;
-    datagrams_repartition(c);
+    connector_datagrams_repartition(c);
 }
 
 void connector_set_ahead(struct connector *c, uint32_t ahead)
@@ -172,8 +172,9 @@ static int make_arrays(struct connector *c)
         c->out[i].c = c;
     for (uint32_t i = 0; i < config->responders; i++)
         c->in[i].c = c;
-    int status = slots_init(c, &c->initiators, config->initiators, true);
-    return status == 0 ? slots_init(c, &c->responders, config->responders, false) : status;
+    int status = connector_slots_init(c, &c->initiators, config->initiators, true);
+    return status == 0 ? connector_slots_init(c, &c->responders, config->responders, false)
+                       : status;
 }
 
 /* Where nothing completes but the receives of responders that broke; it wakes by the channel of
@@ -194,19 +195,19 @@ static int make_responder_cq(void *of, uint32_t over, struct fab_ctl *ctl)
 static int make_initiators(void *of, uint32_t over, struct fab_ctl *ctl)
 {
     struct connector *c = of;
-    return slots_make_ahead(c, &c->initiators, over, ctl);
+    return connector_slots_make_ahead(c, &c->initiators, over, ctl);
 }
 
 static int make_responders(void *of, uint32_t over, struct fab_ctl *ctl)
 {
     struct connector *c = of;
-    return slots_make_ahead(c, &c->responders, over, ctl);
+    return connector_slots_make_ahead(c, &c->responders, over, ctl);
 }
 
 int connector_make(struct connector *c, struct fab_ctl *ctl, struct base_errbuf *err)
 {
     static const struct fab_series_part parts[] = {
-        {datagrams_make, "making the UD queue pair for handshakes"},
+        {connector_datagrams_make, "making the UD queue pair for handshakes"},
         {make_responder_cq, "making the completion queue of responders"},
         {make_initiators, "making RC queue pairs ahead"},
         {make_responders, "making RC queue pairs ahead"},
@@ -236,7 +237,8 @@ int connector_new(const struct connector_config *config,
     c->gone_ns = config->gone_ns != NULL ? config->gone_ns : &c->own_gone_ns;
     int status = make_arrays(c);
     if (status == 0)
-        status = datagrams_init(c, config->initiators + config->responders + ADDRESSES_BESIDE);
+        status =
+            connector_datagrams_init(c, config->initiators + config->responders + ADDRESSES_BESIDE);
     if (status != 0) {
         connector_free(c);
         return base_err(err, status, "making the memory for handshakes failed: %s",
@@ -249,11 +251,11 @@ int connector_new(const struct connector_config *config,
 void connector_retire(struct connector *c)
 {
     c->closing = true;
-    slots_retire(c, &c->initiators);
-    slots_retire(c, &c->responders);
+    connector_slots_retire(c, &c->initiators);
+    connector_slots_retire(c, &c->responders);
     fab_retire(c->res.fab, FAB_DESTROY_CQ, c->responder_cq, c->ops); /* before its channel */
     c->responder_cq = NULL;
-    datagrams_retire(c);
+    connector_datagrams_retire(c);
 }
 
 void connector_free(struct connector *c)
@@ -266,7 +268,7 @@ void connector_free(struct connector *c)
     await_ops(c);
     free(c->initiators.at);
     free(c->responders.at);
-    datagrams_fini(c);
+    connector_datagrams_fini(c);
     free(c->out);
     free(c->in);
     free(c->events);

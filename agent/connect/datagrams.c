@@ -128,7 +128,7 @@ static struct address *resolve_address(struct connector *c, const uint8_t gid[16
     return a;
 }
 
-void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid)
+void connector_datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid)
 {
     if (address_of(c, gid, lid) == NULL)
         (void)resolve_address(c, gid, lid);
@@ -147,12 +147,12 @@ static void forget_addresses(struct connector *c, const uint8_t gid[16])
     }
 }
 
-void datagram_forget(struct connector *c, const uint8_t gid[16])
+void connector_datagram_forget(struct connector *c, const uint8_t gid[16])
 {
     forget_addresses(c, gid);
 }
 
-void datagrams_forget(struct connector *c)
+void connector_datagrams_forget(struct connector *c)
 {
     forget_addresses(c, NULL);
 }
@@ -193,8 +193,8 @@ static void post_datagram(struct connector *c, struct address *a, uint32_t qpn, 
     a->used_ns = c->now_ns;
 }
 
-void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
-                   uint32_t qkey, struct schema_handshake h)
+void connector_datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                             uint32_t qkey, struct schema_handshake h)
 {
     const struct fab_caps *caps = &c->res.fab->caps;
     h.magic = SCHEMA_HANDSHAKE_MAGIC;
@@ -384,7 +384,7 @@ static void restart_after_repair(struct connector *c)
     if (d->qpn == d->qp->qpn)
         return;
     d->qpn = d->qp->qpn;
-    outgoing_renumbered(c);
+    connector_outgoing_renumbered(c);
 }
 
 static void on_repaired(struct fab_ctl *ctl)
@@ -467,13 +467,13 @@ static void step_repair(struct connector *c)
     begin_repair(c);
 }
 
-void datagrams_repartition(struct connector *c)
+void connector_datagrams_repartition(struct connector *c)
 {
     c->ud.outdated = c->ud.repair != NULL;
     begin_repair(c);
 }
 
-void datagrams_step(struct connector *c)
+void connector_datagrams_step(struct connector *c)
 {
     const struct datagrams *d = &c->ud;
     close_left(c);
@@ -507,7 +507,7 @@ static int take_some(struct connector *c, int most)
 
 /* What is left has its turn when others had theirs: whoever sends as fast as the wire takes it
  * keeps nothing else waiting that the control thread does. */
-void datagrams_take(struct connector *c)
+void connector_datagrams_take(struct connector *c)
 {
     int left = CONNECTOR_TAKES;
     fab_chan_drain(c->ud.chan);
@@ -520,7 +520,7 @@ void datagrams_take(struct connector *c)
 
 /* ---- making */
 
-int datagrams_init(struct connector *c, uint32_t addresses)
+int connector_datagrams_init(struct connector *c, uint32_t addresses)
 {
     struct datagrams *d = &c->ud;
     d->address = calloc(addresses, sizeof d->address[0]);
@@ -544,7 +544,7 @@ static int begin_receiving(struct datagrams *d)
     return status;
 }
 
-int datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl)
+int connector_datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl)
 {
     enum { MR, CHAN, CQ, QP, FIRST_STEP };
     struct connector *c = of;

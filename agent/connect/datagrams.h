@@ -76,25 +76,25 @@ struct datagrams {
 };
 
 /* Their memory; and a part of the series that makes the rest (fabric/series.h), of a connector. */
-int datagrams_init(struct connector *c, uint32_t addresses);
-int datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl);
+int connector_datagrams_init(struct connector *c, uint32_t addresses);
+int connector_datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl);
 /* At the end, when nothing is under way: all of it is the device's to destroy; when that is over:
  * the memory. */
-void datagrams_retire(struct connector *c);
-void datagrams_fini(struct connector *c);
+void connector_datagrams_retire(struct connector *c);
+void connector_datagrams_fini(struct connector *c);
 /* Sends h, completed with what is always the same, or loses it. */
-void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
-                   uint32_t qkey, struct schema_handshake h);
+void connector_datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                             uint32_t qkey, struct schema_handshake h);
 /* Something will be sent there soon. */
-void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid);
+void connector_datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid);
 /* Resolved anew the next time: it may have moved. */
-void datagram_forget(struct connector *c, const uint8_t gid[16]);
+void connector_datagram_forget(struct connector *c, const uint8_t gid[16]);
 /* Likewise, all of them. */
-void datagrams_forget(struct connector *c);
+void connector_datagrams_forget(struct connector *c);
 /* The queue pair is brought up anew, with the P_Key where it is now. */
-void datagrams_repartition(struct connector *c);
-void datagrams_take(struct connector *c);
+void connector_datagrams_repartition(struct connector *c);
+void connector_datagrams_take(struct connector *c);
 /* Tries again what could not be repaired or destroyed, when it is time. */
-void datagrams_step(struct connector *c);
+void connector_datagrams_step(struct connector *c);
 
 #endif

@@ -5,7 +5,7 @@
 #include "fabric/retire.h"
 #include "internal.h"
 
-void datagrams_retire(struct connector *c)
+void connector_datagrams_retire(struct connector *c)
 {
     struct datagrams *d = &c->ud;
     struct fab *fab = c->res.fab;
@@ -25,7 +25,7 @@ void datagrams_retire(struct connector *c)
     d->mr = NULL;
 }
 
-void datagrams_fini(struct connector *c)
+void connector_datagrams_fini(struct connector *c)
 {
     struct datagrams *d = &c->ud;
     if (d->mem.addr != NULL)

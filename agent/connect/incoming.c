@@ -33,7 +33,7 @@ static void let_go(struct incoming *n)
 
 static void retire_incoming(struct incoming *n)
 {
-    slot_leave(n->slot);
+    connector_slot_leave(n->slot);
     let_go(n);
 }
 
@@ -86,7 +86,7 @@ static void on_rtr(void *user, int status)
     n->heard_ns = n->c->now_ns;
     if (status != 0 || n->flushed) {
         refuse_request(n->c, &n->request, SCHEMA_HANDSHAKE_FAILED);
-        datagram_forget(n->c, n->request.from_gid);
+        connector_datagram_forget(n->c, n->request.from_gid);
         retire_incoming(n);
         return;
     }
@@ -117,10 +117,10 @@ static void take_request(struct connector *c, const struct schema_handshake *h, 
         return;
     }
     n->psn &= 0xffffff;
-    const struct slot_change rtr = slot_rtr(c, h);
+    const struct slot_change rtr = connector_slot_rtr(c, h);
     post_receive(n);
-    datagram_expect(c, h->from_gid, h->lid); /* the answer's way, meanwhile */
-    slot_raise(slot, &rtr, NULL, on_rtr, n);
+    connector_datagram_expect(c, h->from_gid, h->lid); /* the answer's way, meanwhile */
+    connector_slot_raise(slot, &rtr, NULL, on_rtr, n);
 }
 
 /* What an earlier life of the initiator has left. False: the message is of an earlier life. */
@@ -161,7 +161,7 @@ static void look_for_gone(struct connector *c)
     }
 }
 
-void incoming_request(struct connector *c, const struct schema_handshake *h)
+void connector_incoming_request(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *known = find_incoming(c, h);
     if (known != NULL) { /* repeated: answered as before */
@@ -182,10 +182,10 @@ void incoming_request(struct connector *c, const struct schema_handshake *h)
         c->stats.dropped++;
         return;
     }
-    struct slot *slot = slot_take(&c->responders);
+    struct slot *slot = connector_slot_take(&c->responders);
     if (slot != NULL) {
         take_request(c, h, slot);
-    } else if (slots_may_come(&c->responders)) {
+    } else if (connector_slots_may_come(&c->responders)) {
         connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_WAIT));
     } else {
         look_for_gone(c);
@@ -193,7 +193,7 @@ void incoming_request(struct connector *c, const struct schema_handshake *h)
     }
 }
 
-void incoming_bye(struct connector *c, const struct schema_handshake *h)
+void connector_incoming_bye(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *n = find_incoming(c, h);
     if (n != NULL)
@@ -201,14 +201,14 @@ void incoming_bye(struct connector *c, const struct schema_handshake *h)
     connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_GONE));
 }
 
-void incoming_retire(struct connector *c)
+void connector_incoming_retire(struct connector *c)
 {
     for (uint32_t i = 0; i < c->config.responders; i++)
         if (c->in[i].state != IN_FREE)
             retire_incoming(&c->in[i]);
 }
 
-void incoming_used(struct connector *c, const struct schema_handshake *h)
+void connector_incoming_used(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *n = find_incoming(c, h);
     if (n == NULL) {
@@ -245,7 +245,7 @@ static void note_flushed(struct connector *c, uint64_t life)
         }
 }
 
-void incoming_take(struct connector *c)
+void connector_incoming_take(struct connector *c)
 {
     struct ibv_wc wc[CONNECTOR_TAKES];
     (void)fab_arm(c->responder_cq, false);
@@ -265,7 +265,7 @@ static uint64_t warn_initiator(struct incoming *n)
         return n->next_ns;
     if (n->asks == CONNECT_WARNS) {
         c->stats.reclaimed++;
-        slot_reclaim(n->slot);
+        connector_slot_reclaim(n->slot);
         let_go(n);
         return CONNECT_NEVER;
     }
@@ -289,12 +289,12 @@ static uint64_t look_after(struct incoming *n)
         return n->next_ns;
     }
     c->stats.reclaimed++;
-    slot_reclaim(n->slot);
+    connector_slot_reclaim(n->slot);
     let_go(n);
     return CONNECT_NEVER;
 }
 
-void incoming_step(struct connector *c)
+void connector_incoming_step(struct connector *c)
 {
     if (c->now_ns >= c->in_due_ns) { /* 0: something has changed */
         uint64_t next = CONNECT_NEVER;

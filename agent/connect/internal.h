@@ -58,24 +58,24 @@ struct incoming {
     uint64_t heard_ns, next_ns;
 };
 
-void outgoing_step(struct connector *c);
+void connector_outgoing_step(struct connector *c);
 /* Handshakes have another queue pair: the responders of all connections will hear of it. */
-void outgoing_renumbered(struct connector *c);
-void outgoing_accepted(struct connector *c, const struct schema_handshake *h);
-void outgoing_must_wait(struct connector *c, const struct schema_handshake *h);
-void outgoing_refused(struct connector *c, const struct schema_handshake *h);
-void outgoing_gone(struct connector *c, const struct schema_handshake *h);
-void outgoing_asked(struct connector *c, const struct schema_handshake *h);
-void outgoing_broken(struct connector *c, const struct schema_handshake *h);
+void connector_outgoing_renumbered(struct connector *c);
+void connector_outgoing_accepted(struct connector *c, const struct schema_handshake *h);
+void connector_outgoing_must_wait(struct connector *c, const struct schema_handshake *h);
+void connector_outgoing_refused(struct connector *c, const struct schema_handshake *h);
+void connector_outgoing_gone(struct connector *c, const struct schema_handshake *h);
+void connector_outgoing_asked(struct connector *c, const struct schema_handshake *h);
+void connector_outgoing_broken(struct connector *c, const struct schema_handshake *h);
 
 /* All of them are over. */
-void incoming_retire(struct connector *c);
+void connector_incoming_retire(struct connector *c);
 /* Hears which responders broke. */
-void incoming_take(struct connector *c);
-void incoming_step(struct connector *c);
-void incoming_request(struct connector *c, const struct schema_handshake *h);
-void incoming_bye(struct connector *c, const struct schema_handshake *h);
-void incoming_used(struct connector *c, const struct schema_handshake *h);
+void connector_incoming_take(struct connector *c);
+void connector_incoming_step(struct connector *c);
+void connector_incoming_request(struct connector *c, const struct schema_handshake *h);
+void connector_incoming_bye(struct connector *c, const struct schema_handshake *h);
+void connector_incoming_used(struct connector *c, const struct schema_handshake *h);
 
 struct connector {
     struct connector_config config;

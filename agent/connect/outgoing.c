@@ -37,7 +37,7 @@ static void send_handshake(struct outgoing *o, struct schema_handshake h)
 {
     h.nonce = o->nonce;
     h.to_incarnation = o->peer.incarnation;
-    datagram_send(o->c, o->peer.gid, o->peer.lid, o->peer.ud_qpn, o->peer.ud_qkey, h);
+    connector_datagram_send(o->c, o->peer.gid, o->peer.lid, o->peer.ud_qpn, o->peer.ud_qkey, h);
 }
 
 /* When the next try is, each later than the one before. */
@@ -83,9 +83,9 @@ static void say_bye_late(struct outgoing *o)
 static void leave_slot(struct outgoing *o)
 {
     if (o->state == OUT_UP)
-        slot_leave(o->slot);
+        connector_slot_leave(o->slot);
     else
-        slot_return(o->slot);
+        connector_slot_return(o->slot);
     say_bye(o);
 }
 
@@ -94,7 +94,7 @@ static void fail_outgoing(struct outgoing *o, int status)
     struct connector_event e = {.tag = o->tag, .status = status};
     o->c->stats.failed++;
     if (status == -ETIMEDOUT)
-        datagram_forget(o->c, o->peer.gid);
+        connector_datagram_forget(o->c, o->peer.gid);
     connector_event_push(o->c, &e);
     leave_slot(o);
 }
@@ -144,7 +144,7 @@ static bool draw_nonce(struct outgoing *o)
 static bool start_one(struct connector *c)
 {
     struct outgoing *o = c->queue;
-    struct slot *slot = slot_take(&c->initiators);
+    struct slot *slot = connector_slot_take(&c->initiators);
     if (slot == NULL)
         return false;
     c->queue = o->next;
@@ -188,7 +188,7 @@ static bool is_under_way(const struct outgoing *o)
     return o->state == OUT_RAISING || (o->state == OUT_ASKING && o->tries <= SPEAKS);
 }
 
-void outgoing_renumbered(struct connector *c)
+void connector_outgoing_renumbered(struct connector *c)
 {
     c->untold = CONNECT_TELLS * c->outs;
     c->tell_ns = 0;
@@ -215,7 +215,7 @@ static void tell_number(struct connector *c)
         connector_due(c, c->tell_ns);
 }
 
-void outgoing_step(struct connector *c)
+void connector_outgoing_step(struct connector *c)
 {
     tell_number(c);
     c->asking = 0;
@@ -257,7 +257,7 @@ static void on_raised(void *user, int status)
     struct outgoing *o = user;
     struct connector_event e = {.tag = o->tag, .qp = o->slot->qp};
     if (status != 0) {
-        datagram_forget(o->c, o->peer.gid);
+        connector_datagram_forget(o->c, o->peer.gid);
         fail_outgoing(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
         return;
     }
@@ -281,7 +281,7 @@ static struct slot_change to_rts(const struct outgoing *o, const struct schema_h
                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
 }
 
-void outgoing_accepted(struct connector *c, const struct schema_handshake *h)
+void connector_outgoing_accepted(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o == NULL) { /* given up, or of a life before this one: it holds a queue pair for nobody */
@@ -291,12 +291,12 @@ void outgoing_accepted(struct connector *c, const struct schema_handshake *h)
     }
     if (o->state != OUT_ASKING) /* repeated */
         return;
-    const struct slot_change rtr = slot_rtr(c, h), rts = to_rts(o, h);
+    const struct slot_change rtr = connector_slot_rtr(c, h), rts = to_rts(o, h);
     out_move(o, OUT_RAISING);
-    slot_raise(o->slot, &rtr, &rts, on_raised, o);
+    connector_slot_raise(o->slot, &rtr, &rts, on_raised, o);
 }
 
-void outgoing_must_wait(struct connector *c, const struct schema_handshake *h)
+void connector_outgoing_must_wait(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o != NULL && o->state == OUT_ASKING)
@@ -305,7 +305,7 @@ void outgoing_must_wait(struct connector *c, const struct schema_handshake *h)
         c->stats.dropped++;
 }
 
-void outgoing_refused(struct connector *c, const struct schema_handshake *h)
+void connector_outgoing_refused(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o == NULL || o->state != OUT_ASKING)
@@ -318,14 +318,14 @@ void outgoing_refused(struct connector *c, const struct schema_handshake *h)
         fail_outgoing(o, -EIO);
 }
 
-void outgoing_gone(struct connector *c, const struct schema_handshake *h)
+void connector_outgoing_gone(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o != NULL && o->state == OUT_LEAVING)
         out_move(o, OUT_FREE);
 }
 
-void outgoing_asked(struct connector *c, const struct schema_handshake *h)
+void connector_outgoing_asked(struct connector *c, const struct schema_handshake *h)
 {
     const struct outgoing *o = find_outgoing(c, h);
     const bool is_late = o != NULL && o->state == OUT_LEAVING && o->tries == 0; /* its BYE */
@@ -334,7 +334,7 @@ void outgoing_asked(struct connector *c, const struct schema_handshake *h)
 }
 
 /* Of an earlier life, and twice, it is as one that is not known, and one that was heard. */
-void outgoing_broken(struct connector *c, const struct schema_handshake *h)
+void connector_outgoing_broken(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o == NULL) { /* it holds a queue pair for nobody */
@@ -367,12 +367,12 @@ void connector_leave(struct connector *c)
     for (uint32_t i = 0; i < c->outs; i++)
         if (c->out[i].state == OUT_UP)
             leave_slot(&c->out[i]);
-    datagrams_take(c);
+    connector_datagrams_take(c);
 }
 
 static struct outgoing *connection_of(struct connector *c, const struct fab_qp *qp)
 {
-    const struct slot *slot = slot_of(&c->initiators, qp);
+    const struct slot *slot = connector_slot_of(&c->initiators, qp);
     uint32_t i = 0;
     while (c->out[i].state != OUT_UP || c->out[i].slot != slot)
         BASE_ASSERT(++i < c->outs);
@@ -390,6 +390,6 @@ void connector_destroy(struct connector *c, struct fab_qp *qp, uint64_t now_ns,
 {
     c->now_ns = now_ns;
     struct outgoing *o = connection_of(c, qp);
-    slot_destroy(o->slot, tried, user);
+    connector_slot_destroy(o->slot, tried, user);
     say_bye_late(o);
 }

@@ -212,7 +212,7 @@ static void make_slot(struct slot *s)
     submit_op(s, on_created);
 }
 
-int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators)
+int connector_slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators)
 {
     *s = (struct slots){.count = count, .initiators = initiators};
     s->at = calloc(count, sizeof s->at[0]);
@@ -224,7 +224,8 @@ int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initia
 }
 
 /* Each is created and put to INIT. The others come as if these had been used. */
-int slots_make_ahead(struct connector *c, struct slots *all, uint32_t over, struct fab_ctl *ctl)
+int connector_slots_make_ahead(struct connector *c, struct slots *all, uint32_t over,
+                               struct fab_ctl *ctl)
 {
     const uint32_t first = c->config.first != 0 ? c->config.first : UINT32_MAX;
     const uint32_t ahead = c->config.ahead < all->count ? c->config.ahead : all->count;
@@ -246,7 +247,7 @@ int slots_make_ahead(struct connector *c, struct slots *all, uint32_t over, stru
     return 1;
 }
 
-void slots_refill(struct connector *c, struct slots *s)
+void connector_slots_refill(struct connector *c, struct slots *s)
 {
     uint32_t making = 0, resting = 0;
     const uint64_t new_ns = new_rest_ns(c);
@@ -276,7 +277,7 @@ void slots_refill(struct connector *c, struct slots *s)
         }
 }
 
-struct slot *slot_take(struct slots *s)
+struct slot *connector_slot_take(struct slots *s)
 {
     struct slot *first = NULL;
     for (uint32_t i = 0; i < s->count && s->ready > 0; i++)
@@ -289,7 +290,7 @@ struct slot *slot_take(struct slots *s)
     return first;
 }
 
-bool slots_may_come(const struct slots *s)
+bool connector_slots_may_come(const struct slots *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->at[i].state != SLOT_TAKEN)
@@ -297,7 +298,7 @@ bool slots_may_come(const struct slots *s)
     return false;
 }
 
-struct slot *slot_of(struct slots *s, const struct fab_qp *qp)
+struct slot *connector_slot_of(struct slots *s, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->at[i].qp == qp)
@@ -307,7 +308,7 @@ struct slot *slot_of(struct slots *s, const struct fab_qp *qp)
 
 /* ---- in a connection */
 
-struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h)
+struct slot_change connector_slot_rtr(const struct connector *c, const struct schema_handshake *h)
 {
     const struct fab_caps *caps = &c->res.fab->caps;
     struct slot_change rtr = {.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -384,8 +385,9 @@ static void change_state(struct slot *s, struct fab_ctl *ctl, const struct slot_
 }
 
 /* The fabric carries out what concerns one queue pair in order. */
-void slot_raise(struct slot *s, const struct slot_change *rtr, const struct slot_change *rts,
-                void (*raised)(void *user, int status), void *user)
+void connector_slot_raise(struct slot *s, const struct slot_change *rtr,
+                          const struct slot_change *rts, void (*raised)(void *user, int status),
+                          void *user)
 {
     s->raised = raised;
     s->user = user;
@@ -404,17 +406,17 @@ static void leave_for(struct slot *s, uint64_t ns)
         clean_slot(s);
 }
 
-void slot_leave(struct slot *s)
+void connector_slot_leave(struct slot *s)
 {
     leave_for(s, time_wait_ns(s->c));
 }
 
-void slot_return(struct slot *s)
+void connector_slot_return(struct slot *s)
 {
     leave_for(s, 0);
 }
 
-void slot_reclaim(struct slot *s)
+void connector_slot_reclaim(struct slot *s)
 {
     const struct connector_config *config = &s->c->config;
     const uint64_t bound_ns =
@@ -422,8 +424,9 @@ void slot_reclaim(struct slot *s)
     leave_for(s, bound_ns + time_wait_ns(s->c));
 }
 
-void slot_destroy(struct slot *s, void (*tried)(void *user, const struct fab_qp *qp, int status),
-                  void *user)
+void connector_slot_destroy(struct slot *s,
+                            void (*tried)(void *user, const struct fab_qp *qp, int status),
+                            void *user)
 {
     s->rest_ns = s->c->now_ns + time_wait_ns(s->c);
     s->tried = tried;
@@ -432,7 +435,7 @@ void slot_destroy(struct slot *s, void (*tried)(void *user, const struct fab_qp 
     destroy_slot(s);
 }
 
-void slots_retire(struct connector *c, struct slots *s)
+void connector_slots_retire(struct connector *c, struct slots *s)
 {
     for (uint32_t i = 0; s->at != NULL && i < s->count; i++) {
         fab_retire(c->res.fab, FAB_DESTROY_QP, s->at[i].qp, c->ops);

@@ -50,33 +50,36 @@ struct slots { /* all of one kind */
     uint64_t end_ns;   /* when it is asked to destroy them again */
 };
 
-int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);
+int connector_slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);
 /* Those that are ahead when the connector begins: a part of a series, of one kind. */
-int slots_make_ahead(struct connector *c, struct slots *s, uint32_t over, struct fab_ctl *ctl);
+int connector_slots_make_ahead(struct connector *c, struct slots *s, uint32_t over,
+                               struct fab_ctl *ctl);
 /* Keeps `ahead` of them ready; at least half of that while some are being taken. */
-void slots_refill(struct connector *c, struct slots *s);
+void connector_slots_refill(struct connector *c, struct slots *s);
 /* The one that has rested for longest, or NULL. */
-struct slot *slot_take(struct slots *s);
+struct slot *connector_slot_take(struct slots *s);
 /* Whether none is ready now, but one may soon be without anybody's leaving. */
-bool slots_may_come(const struct slots *s);
+bool connector_slots_may_come(const struct slots *s);
 /* A change of state and another one (or NULL), then raised(user, status). */
-void slot_raise(struct slot *slot, const struct slot_change *rtr, const struct slot_change *rts,
-                void (*raised)(void *user, int status), void *user);
+void connector_slot_raise(struct slot *slot, const struct slot_change *rtr,
+                          const struct slot_change *rts, void (*raised)(void *user, int status),
+                          void *user);
 /* The connection is over, and nobody uses it any more: made ready again, when nothing of it can
  * come in any more. raised() is not called any more. */
-void slot_leave(struct slot *slot);
+void connector_slot_leave(struct slot *slot);
 /* Likewise, of one on which nothing was ever posted: it need not rest. */
-void slot_return(struct slot *slot);
+void connector_slot_return(struct slot *slot);
 /* Likewise; its initiator is gone without a word, and might still be repeating a request. */
-void slot_reclaim(struct slot *slot);
+void connector_slot_reclaim(struct slot *slot);
 /* The connection is over, and what was posted may not be: it is destroyed, and another takes its
  * place. tried() hears of each try. */
-void slot_destroy(struct slot *slot, void (*tried)(void *user, const struct fab_qp *qp, int status),
-                  void *user);
-struct slot *slot_of(struct slots *s, const struct fab_qp *qp);
+void connector_slot_destroy(struct slot *slot,
+                            void (*tried)(void *user, const struct fab_qp *qp, int status),
+                            void *user);
+struct slot *connector_slot_of(struct slots *s, const struct fab_qp *qp);
 /* At the end, when nothing is under way: they are the device's to destroy. */
-void slots_retire(struct connector *c, struct slots *s);
+void connector_slots_retire(struct connector *c, struct slots *s);
 /* INIT to RTR, towards a peer. */
-struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h);
+struct slot_change connector_slot_rtr(const struct connector *c, const struct schema_handshake *h);
 
 #endif

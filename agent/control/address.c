@@ -12,8 +12,8 @@ static enum address_news take_other(struct address *a, const struct fab_own_addr
     return ADDRESS_CHANGED;
 }
 
-enum address_news address_seen(struct address *a, const struct fab_own_address *seen,
-                               uint64_t now_ns)
+enum address_news agent_address_seen(struct address *a, const struct fab_own_address *seen,
+                                     uint64_t now_ns)
 {
     const bool was_gone = a->gone;
     if (!seen->has_gid) {

@@ -31,7 +31,7 @@ static uint64_t next_look_ns(const struct agent *a)
     return fab_port_next_look_ns(world_now_ns(a->world));
 }
 
-void address_init(struct agent *a)
+void agent_address_init(struct agent *a)
 {
     const struct fab_caps *caps = &a->fab->caps;
     a->address = (struct address){.sgid_index = caps->sgid_index, .lid = caps->lid};
@@ -39,7 +39,7 @@ void address_init(struct agent *a)
     a->address_due_ns = next_look_ns(a);
 }
 
-void address_look(struct agent *a)
+void agent_address_look(struct agent *a)
 {
     a->address_due_ns = 0; /* again, if the device is being asked already */
     if (a->address_asked || a->stopping || a->device_lost)
@@ -54,28 +54,28 @@ void address_look(struct agent *a)
 static void retry_readdress(struct agent *a);
 static bool may_retry(const struct pool *p);
 
-uint64_t address_due_ns(const struct agent *a)
+uint64_t agent_address_due_ns(const struct agent *a)
 {
     uint64_t due_ns = due_if(!a->address_asked, a->address_due_ns);
     if (a->stopping || a->device_lost)
         return DUE_NEVER;
     if (a->retarget_wanted)
         return DUE_NOW;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         due_ns = due_first(due_ns, due_if(may_retry(p), p->readdress.retry_ns));
     return due_ns;
 }
 
-void address_tick(struct agent *a)
+void agent_address_tick(struct agent *a)
 {
     retry_readdress(a);
     if (a->retarget_wanted && !a->stopping && !a->device_lost)
-        address_retarget(a);
+        agent_address_retarget(a);
     if (world_now_ns(a->world) >= a->address_due_ns)
-        address_look(a);
+        agent_address_look(a);
 }
 
-void address_port(struct agent *a, bool down)
+void agent_address_port(struct agent *a, bool down)
 {
     if (a->address.down == down)
         return;
@@ -89,7 +89,7 @@ void address_port(struct agent *a, bool down)
                   a->config.device, a->fab->caps.port_num);
 }
 
-void address_why(const struct agent *a, char *why, size_t bytes)
+void agent_address_why(const struct agent *a, char *why, size_t bytes)
 {
     why[0] = '\0';
     if (a->address.gone)
@@ -132,7 +132,7 @@ static void take_address(struct pool *p, bool renamed)
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
     c.readdress.incarnation = p->incarnation;
     c.readdress.mr_table = renamed ? &p->device.table->table : NULL;
-    pool_command(p, &c);
+    agent_pool_command(p, &c);
     if (renamed)
         tell_sessions(p);
 }
@@ -142,12 +142,12 @@ static void tell_metaservers(struct agent *a)
 {
     a->endpoints += a->readdressed;
     a->readdressed = false;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         if (p->readdress.moved && !p->stopping)
-            registrations_readdress(p);
+            agent_registrations_readdress(p);
         p->readdress.moved = false;
     }
-    registrations_changed(a);
+    agent_registrations_changed(a);
 }
 
 static void one_less_readdresses(struct agent *a)
@@ -213,7 +213,7 @@ static void begin_wanted(struct pool *p)
         end_readdress(p);
 }
 
-void address_step_done(struct pool *p, enum world_device_step step, int status)
+void agent_address_step_done(struct pool *p, enum world_device_step step, int status)
 {
     struct readdress *r = &p->readdress;
     struct readdress_step *s = step == WORLD_DEVICE_TARGET ? &r->target : &r->table;
@@ -253,13 +253,13 @@ static bool may_retry(const struct pool *p)
 static void retry_readdress(struct agent *a)
 {
     const uint64_t now_ns = world_now_ns(a->world);
-    for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping && !a->device_lost;
-         p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL && !a->stopping && !a->device_lost;
+         p = agent_pools_next(a, p))
         if (may_retry(p) && now_ns >= p->readdress.retry_ns)
             want_steps(p, false, false);
 }
 
-void address_paths_anew(struct pool *p)
+void agent_address_paths_anew(struct pool *p)
 {
     pool_readdress(p, true, false);
 }
@@ -268,8 +268,8 @@ static void change_address(struct agent *a, bool renamed)
 {
     fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
     a->readdressing++; /* until all have begun */
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        peer_setup_readdress(p);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+        agent_peer_setup_readdress(p);
         pool_readdress(p, true, renamed);
     }
     one_less_readdresses(a);
@@ -280,7 +280,7 @@ static bool is_changing(const struct agent *a)
 {
     if (a->readdressing > 0)
         return true;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         if (p->device.table_before != NULL)
             return true;
     return false;
@@ -325,7 +325,7 @@ static void act_on_news(struct agent *a, enum address_news news)
 static bool take_incarnation(struct agent *a)
 {
     struct base_errbuf err = {""};
-    const bool is_there = life_next_incarnation(a, &a->incarnation, &err) == 0;
+    const bool is_there = agent_life_next_incarnation(a, &a->incarnation, &err) == 0;
     if (!is_there && !a->address_waits)
         world_log(a->world, BASE_LOG_ERROR,
                   "this node has another address, which it cannot take yet: no peer reaches it",
@@ -338,29 +338,31 @@ static void on_seen(struct fab_ctl *ctl)
 {
     struct agent *a = ctl->user;
     a->address_asked = false;
-    for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping; p = pools_next(a, p))
-        pkey_watch_look(p);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL && !a->stopping;
+         p = agent_pools_next(a, p))
+        agent_pkey_watch_look(p);
     if (a->stopping || ctl->status != 0 || is_changing(a))
         return;
-    address_port(a, !ctl->address.now.active);
+    agent_address_port(a, !ctl->address.now.active);
     struct address next = a->address;
-    const enum address_news news = address_seen(&next, &ctl->address.now, world_now_ns(a->world));
+    const enum address_news news =
+        agent_address_seen(&next, &ctl->address.now, world_now_ns(a->world));
     if (news == ADDRESS_CHANGED && !take_incarnation(a))
         return;
     a->address = next;
     act_on_news(a, news);
 }
 
-void address_retarget(struct agent *a)
+void agent_address_retarget(struct agent *a)
 {
     a->retarget_wanted = false;
     a->readdressing++;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         pool_readdress(p, false, false);
     one_less_readdresses(a);
 }
 
-void address_readdressed(struct pool *p, const struct lane_event *e)
+void agent_address_readdressed(struct pool *p, const struct lane_event *e)
 {
     if (e->reason != 0)
         world_log(p->world, BASE_LOG_ERROR,

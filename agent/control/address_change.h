@@ -29,23 +29,23 @@ struct readdress {
     uint64_t retry_ns; /* when that is */
 };
 
-/* After fabric_open(). */
-void address_init(struct agent *a);
+/* After agentd_fabric_open(). */
+void agent_address_init(struct agent *a);
 /* Asks the device for it: now, or now and then. */
-void address_look(struct agent *a);
-void address_tick(struct agent *a);
-uint64_t address_due_ns(const struct agent *a);
+void agent_address_look(struct agent *a);
+void agent_address_tick(struct agent *a);
+uint64_t agent_address_due_ns(const struct agent *a);
 /* The port's state, as the device says. */
-void address_port(struct agent *a, bool down);
+void agent_address_port(struct agent *a, bool down);
 /* Why no peer can be reached: a sentence, empty if the address is there and the port up. */
-void address_why(const struct agent *a, char *why, size_t bytes);
+void agent_address_why(const struct agent *a, char *why, size_t bytes);
 /* What this pool's peers are reached by is of no use any more, though the address stays. */
-void address_paths_anew(struct pool *p);
+void agent_address_paths_anew(struct pool *p);
 /* A DC target has broken by itself. */
-void address_retarget(struct agent *a);
+void agent_address_retarget(struct agent *a);
 /* WORLD_DEVICE_TARGET, or _TABLE, is over: 0 or -errno. */
-void address_step_done(struct pool *p, enum world_device_step step, int status);
+void agent_address_step_done(struct pool *p, enum world_device_step step, int status);
 /* LANE_EVENT_READDRESSED. */
-void address_readdressed(struct pool *p, const struct lane_event *e);
+void agent_address_readdressed(struct pool *p, const struct lane_event *e);
 
 #endif

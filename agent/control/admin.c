@@ -34,13 +34,13 @@ static const char *say_nearest(const struct pool *p)
  * not met: to be taken out of service for that would make it worse. */
 static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
 {
-    const struct pool *own = a->pools[0], *missed = registrations_missed(a);
-    const bool has_own = own != NULL && registrations_of(own) > 0;
+    const struct pool *own = a->pools[0], *missed = agent_registrations_missed(a);
+    const bool has_own = own != NULL && agent_registrations_of(own) > 0;
     const char *nearest = say_nearest(has_own && missed != NULL ? missed : own);
     const char *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
-    address_why(a, why, READY_WHY_BYTES);
+    agent_address_why(a, why, READY_WHY_BYTES);
     if (why[0] == '\0')
-        pkey_watch_why(a, why, READY_WHY_BYTES);
+        agent_pkey_watch_why(a, why, READY_WHY_BYTES);
     if (why[0] != '\0')
         return a->was_registered;
     if (!a->was_registered)
@@ -59,8 +59,8 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
             "no metaserver has pool %.63s of this node: its workers attach, and reach the nodes "
             "that it knows: %.100s: %.400s; see rdmactl agent status",
             missed->name, from, nearest);
-    else if (!follow_unkept_why(a, why, READY_WHY_BYTES))
-        clock_why(a, why, READY_WHY_BYTES);
+    else if (!agent_follow_unkept_why(a, why, READY_WHY_BYTES))
+        agent_clock_why(a, why, READY_WHY_BYTES);
     if (why[0] == '\0' && !a->world->keeps_whole)
         snprintf(why, READY_WHY_BYTES,
                  "workers can punch holes in memory that they are given, or make huge pages of it, "
@@ -92,7 +92,7 @@ static void reply_ready(struct agent *a, struct world_request *r)
     }
     base_json_object(t, NULL);
     base_json_string(t, "status", "ready");
-    base_json_u64(t, "metaservers", registrations_done(a));
+    base_json_u64(t, "metaservers", agent_registrations_done(a));
     if (why[0] != '\0')
         base_json_string(t, "why", why);
     base_json_object_end(t);
@@ -118,24 +118,24 @@ static void print_health(struct base_text *t)
     base_text_append(t, "\n", 1);
 }
 
-bool admin_take(struct agent *a, struct world_request *r, const struct admin_request *request)
+bool agent_admin_take(struct agent *a, struct world_request *r, const struct admin_request *request)
 {
     struct base_text *t = &a->answer;
     const char *content_type = NULL, *path = request->path;
     bool answered;
     base_text_reset(t);
-    if (leases_handle(a, r, request, &answered))
+    if (agent_leases_handle(a, r, request, &answered))
         return answered;
     if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
-        admin_refuse_method(a, r, "GET, HEAD");
+        agent_admin_refuse_method(a, r, "GET, HEAD");
         return true;
     }
     if (strcmp(path, "/v1/status") == 0) {
-        (void)quotas_recount(a);
-        status_print(a, t);
+        (void)agent_quotas_recount(a);
+        agent_status_print(a, t);
     } else if (strcmp(path, "/metrics") == 0) {
-        (void)quotas_recount(a);
-        metrics_print(a, t);
+        (void)agent_quotas_recount(a);
+        agent_metrics_print(a, t);
         content_type = BASE_METRICS_TYPE;
     } else if (strcmp(path, "/version") == 0) {
         print_version(t);
@@ -154,18 +154,18 @@ bool admin_take(struct agent *a, struct world_request *r, const struct admin_req
     return true;
 }
 
-void admin_forget(struct agent *a, const struct world_request *r)
+void agent_admin_forget(struct agent *a, const struct world_request *r)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        leases_forget_request(p, r);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_leases_forget_request(p, r);
 }
 
-void admin_init(struct agent *a)
+void agent_admin_init(struct agent *a)
 {
     base_text_init(&a->answer, ANSWER_MAX);
 }
 
-void admin_fini(struct agent *a)
+void agent_admin_fini(struct agent *a)
 {
     base_text_fini(&a->answer);
 }

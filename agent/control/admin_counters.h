@@ -76,10 +76,10 @@ struct used {
     struct quota_counts so_far;
 };
 
-void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_SLOTS]);
+void agent_tenants_use(const struct agent *a, struct used used[AGENT_TENANT_SLOTS]);
 
 /* admin_status.c, admin_metrics.c: the whole text. */
-void status_print(struct agent *a, struct base_text *t);
-void metrics_print(struct agent *a, struct base_text *t);
+void agent_status_print(struct agent *a, struct base_text *t);
+void agent_metrics_print(struct agent *a, struct base_text *t);
 
 #endif

@@ -7,9 +7,9 @@ struct agent;
 struct world_request;
 
 /* Before anything is asked, and after that. */
-void admin_init(struct agent *a);
-void admin_fini(struct agent *a);
+void agent_admin_init(struct agent *a);
+void agent_admin_fini(struct agent *a);
 /* 405. */
-void admin_refuse_method(struct agent *a, struct world_request *r, const char *allow);
+void agent_admin_refuse_method(struct agent *a, struct world_request *r, const char *allow);
 
 #endif

@@ -24,9 +24,9 @@ enum {
     WORKERS_BYTES = 192 << 10, /* of a page, which ends there: metaservers take a little more */
 };
 
-static const char *worker_id(const struct lease_owner *o, char out[AGENTD_ID_BYTES])
+static const char *worker_id(const struct lease_owner *o, char out[AGENT_ID_BYTES])
 {
-    return agentd_worker_id_format(&o->id, out);
+    return agent_worker_id_format(&o->id, out);
 }
 
 /* ---- printing */
@@ -63,7 +63,7 @@ static void print_lease(const struct pool *p, struct base_text *t, const struct 
 {
     static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
     const uint64_t now = world_now_ns(p->world), ms = BASE_NS_PER_MS;
-    char worker[AGENTD_ID_BYTES], lease[AGENTD_ID_BYTES + sizeof "-4294967295"];
+    char worker[AGENT_ID_BYTES], lease[AGENT_ID_BYTES + sizeof "-4294967295"];
     worker_id(o, worker);
     snprintf(lease, sizeof lease, "%s-%u", worker, e->number);
     base_json_object(t, NULL);
@@ -102,10 +102,10 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     const struct pool *p = s->pool;
     struct lease_owner o;
     struct lane_lease lease;
-    char id[AGENTD_ID_BYTES];
+    char id[AGENT_ID_BYTES];
     uint64_t bytes = 0;
     uint32_t leases = 0;
-    lease_owner_of(s, &o);
+    agent_lease_owner_of(s, &o);
     for (uint32_t i = 0; i < s->arenas; i++)
         bytes += s->arena[i]->bytes;
     for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
@@ -129,14 +129,14 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
 struct filter {
     const char *tenant; /* NULL: all */
     bool of_worker;
-    struct agentd_worker_id worker;
+    struct agent_worker_id worker;
     uint64_t limit;
-    struct agentd_cursor at; /* the first */
+    struct agent_cursor at; /* the first */
 };
 
 static bool bad_query(const struct held_request *request, const char *detail)
 {
-    asker_refuse(request->by, EINVAL, detail);
+    agent_asker_refuse(request->by, EINVAL, detail);
     return false;
 }
 
@@ -147,11 +147,11 @@ static bool parse_filter(const struct held_request *request, struct filter *out)
     if (limit != NULL && base_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
         return bad_query(request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
-    if (worker != NULL && !agentd_id_parse(worker, &out->worker, NULL))
+    if (worker != NULL && !agent_id_parse(worker, &out->worker, NULL))
         return bad_query(request, "worker must be the id of one, as rdmactl worker list shows it");
     if (cursor == NULL)
         return true;
-    return agentd_cursor_parse(cursor, &out->at) ||
+    return agent_cursor_parse(cursor, &out->at) ||
            bad_query(request, "cursor must be the next_cursor of an earlier answer");
 }
 
@@ -159,8 +159,8 @@ static bool parse_filter(const struct held_request *request, struct filter *out)
 static const struct agent_session *shown_session(const struct agent *a, const struct filter *f,
                                                  uint64_t number)
 {
-    const struct agent_session *s = lease_at(a, (uint32_t)number);
-    if (s == NULL || !lease_session_shown(s) ||
+    const struct agent_session *s = agent_session_at(a, (uint32_t)number);
+    if (s == NULL || !agent_lease_session_shown(s) ||
         (f->of_worker && (number != f->worker.session || s->serial != f->worker.serial)))
         return NULL;
     return f->tenant == NULL || strcmp(f->tenant, a->tenants.at[s->tenant - 1].config.name) == 0
@@ -169,12 +169,12 @@ static const struct agent_session *shown_session(const struct agent *a, const st
 }
 
 /* next: where the next page begins; NULL: there is none. */
-static void end_list(struct base_text *t, const struct agentd_cursor *next)
+static void end_list(struct base_text *t, const struct agent_cursor *next)
 {
-    char cursor[AGENTD_CURSOR_BYTES];
+    char cursor[AGENT_CURSOR_BYTES];
     base_json_array_end(t);
     if (next != NULL)
-        base_json_string(t, "next_cursor", agentd_cursor_format(next, cursor));
+        base_json_string(t, "next_cursor", agent_cursor_format(next, cursor));
     base_json_object_end(t);
     base_text_append(t, "\n", 1);
 }
@@ -188,20 +188,20 @@ static void list_leases(struct agent *a, const struct held_request *request)
     if (!parse_filter(request, &f))
         return;
     uint64_t n = 0;
-    struct agentd_cursor at = f.at;
+    struct agent_cursor at = f.at;
     base_json_object(t, NULL);
     base_json_array(t, "leases");
     for (; at.session < POOLS * a->config.max_sessions; at.session++, at.place = 0) {
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
-        lease_owner_of(s, &owner);
+        agent_lease_owner_of(s, &owner);
         for (; at.place < lane_leases(s->rings.memory); at.place++) {
             if (!lane_lease(s->rings.memory, at.place, &lease))
                 continue;
             if (n++ == f.limit) { /* there are more */
                 end_list(t, &at);
-                asker_reply(a, request->by, 200);
+                agent_asker_reply(a, request->by, 200);
                 return;
             }
             print_lease(s->pool, t, &owner, &lease, NULL);
@@ -209,7 +209,7 @@ static void list_leases(struct agent *a, const struct held_request *request)
         }
     }
     end_list(t, NULL);
-    asker_reply(a, request->by, 200);
+    agent_asker_reply(a, request->by, 200);
 }
 
 static void list_workers(struct agent *a, const struct held_request *request)
@@ -219,7 +219,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
     if (!parse_filter(request, &f))
         return;
     uint64_t n = 0;
-    struct agentd_cursor at = {.session = f.at.session};
+    struct agent_cursor at = {.session = f.at.session};
     base_json_object(t, NULL);
     base_json_array(t, "workers");
     for (; at.session < POOLS * a->config.max_sessions; at.session++) {
@@ -231,7 +231,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
         print_worker(t, s);
     }
     end_list(t, at.session < POOLS * a->config.max_sessions ? &at : NULL);
-    asker_reply(a, request->by, 200);
+    agent_asker_reply(a, request->by, 200);
 }
 
 /* ---- one */
@@ -240,32 +240,32 @@ static void list_workers(struct agent *a, const struct held_request *request)
 static struct agent_session *lease_of(struct agent *a, const struct held_request *request,
                                       struct lane_lease *out)
 {
-    struct agentd_worker_id wanted;
+    struct agent_worker_id wanted;
     uint32_t number;
-    if (!agentd_id_parse(request->id, &wanted, &number)) {
-        asker_refuse(request->by, EINVAL, "that is no lease's id: see rdmactl lease list");
+    if (!agent_id_parse(request->id, &wanted, &number)) {
+        agent_asker_refuse(request->by, EINVAL, "that is no lease's id: see rdmactl lease list");
         return NULL;
     }
-    struct agent_session *s = lease_session(a, &wanted);
-    if (s != NULL && lease_find(s, number, out))
+    struct agent_session *s = agent_lease_session(a, &wanted);
+    if (s != NULL && agent_lease_find(s, number, out))
         return s;
-    asker_refuse(request->by, ENOENT,
-                 "there is no such lease here: its worker has deregistered it or ended, "
-                 "or never had it");
+    agent_asker_refuse(request->by, ENOENT,
+                       "there is no such lease here: its worker has deregistered it or ended, "
+                       "or never had it");
     return NULL;
 }
 
 static struct agent_session *worker_of(struct agent *a, const struct held_request *request,
                                        const char *id)
 {
-    struct agentd_worker_id wanted;
-    if (!agentd_id_parse(id, &wanted, NULL)) {
-        asker_refuse(request->by, EINVAL, "that is no worker's id: see rdmactl worker list");
+    struct agent_worker_id wanted;
+    if (!agent_id_parse(id, &wanted, NULL)) {
+        agent_asker_refuse(request->by, EINVAL, "that is no worker's id: see rdmactl worker list");
         return NULL;
     }
-    struct agent_session *s = lease_session(a, &wanted);
+    struct agent_session *s = agent_lease_session(a, &wanted);
     if (s == NULL)
-        asker_refuse(request->by, ENOENT, "there is no such worker here: it has ended");
+        agent_asker_refuse(request->by, ENOENT, "there is no such worker here: it has ended");
     return s;
 }
 
@@ -276,11 +276,11 @@ static void get_lease(struct agent *a, const struct held_request *request)
     const struct agent_session *s = lease_of(a, request, &lease);
     if (s == NULL)
         return;
-    lease_owner_of(s, &owner);
+    agent_lease_owner_of(s, &owner);
     print_lease(s->pool, &a->answer, &owner, &lease, NULL);
     base_json_object_end(&a->answer);
     base_text_append(&a->answer, "\n", 1);
-    asker_reply(a, request->by, 200);
+    agent_asker_reply(a, request->by, 200);
 }
 
 static void get_worker(struct agent *a, const struct held_request *request)
@@ -290,20 +290,20 @@ static void get_worker(struct agent *a, const struct held_request *request)
         return;
     print_worker(&a->answer, s);
     base_text_append(&a->answer, "\n", 1);
-    asker_reply(a, request->by, 200);
+    agent_asker_reply(a, request->by, 200);
 }
 
 /* ---- revoking */
 
 static void print_leases(const struct revocation *r, struct base_text *t)
 {
-    const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
+    const struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
     for (uint32_t i = 0; i < r->count; i++) {
         struct lane_lease lease = r->lease[i], now;
         const char *state = "gone";
-        if (s != NULL && lease_find(s, lease.number, &now)) {
+        if (s != NULL && agent_lease_find(s, lease.number, &now)) {
             lease = now;
-            state = revocation_is_over_for(r, &lease) ? "revoked" : NULL;
+            state = agent_revocation_is_over_for(r, &lease) ? "revoked" : NULL;
         }
         print_lease(r->pool, t, &r->owner, &lease, state);
         base_json_bool(t, "asked_for", r->number == 0 || lease.number == r->number);
@@ -336,12 +336,12 @@ static const char *describe_breaks(const struct revocation *r)
 
 static void refuse_revocation(struct asker by, int status)
 {
-    asker_refuse(by, status,
-                 status == -ENOENT ? "it went at the same moment"
-                 : status == -EBUSY
-                     ? "leases of this worker are being revoked at this moment: look at "
-                       "them, and try again if need be"
-                     : NULL);
+    agent_asker_refuse(by, status,
+                       status == -ENOENT ? "it went at the same moment"
+                       : status == -EBUSY
+                           ? "leases of this worker are being revoked at this moment: look at "
+                             "them, and try again if need be"
+                           : NULL);
 }
 
 /* Nothing is forced without a registration to take the former one's place; the leases go by
@@ -350,21 +350,21 @@ static void refuse_force(struct asker by, const struct revocation *r)
 {
     struct base_errbuf why;
     char text[sizeof why.text + 160];
-    (void)device_why(r->pool->world, r->failed, &why);
+    (void)agent_device_why(r->pool->world, r->failed, &why);
     snprintf(text, sizeof text,
              "%s was forced, since the registration could not be replaced (%.300s); the leases are "
              "being withdrawn instead, and are over within %llu ms",
              r->freed == 0 ? "nothing" : "not all", why.text,
              (unsigned long long)(r->pool->mr_lease_ns / BASE_NS_PER_MS + 1));
-    asker_refuse(by, ENOSPC, text);
+    agent_asker_refuse(by, ENOSPC, text);
 }
 
-void revocation_reply(struct revocation *r, int status)
+void agent_revocation_reply(struct revocation *r, int status)
 {
     struct agent *a = r->pool->agent;
     const struct asker by = r->by;
     struct base_text *t = &a->answer;
-    const bool over = revocation_is_over(r);
+    const bool over = agent_revocation_is_over(r);
     r->by = (struct asker){.request = NULL};
     if (status != 0) {
         refuse_revocation(by, status);
@@ -374,7 +374,7 @@ void revocation_reply(struct revocation *r, int status)
         refuse_force(by, r);
         return;
     }
-    char id[AGENTD_ID_BYTES];
+    char id[AGENT_ID_BYTES];
     base_text_reset(t);
     base_json_object(t, NULL);
     base_json_string(t, "worker", worker_id(&r->owner, id));
@@ -386,7 +386,7 @@ void revocation_reply(struct revocation *r, int status)
     base_json_string(t, "breaks", describe_breaks(r));
     base_json_object_end(t);
     base_text_append(t, "\n", 1);
-    asker_reply(a, by, over ? 200 : 202);
+    agent_asker_reply(a, by, over ? 200 : 202);
 }
 
 /* Whether it is under way; else the answer has been given. */
@@ -397,17 +397,17 @@ static bool begin_revocation(const struct held_request *request, struct agent_se
     if (request->force != NULL && !forced && strcmp(request->force, "0") != 0)
         return bad_query(request, "force must be 0 or 1");
     if (s->stage != STAGE_LIVE) {
-        asker_refuse(request->by, EBUSY,
-                     "its worker has ended, and all that it had is being withdrawn");
+        agent_asker_refuse(request->by, EBUSY,
+                           "its worker has ended, and all that it had is being withdrawn");
         return false;
     }
-    int status = lease_revoke(request->by, s, number, forced);
+    int status = agent_lease_revoke(request->by, s, number, forced);
     if (status != 0)
         refuse_revocation(request->by, status);
     return status == 0;
 }
 
-bool leases_revoke(struct agent *a, const struct held_request *request)
+bool agent_leases_revoke(struct agent *a, const struct held_request *request)
 {
     struct lane_lease lease;
     struct agent_session *s;
@@ -423,7 +423,7 @@ bool leases_revoke(struct agent *a, const struct held_request *request)
 
 /* ---- all of it */
 
-void leases_look(struct agent *a, const struct held_request *request, bool leases)
+void agent_leases_look(struct agent *a, const struct held_request *request, bool leases)
 {
     if (leases && request->id == NULL)
         list_leases(a, request);
@@ -445,8 +445,8 @@ static bool match_prefix(const char *path, const char *prefix, const char **id)
     return true;
 }
 
-bool leases_handle(struct agent *a, struct world_request *r, const struct admin_request *request,
-                   bool *answered)
+bool agent_leases_handle(struct agent *a, struct world_request *r,
+                         const struct admin_request *request, bool *answered)
 {
     const char *id;
     const bool leases = match_prefix(request->path, "/v1/leases", &id);
@@ -462,10 +462,10 @@ bool leases_handle(struct agent *a, struct world_request *r, const struct admin_
                                       .force = request->force};
     *answered = true;
     if (leases && strcmp(request->method, "DELETE") == 0)
-        *answered = !leases_revoke(a, &held);
+        *answered = !agent_leases_revoke(a, &held);
     else if (!get)
-        admin_refuse_method(a, r, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
+        agent_admin_refuse_method(a, r, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
     else
-        leases_look(a, &held, leases);
+        agent_leases_look(a, &held, leases);
     return true;
 }

@@ -35,8 +35,8 @@ static void tenant_metrics(const struct agent *a, const struct used *used, struc
     enum { CONTROL_OPS = 5, COUNT };
     for (int m = 0; m < COUNT; m++) {
         base_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
-        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-            if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+        for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+            if (a->tenants.at[i].state == AGENT_TENANT_FREE)
                 continue;
             const struct base_metric_label label = {"tenant", a->tenants.at[i].config.name};
             const struct used *u = &used[i];
@@ -52,12 +52,12 @@ static void refusal_metrics(const struct agent *a, const struct used *used, stru
 {
     static const char name[] = "kedge_agent_tenant_quota_refused_total";
     base_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        if (a->tenants.at[i].state == AGENT_TENANT_FREE)
             continue;
         for (int which = 0; which < LANE_QUOTAS; which++) {
             const struct base_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
-                                                       {"quota", quota_name(which)}};
+                                                       {"quota", agent_quota_name(which)}};
             base_metric_u64(t, name, labels, 2, used[i].so_far.refused[which]);
         }
     }
@@ -70,12 +70,13 @@ static void apart_metrics(const struct agent *a, struct base_text *t)
         t, name, GAUGE,
         "Pools where a tenant's requests go apart from others', whose queue pairs they "
         "have broken.");
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         const struct base_metric_label label = {"tenant", a->tenants.at[i].config.name};
         uint64_t pools = 0;
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+        if (a->tenants.at[i].state == AGENT_TENANT_FREE)
             continue;
-        for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (const struct pool *p = agent_pools_next(a, NULL); p != NULL;
+             p = agent_pools_next(a, p))
             pools += p->quarantined[i];
         base_metric_u64(t, name, &label, 1, pools);
     }
@@ -87,10 +88,11 @@ static void rests_metrics(const struct agent *a, struct base_text *t)
     base_metric_head(t, name, COUNTER,
                      "Times that a tenant's requests had to wait since they had broken queue "
                      "pairs, by pool.");
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        if (a->tenants.at[i].state == AGENT_TENANT_FREE)
             continue;
-        for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        for (const struct pool *p = agent_pools_next(a, NULL); p != NULL;
+             p = agent_pools_next(a, p)) {
             const struct base_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
                                                        {"pool", p->name}};
             base_metric_u64(t, name, labels, 2, lane_rests(p->lane, i));
@@ -108,7 +110,7 @@ static void print_sample(struct base_text *t, const char *name, const struct poo
 /* One series for each pool: `value` is of p. */
 #define EACH_POOL(name, type, help, value)                                                         \
     base_metric_head(t, name, type, help);                                                         \
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))              \
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))  \
     print_sample(t, name, p, value)
 
 #define NAMED(prefix, what, type) (type == COUNTER ? prefix #what "_total" : prefix #what)
@@ -170,9 +172,10 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
               p->prewarm.demand);
     EACH_POOL("kedge_agent_dcis_resting", GAUGE,
               "DC initiators that wait until no packet of their former lives is under way.",
-              dcis_resting(p));
+              agent_dcis_resting(p));
     EACH_POOL("kedge_agent_dcis_missing", GAUGE,
-              "DC initiators that were given up, until others take their places.", dcis_missing(p));
+              "DC initiators that were given up, until others take their places.",
+              agent_dcis_missing(p));
     EACH_POOL("kedge_agent_dcis_replaced_total", COUNTER,
               "DC initiators that the device did not bring back, and that were given up.",
               p->repairs.replaced);
@@ -202,9 +205,9 @@ static void fenced_metrics(const struct agent *a, struct base_text *t)
                     "Regions' registrations that the device did not make.", a->fenced.failed);
 }
 
-void metrics_print(struct agent *a, struct base_text *t)
+void agent_metrics_print(struct agent *a, struct base_text *t)
 {
-    struct used used[AGENTD_TENANT_SLOTS];
+    struct used used[AGENT_TENANT_SLOTS];
     base_metric_build_info(t, "kedge_agent_build_info");
     base_metric_one(t, "kedge_agent_log_dropped_total", BASE_METRIC_COUNTER,
                     "Lines of the log that nobody took in time.", world_log_dropped(a->world));
@@ -241,21 +244,22 @@ void metrics_print(struct agent *a, struct base_text *t)
                     "Whether the node's GID is on the device's port.", !a->address.gone);
     base_metric_one(t, "kedge_agent_address_changes_total", COUNTER,
                     "How often the node's GID went, came back, moved or changed.", a->address_news);
-    clock_metrics(a, t);
+    agent_clock_metrics(a, t);
     base_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
                     "Queue pairs of which the device said by itself that they broke.",
                     a->qp_events);
-    used_by_all(a, used);
+    agent_tenants_use(a, used);
     tenant_metrics(a, used, t);
     refusal_metrics(a, used, t);
     apart_metrics(a, t);
     rests_metrics(a, t);
-    windows_metrics(a, t);
+    agent_windows_metrics(a, t);
     fenced_metrics(a, t);
     base_metric_one(t, "kedge_agent_metaservers", GAUGE,
-                    "Metaservers that have this node, with all its pools.", registrations_done(a));
-    desired_metrics(a, t);
-    node_metrics(a, t);
-    proofs_metrics(a, t);
+                    "Metaservers that have this node, with all its pools.",
+                    agent_registrations_done(a));
+    agent_desired_metrics(a, t);
+    agent_node_metrics(a, t);
+    agent_proofs_metrics(a, t);
     agent_query_metrics(a, t);
 }

@@ -28,7 +28,7 @@ static const char *state_name(enum registration_state state)
 static struct lane_stats sum_lanes(const struct agent *a)
 {
     struct lane_stats s, sum = {.passes = 0};
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         lane_stats(p->lane, &s);
 #define ADD(what, help, type) sum.what += s.what;
         LANE_COUNTERS(ADD)
@@ -40,7 +40,7 @@ static struct lane_stats sum_lanes(const struct agent *a)
 static struct connector_stats sum_connectors(const struct agent *a)
 {
     struct connector_stats s, sum = {.requests = 0};
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         connector_stats(p->device.connector, &s);
 #define ADD(what, help, type) sum.what += s.what;
         CONNECTOR_COUNTERS(ADD)
@@ -87,7 +87,7 @@ static void status_control_ops(struct base_text *t, const struct quota_counts *n
     base_json_u64_or_null(t, "max_control_ops_per_s", rate, 0);
     base_json_object(t, "refused");
     for (int which = 0; which < LANE_QUOTAS; which++) {
-        base_json_u64(t, quota_name(which), n->refused[which]);
+        base_json_u64(t, agent_quota_name(which), n->refused[which]);
         all += n->refused[which];
     }
     base_json_object_end(t);
@@ -138,38 +138,38 @@ static void status_pool(const struct pool *p, const char *key, struct base_text 
     base_json_string(t, "name", p->name);
     base_json_u64(t, "number", p->number);
     base_json_u64(t, "mr_lease_ms", p->mr_lease_ns / BASE_NS_PER_MS);
-    prewarm_status(p, t);
-    dcis_status(p, t);
+    agent_prewarm_status(p, t);
+    agent_dcis_status(p, t);
 }
 
 static void status_pools(const struct agent *a, struct base_text *t)
 {
     struct lane_stats s;
     base_json_array(t, "pools");
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         status_pool(p, NULL, t);
-        base_json_string(t, "state", pools_state(p));
-        base_json_u64(t, "metaservers", registrations_of(p));
+        base_json_string(t, "state", agent_pools_state(p));
+        base_json_u64(t, "metaservers", agent_registrations_of(p));
         status_counts(&p->count, 0, t);
         lane_stats(p->lane, &s);
         print_lane(&s, t);
-        windows_pool_status(p, t);
+        agent_windows_pool_status(p, t);
         base_json_object_end(t);
     }
     base_json_array_end(t);
 }
 
-void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_SLOTS])
+void agent_tenants_use(const struct agent *a, struct used used[AGENT_TENANT_SLOTS])
 {
-    struct quota_used now[AGENTD_TENANT_SLOTS];
-    quotas_used(a, now);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    struct quota_used now[AGENT_TENANT_SLOTS];
+    agent_quotas_used(a, now);
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         used[i] = (struct used){.now = now[i], .so_far = a->quotas_before[i]};
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
             used[i].vqps += p->quota[i].vqps;
             used[i].mrs += p->quota[i].mrs;
-            quotas_add(&used[i].so_far, &p->quota[i]);
+            agent_quotas_add(&used[i].so_far, &p->quota[i]);
         }
 }
 
@@ -177,7 +177,7 @@ void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_SLOTS])
 static void status_breaks(const struct agent *a, uint32_t i, struct base_text *t)
 {
     uint64_t quarantined = 0, rests = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         quarantined += p->quarantined[i];
         rests += lane_rests(p->lane, i);
     }
@@ -188,12 +188,12 @@ static void status_breaks(const struct agent *a, uint32_t i, struct base_text *t
 static void status_tenant(const struct agent *a, uint32_t i, const struct used *u,
                           struct base_text *t)
 {
-    const struct agentd_tenant *tenant = &a->tenants.at[i];
+    const struct agent_tenant *tenant = &a->tenants.at[i];
     const struct lane_quota *q = &a->pools[0]->quota[i];
     base_json_object(t, NULL);
     base_json_string(t, "name", tenant->config.name);
     base_json_string(t, "from", tenant->central ? "metaserver" : "file");
-    base_json_bool(t, "leaving", tenant->state == AGENTD_TENANT_LEAVING);
+    base_json_bool(t, "leaving", tenant->state == AGENT_TENANT_LEAVING);
     base_json_string(t, "pool",
                      tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
     status_bounded(t, "sessions", u->now.sessions, tenant->config.sessions, UINT64_MAX);
@@ -210,10 +210,10 @@ static void status_tenant(const struct agent *a, uint32_t i, const struct used *
 
 static void status_tenants(const struct agent *a, struct base_text *t)
 {
-    struct used used[AGENTD_TENANT_SLOTS];
-    used_by_all(a, used);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+    struct used used[AGENT_TENANT_SLOTS];
+    agent_tenants_use(a, used);
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        if (a->tenants.at[i].state == AGENT_TENANT_FREE)
             continue;
         status_tenant(a, i, &used[i], t);
     }
@@ -224,7 +224,7 @@ static void status_lists(struct agent *a, struct base_text *t)
     char why[DESIRED_WHY];
     base_json_array(t, "metaservers");
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
-        const struct registration *r = registrations_with(a, i);
+        const struct registration *r = agent_registrations_with(a, i);
         base_json_object(t, NULL);
         base_json_string(t, "url", r->url);
         base_json_string(t, "state", state_name(r->state));
@@ -233,31 +233,31 @@ static void status_lists(struct agent *a, struct base_text *t)
         base_json_object_end(t);
     }
     base_json_array_end(t);
-    desired_why(a, why);
+    agent_desired_why(a, why);
     base_json_object(t, "settings");
-    base_json_string(t, "metaserver", follow_metaserver(a));
+    base_json_string(t, "metaserver", agent_follow_metaserver(a));
     base_json_u64(t, "revision", a->follow.applied);
     base_json_u64(t, "seen", a->follow.seen);
     base_json_string(t, "why", why);
     why[0] = '\0';
-    (void)follow_unkept_why(a, why, sizeof why);
+    (void)agent_follow_unkept_why(a, why, sizeof why);
     base_json_string(t, "not_kept", why);
     base_json_object_end(t);
     base_json_array(t, "tenants");
     status_tenants(a, t);
     base_json_array_end(t);
     base_json_array(t, "sessions_list");
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         status_sessions(p, t);
     base_json_array_end(t);
     base_json_u64(t, "wrong_tokens", a->wrong_tokens);
     base_json_bool(t, "memory_whole", a->world->keeps_whole);
 }
 
-void status_print(struct agent *a, struct base_text *t)
+void agent_status_print(struct agent *a, struct base_text *t)
 {
     char gid[BASE_GID_TEXT];
-    const struct session_counts c = pools_count(a);
+    const struct session_counts c = agent_pools_count(a);
     const struct lane_stats s = sum_lanes(a);
     base_json_object(t, NULL);
     base_json_string(t, "version", KEDGE_VERSION);
@@ -276,10 +276,10 @@ void status_print(struct agent *a, struct base_text *t)
     print_lane(&s, t);
     status_connectors(a, t);
     status_pools(a, t);
-    windows_status(a, t);
-    clock_status(a, t);
-    node_status(a, t);
-    proofs_status(a, t);
+    agent_windows_status(a, t);
+    agent_clock_status(a, t);
+    agent_node_status(a, t);
+    agent_proofs_status(a, t);
     status_lists(a, t);
     base_json_object_end(t);
     base_text_append(t, "\n", 1);

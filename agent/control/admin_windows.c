@@ -88,10 +88,10 @@ static void add_window(struct lane_window *sum, const struct lane_window *n)
 }
 
 static struct lane_window of_all(const struct agent *a, enum lane_window_scope scope,
-                                 uint32_t number, struct agentd_limits most)
+                                 uint32_t number, struct agent_limits most)
 {
     struct lane_window n, sum = {.limit_bytes = most.bytes, .limit_ops = most.ops};
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         if (lane_window(p->lane, scope, number, &n))
             add_window(&sum, &n);
     return sum;
@@ -99,7 +99,7 @@ static struct lane_window of_all(const struct agent *a, enum lane_window_scope s
 
 static struct lane_window of_device(const struct agent *a)
 {
-    return of_all(a, LANE_WINDOW_DEVICE, 0, windows_device(a));
+    return of_all(a, LANE_WINDOW_DEVICE, 0, agent_windows_device(a));
 }
 
 static struct lane_window of_tenant(const struct agent *a, uint32_t i)
@@ -130,11 +130,11 @@ static void print_destinations(const struct pool *p, struct base_text *t, uint32
 /* ---- windows that name a destination */
 
 /* Why a window holds for nobody here, or not for all that it names. */
-static void explain_window(const struct agent *a, const struct agentd_window *w, char *why,
+static void explain_window(const struct agent *a, const struct agent_window *w, char *why,
                            size_t size)
 {
     uint32_t pools = 0, left = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         if (w->pool[0] != '\0' && strcmp(w->pool, p->name) != 0)
             continue;
         pools++;
@@ -146,7 +146,7 @@ static void explain_window(const struct agent *a, const struct agentd_window *w,
         snprintf(why, size, "this node has no pool %s", w->pool);
     else if (left > 0)
         snprintf(why, size, "more than %d destinations have windows of their own: %u have not",
-                 AGENTD_DESTINATIONS, left);
+                 AGENT_DESTINATIONS, left);
     else
         why[0] = '\0';
 }
@@ -161,7 +161,7 @@ static void print_word(struct base_text *t, const char *name, const char *word)
     base_json_string(t, name, word[0] != '\0' ? word : NULL);
 }
 
-static void print_named(const struct agent *a, const struct agentd_window *w, struct base_text *t)
+static void print_named(const struct agent *a, const struct agent_window *w, struct base_text *t)
 {
     char gid[BASE_GID_TEXT], why[160];
     base_json_object(t, NULL);
@@ -192,7 +192,7 @@ static void named_metrics(const struct agent *a, struct base_text *t)
 
 /* ---- all of them */
 
-void windows_pool_status(const struct pool *p, struct base_text *t)
+void agent_windows_pool_status(const struct pool *p, struct base_text *t)
 {
     struct lane_window n;
     (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &n);
@@ -200,7 +200,7 @@ void windows_pool_status(const struct pool *p, struct base_text *t)
     print_window(t, &n);
 }
 
-void windows_status(struct agent *a, struct base_text *t)
+void agent_windows_status(struct agent *a, struct base_text *t)
 {
     struct lane_window n = of_device(a);
     uint32_t shown = 0;
@@ -208,8 +208,8 @@ void windows_status(struct agent *a, struct base_text *t)
     base_json_object(t, "device");
     print_window(t, &n);
     base_json_array(t, "tenants");
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        if (a->tenants.at[i].state == AGENT_TENANT_FREE)
             continue;
         base_json_object(t, NULL);
         base_json_string(t, "tenant", a->tenants.at[i].config.name);
@@ -218,7 +218,7 @@ void windows_status(struct agent *a, struct base_text *t)
     }
     base_json_array_end(t);
     base_json_array(t, "destinations");
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         print_destinations(p, t, &shown);
     base_json_array_end(t);
     base_json_array(t, "named");
@@ -243,12 +243,12 @@ static bool sum_destinations(struct agent *a, enum field field, uint64_t *out)
     struct lane_stats s;
     struct lane_window n;
     if (field == LIMIT_BYTES || field == LIMIT_OPS) {
-        const struct agentd_limits each = windows_destination(a);
+        const struct agent_limits each = agent_windows_destination(a);
         *out = field == LIMIT_BYTES ? each.bytes : each.ops;
         return true;
     }
     *out = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         lane_stats(p->lane, &s);
         if (field == WAITS)
             *out += s.window_waits[LANE_WINDOW_DESTINATION];
@@ -261,7 +261,7 @@ static bool sum_destinations(struct agent *a, enum field field, uint64_t *out)
     return field == WAITING || field == WAITS || field == WAITED;
 }
 
-void windows_metrics(struct agent *a, struct base_text *t)
+void agent_windows_metrics(struct agent *a, struct base_text *t)
 {
     struct lane_window n;
     uint64_t value[FIELDS], sum;
@@ -277,8 +277,8 @@ void windows_metrics(struct agent *a, struct base_text *t)
         if (sum_destinations(a, f, &sum))
             print_sample(t, f, labels, 1, sum);
         labels[0].value = "tenant";
-        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-            if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+        for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+            if (a->tenants.at[i].state == AGENT_TENANT_FREE)
                 continue;
             labels[1].value = a->tenants.at[i].config.name;
             n = of_tenant(a, i);

@@ -27,9 +27,9 @@ static int tenant_by_token(struct connection *c, const struct schema_control_att
     uint8_t hash[BASE_DIGEST_BYTES];
     int tenant = base_digest(m->token, hash);
     if (tenant == 0)
-        tenant = agentd_tenants_find_token(&a->tenants, hash, world_wall_ms(a->world));
+        tenant = agent_tenants_find_token(&a->tenants, hash, world_wall_ms(a->world));
     if (tenant < 0) {
-        connection_refuse_token(c, m->h.tag);
+        agent_connection_refuse_token(c, m->h.tag);
         return -EACCES;
     }
     if (c->peer.tenant == 0 || c->peer.tenant == (uint32_t)tenant + 1)
@@ -39,7 +39,7 @@ static int tenant_by_token(struct connection *c, const struct schema_control_att
         "the token is of tenant %s, and this socket of tenant %s: use that tenant's, or %.100s",
         a->tenants.at[tenant].config.name, a->tenants.at[c->peer.tenant - 1].config.name,
         a->config.socket);
-    connection_refuse(c, m->h.tag, -EACCES, text);
+    agent_connection_refuse(c, m->h.tag, -EACCES, text);
     return -EACCES;
 }
 
@@ -47,7 +47,7 @@ static int tenant_by_token(struct connection *c, const struct schema_control_att
 static int refuse_uid(const struct agent *a, uid_t uid, const char *of_token,
                       struct base_errbuf *why)
 {
-    const int replaced = agentd_tenants_find_replaced(&a->tenants, uid);
+    const int replaced = agent_tenants_find_replaced(&a->tenants, uid);
     if (replaced >= 0)
         return base_err(why, -EACCES,
                         "uid %u belongs to no tenant: [tenant %s] of the agent's file has it, and "
@@ -61,15 +61,15 @@ static int refuse_uid(const struct agent *a, uid_t uid, const char *of_token,
                     (unsigned)uid, (unsigned)uid, of_token);
 }
 
-int connection_share(const struct agent *a, const struct attach_peer *peer, uint32_t *share,
-                     struct base_errbuf *why)
+int agent_connection_share(const struct agent *a, const struct attach_peer *peer, uint32_t *share,
+                           struct base_errbuf *why)
 {
-    const int tenant = agentd_tenants_find(&a->tenants, peer->uid);
+    const int tenant = agent_tenants_find(&a->tenants, peer->uid);
     if (peer->tenant != 0)
         *share = WAITING_SHARE_SOCKETS + peer->tenant - 1;
     else if (tenant >= 0)
         *share = WAITING_SHARE_TENANTS + (uint32_t)tenant;
-    else if (agentd_tenants_have_tokens(&a->tenants))
+    else if (agent_tenants_have_tokens(&a->tenants))
         *share = WAITING_SHARE_STRANGERS;
     else
         return refuse_uid(
@@ -86,11 +86,11 @@ static int choose_tenant(struct connection *c, const struct schema_control_attac
         return tenant_by_token(c, m);
     if (c->peer.tenant != 0)
         return (int)c->peer.tenant - 1;
-    int tenant = agentd_tenants_find(&c->agent->tenants, c->peer.uid);
+    int tenant = agent_tenants_find(&c->agent->tenants, c->peer.uid);
     if (tenant >= 0)
         return tenant;
     (void)refuse_uid(c->agent, c->peer.uid, ", or set KEDGE_WORKER_TOKEN", &why);
-    connection_refuse(c, m->h.tag, -EACCES, why.text);
+    agent_connection_refuse(c, m->h.tag, -EACCES, why.text);
     return -EACCES;
 }
 
@@ -107,29 +107,30 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
     char text[240];
     struct base_errbuf why;
     struct pool *p;
-    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL && !pools_pending(a, m->pool)) {
+    if (m->pool[0] != '\0' && agent_pools_find(a, m->pool) == NULL &&
+        !agent_pools_pending(a, m->pool)) {
         snprintf(text, sizeof text, "there is no pool %.31s on this host (its own is %.31s)",
                  m->pool, a->config.pool);
-        connection_refuse(c, m->h.tag, -ENOENT, text);
+        agent_connection_refuse(c, m->h.tag, -ENOENT, text);
         return NULL;
     }
-    if (node_refuses(a, text, sizeof text)) {
-        connection_refuse(c, m->h.tag, -EBUSY, text);
+    if (agent_node_refuses(a, text, sizeof text)) {
+        agent_connection_refuse(c, m->h.tag, -EBUSY, text);
         return NULL;
     }
     int tenant = choose_tenant(c, m);
     if (tenant < 0)
         return NULL;
     c->tenant = (uint32_t)tenant + 1;
-    const int status = pools_of_tenant(a, c->tenant, &p, &why);
+    const int status = agent_pools_of_tenant(a, c->tenant, &p, &why);
     if (status != 0) {
-        connection_refuse_for(c, m->h.tag, status, why.text, retry_pool_after(status));
+        agent_connection_refuse_for(c, m->h.tag, status, why.text, retry_pool_after(status));
         return NULL;
     }
     if (m->pool[0] != '\0' && strcmp(m->pool, p->name) != 0) {
         snprintf(text, sizeof text, "pool %.31s is not that of tenant %s, which has %.31s", m->pool,
                  a->tenants.at[tenant].config.name, p->name);
-        connection_refuse(c, m->h.tag, -EACCES, text);
+        agent_connection_refuse(c, m->h.tag, -EACCES, text);
         return NULL;
     }
     return p;
@@ -139,26 +140,26 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
 static void hand_over(struct connection *c, uint32_t tag)
 {
     struct pool *p = c->pool;
-    const struct agentd_config *config = p->config;
+    const struct agent_config *config = p->config;
     const struct agent_session *s = &p->sessions[c->session];
     struct schema_control_attached out = {.rw_bytes = SCHEMA_SESSION_RW_BYTES(config->sq_slots),
                                           .ro_bytes = SCHEMA_SESSION_RO_BYTES(config->cq_slots),
                                           .peers_bytes = p->peers.bytes,
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
-                                          .tenant = quota_tenant(p->agent, c->tenant)->id};
+                                          .tenant = agent_quota_tenant(p->agent, c->tenant)->id};
     struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};
-    int status = connection_send(c, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, &lent);
-    session_begin(p, c->session);
+    int status = agent_connection_send(c, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, &lent);
+    agent_session_begin(p, c->session);
     if (status == 0)
-        unread_sent(c, SCHEMA_FD_COUNT);
-    else if (unread_failed(c->agent, status, &why))
-        connection_refuse(c, tag, -EAGAIN, why.text);
+        agent_unread_sent(c, SCHEMA_FD_COUNT);
+    else if (agent_unread_failed(c->agent, status, &why))
+        agent_connection_refuse(c, tag, -EAGAIN, why.text);
     else
-        connection_close(c);
-    sessions_taken(p);
+        agent_connection_close(c);
+    agent_sessions_taken(p);
 }
 
 /* ---- the queue
@@ -169,7 +170,7 @@ static void hand_over(struct connection *c, uint32_t tag)
 
 /* Until the socket is closed, also when the session is over; one that only lingers, for its worker
  * to read what it was told, counts to what is unread (attach_unread.c) and not here. */
-void connection_note(struct connection *c)
+void agent_connection_note(struct connection *c)
 {
     const bool counts = c->at != NULL && !c->lingers && (c->attached || c->turn.waits);
     if (counts == c->counted)
@@ -183,10 +184,10 @@ static struct connection *queued_at(struct tenant_queue_item *item)
     return item != NULL ? TENANT_QUEUE_IN(struct connection, turn, item) : NULL;
 }
 
-void connection_leave_queue(struct connection *c)
+void agent_connection_leave_queue(struct connection *c)
 {
-    tenant_queue_leave(&c->pool->queue.by_tenant, &c->turn);
-    connection_note(c);
+    agent_tenant_queue_leave(&c->pool->queue.by_tenant, &c->turn);
+    agent_connection_note(c);
 }
 
 /* Who is served before the last of this tenant's. */
@@ -214,14 +215,14 @@ static void refuse_for_now(struct connection *c, uint32_t tag, uint32_t ahead, c
              "come at once)",
              ahead, since, retry_ms);
     c->agent->deferred++;
-    connection_refuse_for(c, tag, -EAGAIN, text, retry_ms);
+    agent_connection_refuse_for(c, tag, -EAGAIN, text, retry_ms);
 }
 
-void connection_waited(struct connection *c)
+void agent_connection_waited(struct connection *c)
 {
     struct pool *p = c->pool;
     const uint32_t ahead = count_ahead(p, c->tenant) - 1;
-    connection_leave_queue(c);
+    agent_connection_leave_queue(c);
     refuse_for_now(c, c->queued_tag, ahead, ", which has waited for as long as it can");
 }
 
@@ -248,16 +249,16 @@ static void join_queue(struct connection *c, const struct schema_control_attach 
         refuse_for_now(c, m->h.tag, ahead, "");
         return;
     }
-    waiting_leave(&c->agent->waiting, &c->waiting);
+    agent_waiting_leave(&c->agent->waiting, &c->waiting);
     c->queued_tag = m->h.tag;
     c->queued_ns = world_now_ns(c->agent->world);
     if (q->by_tenant.waiting == 0)
         q->served_ns = c->queued_ns;
-    tenant_queue_join(&q->by_tenant, &c->turn, c->tenant, false);
-    connection_note(c);
+    agent_tenant_queue_join(&q->by_tenant, &c->turn, c->tenant, false);
+    agent_connection_note(c);
     p->count.not_ahead++;
-    connection_await(c);
-    sessions_refill(p);
+    agent_connection_await(c);
+    agent_sessions_refill(p);
 }
 
 /* A session is ready. */
@@ -265,16 +266,16 @@ static void admit_worker(struct connection *c, uint32_t tag)
 {
     struct pool *p = c->pool;
     char text[240];
-    int status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    int status = agent_session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
     if (status != 0) {
         snprintf(text, sizeof text, "the agent cannot lend a session to tenant %s: %s",
-                 quota_tenant(c->agent, c->tenant)->name, strerror(-status));
-        connection_refuse(c, tag, status, text);
+                 agent_quota_tenant(c->agent, c->tenant)->name, strerror(-status));
+        agent_connection_refuse(c, tag, status, text);
         return;
     }
     c->attached = true;
-    connection_note(c);
-    waiting_leave(&c->agent->waiting, &c->waiting);
+    agent_connection_note(c);
+    agent_waiting_leave(&c->agent->waiting, &c->waiting);
     world_timer_clear(c->agent->world, &c->deadline);
     hand_over(c, tag);
 }
@@ -287,13 +288,13 @@ static bool may_still(struct connection *c)
     struct base_errbuf why = {.text = "its tenant has another pool now: try again"};
     struct pool *p;
     int status = -EBUSY;
-    if (!node_refuses(a, why.text, sizeof why.text)) {
-        status = pools_of_tenant(a, c->tenant, &p, &why);
+    if (!agent_node_refuses(a, why.text, sizeof why.text)) {
+        status = agent_pools_of_tenant(a, c->tenant, &p, &why);
         if (status == 0 && p == c->pool)
             return true;
         status = status == 0 ? -EAGAIN : status;
     }
-    connection_refuse_for(c, c->queued_tag, status, why.text, retry_pool_after(status));
+    agent_connection_refuse_for(c, c->queued_tag, status, why.text, retry_pool_after(status));
     return false;
 }
 
@@ -305,32 +306,32 @@ static uint32_t retry_after(int status)
 
 static bool has_session(const void *pool, uint32_t tenant)
 {
-    return session_is_ready(pool, tenant);
+    return agent_session_is_ready(pool, tenant);
 }
 
-void attach_serve(struct pool *p)
+void agent_attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
     for (struct connection *c;
-         (c = queued_at(tenant_queue_next(&q->by_tenant, has_session, p))) != NULL;) {
+         (c = queued_at(agent_tenant_queue_next(&q->by_tenant, has_session, p))) != NULL;) {
         const uint64_t now = world_now_ns(p->world), took = now - q->served_ns;
         struct base_errbuf over;
-        tenant_queue_take(&q->by_tenant, &c->turn);
-        connection_note(c);
+        agent_tenant_queue_take(&q->by_tenant, &c->turn);
+        agent_connection_note(c);
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
         q->served_ns = now;
         if (!may_still(c))
             continue;
-        int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
+        int status = agent_quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
         if (status == 0)
-            status = unread_check(p->agent, c->tenant, &over);
+            status = agent_unread_check(p->agent, c->tenant, &over);
         if (status != 0)
-            connection_refuse_for(c, c->queued_tag, status, over.text, retry_after(status));
+            agent_connection_refuse_for(c, c->queued_tag, status, over.text, retry_after(status));
         else
             admit_worker(c, c->queued_tag);
     }
     if (q->by_tenant.waiting > 0)
-        sessions_refill(p);
+        agent_sessions_refill(p);
 }
 
 static bool is_anybody(const void *pool, uint32_t tenant)
@@ -341,10 +342,10 @@ static bool is_anybody(const void *pool, uint32_t tenant)
 
 static struct connection *next_queued(const struct pool *p)
 {
-    return queued_at(tenant_queue_next(&p->queue.by_tenant, is_anybody, p));
+    return queued_at(agent_tenant_queue_next(&p->queue.by_tenant, is_anybody, p));
 }
 
-void attach_failed(struct pool *p, int status)
+void agent_attach_failed(struct pool *p, int status)
 {
     struct connection *c = next_queued(p);
     char text[240];
@@ -353,25 +354,27 @@ void attach_failed(struct pool *p, int status)
     snprintf(text, sizeof text,
              "the agent cannot make a session for tenant %s: this host or its device has no room "
              "for one (%s): the agent's log may say of what",
-             quota_tenant(c->agent, c->tenant)->name, strerror(-status));
-    connection_leave_queue(c);
-    connection_refuse(c, c->queued_tag, -ENOMEM, text);
+             agent_quota_tenant(c->agent, c->tenant)->name, strerror(-status));
+    agent_connection_leave_queue(c);
+    agent_connection_refuse(c, c->queued_tag, -ENOMEM, text);
 }
 
-void attach_end_tenant(struct pool *p, uint32_t tenant)
+void agent_attach_end_tenant(struct pool *p, uint32_t tenant)
 {
     for (struct connection *c; (c = queued_at(p->queue.by_tenant.of[tenant].first)) != NULL;) {
-        connection_leave_queue(c);
-        connection_refuse(c, c->queued_tag, -EACCES, "its tenant is not one of this node any more");
+        agent_connection_leave_queue(c);
+        agent_connection_refuse(c, c->queued_tag, -EACCES,
+                                "its tenant is not one of this node any more");
     }
 }
 
-void attach_give_up(struct pool *p)
+void agent_attach_give_up(struct pool *p)
 {
     for (struct connection *c; (c = next_queued(p)) != NULL;) {
-        connection_leave_queue(c);
-        connection_refuse(c, c->queued_tag, -EBUSY,
-                          "the operator takes the pool away from this node: go to another host");
+        agent_connection_leave_queue(c);
+        agent_connection_refuse(
+            c, c->queued_tag, -EBUSY,
+            "the operator takes the pool away from this node: go to another host");
     }
 }
 
@@ -380,19 +383,19 @@ void attach_give_up(struct pool *p)
 static uint32_t queued_in(const struct agent *a, uint32_t tenant)
 {
     uint32_t n = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         n += p->queue.by_tenant.of[tenant].waiting;
     return n;
 }
 
-void connection_attach(struct connection *c, const struct schema_control_attach *m)
+void agent_connection_attach(struct connection *c, const struct schema_control_attach *m)
 {
     struct agent *a = c->agent;
     struct base_errbuf over;
     char text[240];
     if (c->attached || c->turn.waits) {
-        connection_refuse(c, m->h.tag, -EPROTO,
-                          "this connection has a session already: open another one");
+        agent_connection_refuse(c, m->h.tag, -EPROTO,
+                                "this connection has a session already: open another one");
         return;
     }
     struct pool *p = choose_pool(c, m);
@@ -401,24 +404,24 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
     if (a->connections_of[c->tenant - 1] >= a->config.max_sessions) {
         snprintf(text, sizeof text, "too many connections of tenant %s are open: close some",
                  a->tenants.at[c->tenant - 1].config.name);
-        connection_refuse(c, m->h.tag, -EAGAIN, text);
+        agent_connection_refuse(c, m->h.tag, -EAGAIN, text);
         return;
     }
     const uint32_t more = 1 + queued_in(a, c->tenant);
-    int status = quota_ask(p, c->tenant, &over);
+    int status = agent_quota_ask(p, c->tenant, &over);
     if (status == 0)
-        status = quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
+        status = agent_quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
     if (status == 0)
-        status = unread_check(a, c->tenant, &over);
+        status = agent_unread_check(a, c->tenant, &over);
     bool soon = status == -EAGAIN; /* when what is lacking is being given back */
     if (status == 0)
-        status = session_check_room(a, c->tenant, &soon, &over);
+        status = agent_session_check_room(a, c->tenant, &soon, &over);
     if (status != 0) {
-        connection_refuse_for(c, m->h.tag, status, over.text, soon ? RETRY_LEAST_MS : 0);
+        agent_connection_refuse_for(c, m->h.tag, status, over.text, soon ? RETRY_LEAST_MS : 0);
         return;
     }
     c->pool = p;
-    if (p->queue.by_tenant.of[c->tenant].waiting == 0 && session_is_ready(p, c->tenant))
+    if (p->queue.by_tenant.of[c->tenant].waiting == 0 && agent_session_is_ready(p, c->tenant))
         admit_worker(c, m->h.tag);
     else
         join_queue(c, m);

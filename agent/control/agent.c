@@ -22,13 +22,13 @@
 void agent_run_fabric(struct agent *a)
 {
     const uint64_t now_ns = world_now_ns(a->world);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         if (p->device.connector != NULL)
             connector_note_time(p->device.connector, now_ns);
     (void)fab_run(a->fab);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        peer_setup_step(p);
-    pools_step_starting(a);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_peer_setup_step(p);
+    agent_pools_step_starting(a);
 }
 
 /* ---- what is looked at now and then: by which function, and when it has to be next */
@@ -37,14 +37,14 @@ static const struct pool_part {
     void (*tick)(struct pool *p);
     uint64_t (*due_ns)(const struct pool *p);
 } POOL_PARTS[] = {
-    {sessions_tick, sessions_due_ns},
-    {dci_repairs_tick, dci_repairs_due_ns},
-    {table_initiators_tick, table_initiators_due_ns},
+    {agent_sessions_tick, agent_sessions_due_ns},
+    {agent_dci_repairs_tick, agent_dci_repairs_due_ns},
+    {agent_table_initiators_tick, agent_table_initiators_due_ns},
 };
 
 static void tick_pools(struct agent *a)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (size_t i = 0; i < sizeof POOL_PARTS / sizeof POOL_PARTS[0]; i++)
             POOL_PARTS[i].tick(p);
 }
@@ -52,7 +52,7 @@ static void tick_pools(struct agent *a)
 static uint64_t pool_parts_due_ns(const struct agent *a)
 {
     uint64_t due_ns = DUE_NEVER;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (size_t i = 0; i < sizeof POOL_PARTS / sizeof POOL_PARTS[0]; i++)
             due_ns = due_first(due_ns, POOL_PARTS[i].due_ns(p));
     return due_ns;
@@ -62,12 +62,17 @@ static const struct part {
     void (*tick)(struct agent *a);
     uint64_t (*due_ns)(const struct agent *a);
 } PARTS[] = {
-    {tenants_rest, tenants_due_ns},  {unread_tick, unread_due_ns},
-    {tick_pools, pool_parts_due_ns}, {device_tick, device_due_ns},
-    {address_tick, address_due_ns},  {clock_watch_tick, clock_watch_due_ns},
-    {node_tick, node_due_ns},        {proofs_tick, proofs_due_ns},
-    {pools_step, pools_due_ns},      {windows_rebalance, windows_due_ns},
-    {follow_tick, follow_due_ns},
+    {agent_tenants_rest, agent_tenants_due_ns},
+    {agent_unread_tick, agent_unread_due_ns},
+    {tick_pools, pool_parts_due_ns},
+    {agent_device_tick, agent_device_due_ns},
+    {agent_address_tick, agent_address_due_ns},
+    {agent_clock_watch_tick, agent_clock_watch_due_ns},
+    {agent_node_tick, agent_node_due_ns},
+    {agent_proofs_tick, agent_proofs_due_ns},
+    {agent_pools_step, agent_pools_due_ns},
+    {agent_windows_rebalance, agent_windows_due_ns},
+    {agent_follow_tick, agent_follow_due_ns},
 };
 
 uint64_t agent_due_ns(const struct agent *a)

@@ -55,7 +55,7 @@ void agent_tick(struct agent *a);
 void agent_run_fabric(struct agent *a);
 
 struct agent {
-    struct agentd_config config;
+    struct agent_config config;
     const char *config_path; /* NULL: there is none */
     struct world *world;
     uint32_t incarnation;
@@ -89,9 +89,9 @@ struct agent {
     struct pool *pools[POOLS]; /* the first one is the own */
     struct {
         uint32_t count;
-        struct desired_pool at[AGENTD_POOLS];
+        struct desired_pool at[AGENT_POOLS];
         uint32_t others; /* that this node has not */
-        struct agentd_pool other[AGENTD_POOLS];
+        struct agent_pool other[AGENT_POOLS];
     } desired;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t newest_incarnation;       /* of those that were drawn in this life; 0: none */
@@ -114,15 +114,15 @@ struct agent {
     } host_memory;
     struct names names; /* that workers ask for */
     /* sessions.c, leases.c */
-    struct agentd_tenants tenants;
+    struct agent_tenants tenants;
     uint32_t serial;  /* of the worker that attached last; from a random number on, so that an id of
                        * before a restart is nobody's */
     uint64_t refused; /* workers */
     uint64_t deferred;          /* of them, those that were told to come again later */
     struct session_counts gone; /* of pools that are no more: what is counted for ever */
-    struct quota_counts quotas_before[AGENTD_TENANT_SLOTS]; /* likewise */
-    struct quota_used of_sessions[AGENTD_TENANT_SLOTS];     /* quotas_note(): what they count */
-    uint32_t unmade; /* sessions, since memory was reclaimed */
+    struct quota_counts quotas_before[AGENT_TENANT_SLOTS]; /* likewise */
+    struct quota_used of_sessions[AGENT_TENANT_SLOTS]; /* agent_quotas_note(): what they count */
+    uint32_t unmade;                                   /* sessions, since memory was reclaimed */
     uint64_t reclaimed_ns;
     struct world_task reclaim;
     bool reclaiming;
@@ -143,7 +143,7 @@ struct agent {
     uint64_t wrong_tokens;
     const struct worker_events *worker_events; /* of all sessions: attach.c hears them */
     struct connection *connections;
-    uint32_t connections_of[AGENTD_TENANT_SLOTS]; /* connection_note() */
+    uint32_t connections_of[AGENT_TENANT_SLOTS]; /* agent_connection_note() */
     struct waiting waiting;
     struct unread unread; /* attach_unread.c */
     uint64_t crowded;     /* connections that made room, or found none */

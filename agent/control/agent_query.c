@@ -23,7 +23,7 @@ static const char *text_or_null(const char *text)
 }
 
 static void answer_question(struct agent *a, struct agent_query *q,
-                            const struct agentd_question *question)
+                            const struct agent_question *question)
 {
     const struct held_request request = {.by = {.world = a->world, .asked = q},
                                          .id = text_or_null(question->item),
@@ -34,18 +34,18 @@ static void answer_question(struct agent *a, struct agent_query *q,
                                          .force = question->force ? "1" : NULL};
     base_text_reset(&a->answer);
     if (!question->revoke)
-        leases_look(a, &request, question->leases);
+        agent_leases_look(a, &request, question->leases);
     else if (question->leases)
-        (void)leases_revoke(a, &request);
+        (void)agent_leases_revoke(a, &request);
     else
-        asker_refuse(request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
+        agent_asker_refuse(request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
 }
 
 void agent_query_take(struct agent *a, const char *line, size_t length)
 {
-    struct agentd_question question;
+    struct agent_question question;
     struct base_errbuf why;
-    const int status = agentd_question_decode(line, length, &question, &why);
+    const int status = agent_question_decode(line, length, &question, &why);
     const bool room = a->asked.count < ASKED_MAX && question.id[0] != '\0';
     struct agent_query *q = room ? calloc(1, sizeof *q) : NULL;
     a->asked.questions++;
@@ -60,14 +60,14 @@ void agent_query_take(struct agent *a, const char *line, size_t length)
     a->asked.list = q;
     a->asked.count++;
     if (status != 0)
-        asker_refuse((struct asker){.world = a->world, .asked = q}, EINVAL, why.text);
+        agent_asker_refuse((struct asker){.world = a->world, .asked = q}, EINVAL, why.text);
     else
         answer_question(a, q, &question);
 }
 
 void agent_query_stop(struct agent *a)
 {
-    leases_forget_asked(a);
+    agent_leases_forget_asked(a);
     while (a->asked.list != NULL)
         agent_query_forget(a->asked.list);
 }

@@ -13,7 +13,7 @@ struct agent_query {
     struct agent *agent;
     struct agent_query *next;
     uint32_t metaserver; /* that asks */
-    char id[AGENTD_QUESTION_ID_BYTES];
+    char id[AGENT_QUESTION_ID_BYTES];
 };
 
 /* One of the two, until it has its answer; neither: it has, or is gone. */
@@ -38,10 +38,10 @@ static inline bool asker_waits(struct asker by)
 /* Takes it off the list, and frees it. */
 void agent_query_forget(struct agent_query *q);
 /* query_answer.c. Whether it is known to have gone. */
-bool asker_is_gone(struct asker by);
+bool agent_asker_is_gone(struct asker by);
 /* Answers, once, with a->answer; or with an error, of either sign, and a sentence or NULL. */
-void asker_reply(struct agent *a, struct asker by, int status);
-void asker_refuse(struct asker by, int errnum, const char *detail);
+void agent_asker_reply(struct agent *a, struct asker by, int status);
+void agent_asker_refuse(struct asker by, int errnum, const char *detail);
 
 /* A line of the stream that is a question of the metaserver that we follow. */
 void agent_query_take(struct agent *a, const char *line, size_t length);

@@ -22,19 +22,19 @@
 
 enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
 
-void desired_why(const struct agent *a, char why[DESIRED_WHY])
+void agent_desired_why(const struct agent *a, char why[DESIRED_WHY])
 {
     const struct follow *f = &a->follow;
     snprintf(why, DESIRED_WHY, "%s", f->why[0] != '\0' ? f->why : a->tenants.why);
     if (f->why[0] == '\0')
-        pools_why(a, why, DESIRED_WHY);
+        agent_pools_why(a, why, DESIRED_WHY);
 }
 
-void desired_metrics(const struct agent *a, struct base_text *t)
+void agent_desired_metrics(const struct agent *a, struct base_text *t)
 {
     const struct follow *f = &a->follow;
     char why[DESIRED_WHY];
-    desired_why(a, why);
+    agent_desired_why(a, why);
     base_metric_one(t, "kedge_agent_settings_revision", BASE_METRIC_GAUGE,
                     "Of the settings of metaservers, the revision in force; 0: none is.",
                     f->applied);
@@ -52,14 +52,14 @@ static void describe_applied(const struct agent *a, struct base_text *t)
 {
     const struct follow *f = &a->follow;
     char why[DESIRED_WHY];
-    desired_why(a, why);
+    agent_desired_why(a, why);
     (void)base_copy_printable(why, sizeof why, why); /* the metaserver takes no other */
     base_json_object(t, NULL);
     base_json_u64(t, "incarnation", a->incarnation);
     base_json_u64(t, "revision", f->applied);
     base_json_u64(t, "seen", f->seen);
     if (a->node.desired.cordoned)
-        base_json_u64(t, "sessions", pools_workers_left(a));
+        base_json_u64(t, "sessions", agent_pools_workers_left(a));
     base_json_string(t, "why", why);
     base_json_object_end(t);
 }
@@ -82,7 +82,7 @@ static void tell_metaserver(struct registration *r, const struct base_text *t, u
 {
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->pool->config->node);
-    struct http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
+    struct http_call c = agent_metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
     c.body = base_text_str(t);
     c.body_length = t->length;
     if (world_call(r->pool->world, &c, on_told, r, NULL) != 0)
@@ -90,16 +90,16 @@ static void tell_metaserver(struct registration *r, const struct base_text *t, u
     r->pool->calls++;
     r->telling = true;
     r->told = hash;
-    proofs_forgotten(r->pool->agent, (uint32_t)(r - r->pool->registration));
+    agent_proofs_forgotten(r->pool->agent, (uint32_t)(r - r->pool->registration));
 }
 
 /* Of all that describe_applied() says. */
 static uint64_t hash_applied(const struct agent *a)
 {
     const uint64_t numbers[] = {a->incarnation, a->follow.applied, a->follow.seen,
-                                a->node.desired.cordoned ? pools_workers_left(a) + 1 : 0};
+                                a->node.desired.cordoned ? agent_pools_workers_left(a) + 1 : 0};
     char why[DESIRED_WHY];
-    desired_why(a, why);
+    agent_desired_why(a, why);
     const uint32_t crc = base_crc32c(0, numbers, sizeof numbers);
     return base_crc32c(crc, why, strlen(why)) | UINT64_C(1) << 32;
 }
@@ -109,7 +109,7 @@ static bool is_to_be_told(const struct registration *r, uint64_t hash)
     return r->state == REGISTRATION_DONE && !r->telling && r->told != hash;
 }
 
-uint64_t report_due_ns(const struct agent *a)
+uint64_t agent_report_due_ns(const struct agent *a)
 {
     uint64_t due_ns = DUE_NEVER;
     for (uint32_t i = 0; i < a->config.metaservers && !a->stopping; i++) {
@@ -129,7 +129,7 @@ static void tell_applied(struct registration *r, uint64_t hash)
     base_text_fini(&t);
 }
 
-void report_step(struct agent *a)
+void agent_report_step(struct agent *a)
 {
     const uint64_t now = world_now_ns(a->world);
     if (a->stopping)

@@ -11,11 +11,11 @@ struct agent;
 struct base_text;
 
 /* What was seen of the settings and is not in force; empty: nothing. */
-void desired_why(const struct agent *a, char why[DESIRED_WHY]);
-void desired_metrics(const struct agent *a, struct base_text *t);
+void agent_desired_why(const struct agent *a, char why[DESIRED_WHY]);
+void agent_desired_metrics(const struct agent *a, struct base_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
-void report_step(struct agent *a);
+void agent_report_step(struct agent *a);
 /* When what a metaserver did not take is told it again. */
-uint64_t report_due_ns(const struct agent *a);
+uint64_t agent_report_due_ns(const struct agent *a);
 
 #endif

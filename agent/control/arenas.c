@@ -143,8 +143,8 @@ static void arena_free(struct arena *arena)
     forget_arena(arena, arena->made_bytes);
 }
 
-struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
-                                  unsigned access)
+struct fab_ctl agent_arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                        unsigned access)
 {
     struct pool *p = arena->pool;
     struct fab_ctl c = {.kind = FAB_REG_MR,
@@ -159,10 +159,10 @@ struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, ui
     return c;
 }
 
-struct fab_ctl arena_whole(const struct arena *arena)
+struct fab_ctl agent_arena_whole(const struct arena *arena)
 {
     const unsigned remote = fab_remote_access(arena->pool->device.fab);
-    return arena_registration(arena, 0, arena->mem.size, IBV_ACCESS_LOCAL_WRITE | remote);
+    return agent_arena_registration(arena, 0, arena->mem.size, IBV_ACCESS_LOCAL_WRITE | remote);
 }
 
 /* Workers wait for arenas to attach: they come before regions. */
@@ -170,14 +170,14 @@ static void submit_op(struct arena *arena, struct fab_ctl ctl, void (*done)(stru
 {
     arena->op = (struct mr_op){
         .ctl = ctl, .owner = arena->tenant, .soon = true, .done = done, .user = arena};
-    mr_op_submit(arena->pool, &arena->op);
+    agent_mr_op_submit(arena->pool, &arena->op);
 }
 
 /* Registering takes a device long enough for other workers to notice: it goes on by itself. */
 static void arena_register(struct arena *arena, void (*done)(struct mr_op *op))
 {
     arena->busy = true;
-    submit_op(arena, arena_whole(arena), done);
+    submit_op(arena, agent_arena_whole(arena), done);
 }
 
 static struct arena *end_registration(const struct mr_op *op)
@@ -186,7 +186,7 @@ static struct arena *end_registration(const struct mr_op *op)
     arena->busy = false;
     arena->mr = op->ctl.status == 0 ? op->ctl.mr.x : NULL;
     if (arena->mr != NULL && !arena->unwanted)
-        fenced_ahead(arena);
+        agent_fenced_ahead(arena);
     return arena;
 }
 
@@ -219,7 +219,7 @@ static uint32_t length_of(const struct arena *list)
     return n;
 }
 
-uint32_t arenas_kept(const struct pool *p, uint32_t tenant)
+uint32_t agent_arenas_kept(const struct pool *p, uint32_t tenant)
 {
     return length_of(p->arenas_of[tenant - 1]);
 }
@@ -229,8 +229,9 @@ static bool may_take_ahead(const struct pool *p, uint32_t tenant)
 {
     const uint32_t ready = p->count.arenas_ahead;
     return p->arenas_ahead != NULL &&
-           (prewarm_share_allows(&p->arenas_share, tenant, ready) || ready >= p->prewarm.arenas ||
-            p->arenas_status != 0 || !quotas_have_others(p, tenant));
+           (agent_prewarm_share_allows(&p->arenas_share, tenant, ready) ||
+            ready >= p->prewarm.arenas || p->arenas_status != 0 ||
+            !agent_quotas_have_others(p, tenant));
 }
 
 /* One that is ready, of the usual size: one that this tenant had before, else one that nobody had.
@@ -241,7 +242,8 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
         return NULL;
     struct arena *arena = pop_kept(p, tenant);
     if (arena == NULL && may_take_ahead(p, tenant)) {
-        prewarm_share_take(&p->arenas_share, tenant, p->count.arenas_ahead >= p->prewarm.arenas);
+        agent_prewarm_share_take(&p->arenas_share, tenant,
+                                 p->count.arenas_ahead >= p->prewarm.arenas);
         arena = pop_arena(&p->arenas_ahead);
         p->count.arenas_ahead--;
     }
@@ -250,17 +252,18 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
     return arena;
 }
 
-bool arena_is_ready(const struct pool *p, uint32_t tenant)
+bool agent_arena_is_ready(const struct pool *p, uint32_t tenant)
 {
     return p->arenas_of[tenant - 1] != NULL || may_take_ahead(p, tenant);
 }
 
-struct arena *arena_take(struct pool *p, uint32_t tenant)
+struct arena *agent_arena_take(struct pool *p, uint32_t tenant)
 {
     return take_ready(p, tenant, p->config->arena_bytes);
 }
 
-int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session, struct arena **out)
+int agent_arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
+                    struct arena **out)
 {
     struct arena *arena = take_ready(p, tenant, bytes);
     if (arena == NULL) {
@@ -290,7 +293,7 @@ static void say_failed(struct pool *p, int status)
     struct base_errbuf why;
     if (status == 0 || p->stopping || p->agent->device_lost)
         return;
-    (void)device_why(p->world, status, &why);
+    (void)agent_device_why(p->world, status, &why);
     say_none(p, why.text);
 }
 
@@ -318,10 +321,10 @@ static void finish_making(struct arena *arena, int status)
     if (status == 0 && !arena->unwanted) {
         push_arena(&p->arenas_ahead, arena);
         p->count.arenas_ahead++;
-        prewarm_share_made(&p->arenas_share);
+        agent_prewarm_share_made(&p->arenas_share);
         p->agent->worker_events->ready(p);
     } else if (status == 0) {
-        arena_retire(arena);
+        agent_arena_retire(arena);
     } else {
         arena_free(arena);
     }
@@ -350,7 +353,7 @@ static void on_made(void *user)
 static bool has_place(const struct arena *arena)
 {
     const struct pool *p = arena->pool;
-    return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
+    return p->agent->tenants.at[arena->tenant - 1].state == AGENT_TENANT_LIVE &&
            length_of(p->arenas_of[arena->tenant - 1]) <
                p->prewarm.arenas + p->queue.by_tenant.waiting;
 }
@@ -364,7 +367,7 @@ static void on_zeroed_registered(struct mr_op *op)
         return;
     }
     if (!has_place(arena)) { /* others were faster */
-        arena_retire(arena);
+        agent_arena_retire(arena);
         return;
     }
     p->count.recycled++;
@@ -412,15 +415,15 @@ static void on_deregistered(struct mr_op *op)
 /* Nobody waits for what has not come to its turn: the device does not hear of it. */
 static void cancel_registration(struct arena *arena)
 {
-    if (!mr_op_cancel(&arena->op))
+    if (!agent_mr_op_cancel(&arena->op))
         return;
     arena->op.ctl.status = -ECANCELED;
     arena->op.done(&arena->op);
 }
 
-void arena_retire(struct arena *arena)
+void agent_arena_retire(struct arena *arena)
 {
-    fenced_drop(arena);
+    agent_fenced_drop(arena);
     if (arena->busy || arena->fenced != NULL) {
         arena->unwanted = true;
         cancel_registration(arena);
@@ -435,7 +438,7 @@ void arena_retire(struct arena *arena)
 static bool has_memory(struct pool *p)
 {
     struct base_errbuf why;
-    const int status = quota_check_host_first(p->agent, p->config->arena_bytes, &why);
+    const int status = agent_quota_check_host_first(p->agent, p->config->arena_bytes, &why);
     if (status == 0 || status == -EAGAIN)
         return status == 0;
     say_none(p, why.text);
@@ -455,7 +458,7 @@ static bool lacks_arenas(const struct pool *p)
            p->count.arenas_ahead + p->arenas_making < wanted;
 }
 
-uint64_t arenas_refill_due_ns(const struct pool *p)
+uint64_t agent_arenas_refill_due_ns(const struct pool *p)
 {
     const bool waits = p->arenas_status != 0 && p->queue.by_tenant.waiting == 0;
     return due_if(lacks_arenas(p), waits ? p->arenas_after_ns : DUE_NOW);
@@ -463,9 +466,9 @@ uint64_t arenas_refill_due_ns(const struct pool *p)
 
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room
  * for more are not asked many times at once. */
-void arenas_refill(struct pool *p)
+void agent_arenas_refill(struct pool *p)
 {
-    if (world_now_ns(p->world) < arenas_refill_due_ns(p))
+    if (world_now_ns(p->world) < agent_arenas_refill_due_ns(p))
         return;
     while (lacks_arenas(p) && has_memory(p)) {
         struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
@@ -481,37 +484,37 @@ static bool has_too_many_ahead(const struct pool *p)
     return p->count.arenas_ahead > p->prewarm.arenas + p->queue.by_tenant.waiting;
 }
 
-bool arenas_are_too_many(const struct pool *p)
+bool agent_arenas_are_too_many(const struct pool *p)
 {
     bool some = has_too_many_ahead(p);
-    for (uint32_t i = 0; !some && p->arenas_of_all > p->prewarm.arenas && i < AGENTD_TENANT_SLOTS;
+    for (uint32_t i = 0; !some && p->arenas_of_all > p->prewarm.arenas && i < AGENT_TENANT_SLOTS;
          i++)
         some = length_of(p->arenas_of[i]) > p->prewarm.arenas;
     return some;
 }
 
-void arenas_shed(struct pool *p, uint32_t most)
+void agent_arenas_shed(struct pool *p, uint32_t most)
 {
     for (; most > 0 && has_too_many_ahead(p); most--) {
         p->count.arenas_ahead--;
-        arena_retire(pop_arena(&p->arenas_ahead));
+        agent_arena_retire(pop_arena(&p->arenas_ahead));
     }
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->prewarm.arenas;
              n--, most--)
-            arena_retire(pop_kept(p, i + 1));
+            agent_arena_retire(pop_kept(p, i + 1));
 }
 
-void arenas_forget(struct pool *p, uint32_t tenant)
+void agent_arenas_forget(struct pool *p, uint32_t tenant)
 {
     for (struct arena *arena; (arena = pop_kept(p, tenant)) != NULL;)
-        arena_retire(arena);
+        agent_arena_retire(arena);
 }
 
-void arenas_stop(struct pool *p)
+void agent_arenas_stop(struct pool *p)
 {
     for (struct arena *arena; (arena = pop_arena(&p->arenas_ahead)) != NULL;)
-        arena_retire(arena);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        arenas_forget(p, i + 1);
+        agent_arena_retire(arena);
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
+        agent_arenas_forget(p, i + 1);
 }

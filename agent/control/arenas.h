@@ -36,34 +36,34 @@ struct arena {
 };
 
 /* One of the usual size for a tenant (its index + 1). NULL: none is ready. */
-struct arena *arena_take(struct pool *p, uint32_t tenant);
+struct arena *agent_arena_take(struct pool *p, uint32_t tenant);
 /* arena_room.c. Whether a session of that tenant may have one beside its first: 0; or -EDQUOT and a
  * sentence: the agent has no descriptor left for that; or likewise -EAGAIN: once those that its
  * sessions have left are freed. */
-int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why);
-bool arena_is_ready(const struct pool *p, uint32_t tenant);
+int agent_arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why);
+bool agent_arena_is_ready(const struct pool *p, uint32_t tenant);
 /* One for a session that has one already. *out is ready, or `asked`: then arena_made() comes. */
-int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
-              struct arena **out);
+int agent_arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
+                    struct arena **out);
 /* How many are kept for a tenant (its index + 1). */
-uint32_t arenas_kept(const struct pool *p, uint32_t tenant);
+uint32_t agent_arenas_kept(const struct pool *p, uint32_t tenant);
 /* What registers that much of it, to be submitted: at an address that none ever had. */
-struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
-                                  unsigned access);
+struct fab_ctl agent_arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                        unsigned access);
 /* All of it, for all that its worker may let peers do. */
-struct fab_ctl arena_whole(const struct arena *arena);
+struct fab_ctl agent_arena_whole(const struct arena *arena);
 /* Ends what it is used for; it is used again or freed. */
-void arena_retire(struct arena *arena);
-void arenas_refill(struct pool *p);
+void agent_arena_retire(struct arena *arena);
+void agent_arenas_refill(struct pool *p);
 /* When refilling makes one, unless workers have come just now; and whether there is any of those:
  */
-uint64_t arenas_refill_due_ns(const struct pool *p);
-bool arenas_are_too_many(const struct pool *p);
+uint64_t agent_arenas_refill_due_ns(const struct pool *p);
+bool agent_arenas_are_too_many(const struct pool *p);
 /* Up to so many of those that are ready beyond what is to be. */
-void arenas_shed(struct pool *p, uint32_t most);
+void agent_arenas_shed(struct pool *p, uint32_t most);
 /* Those that are kept for a tenant (its index + 1). */
-void arenas_forget(struct pool *p, uint32_t tenant);
+void agent_arenas_forget(struct pool *p, uint32_t tenant);
 /* After sessions have given theirs. */
-void arenas_stop(struct pool *p);
+void agent_arenas_stop(struct pool *p);
 
 #endif

@@ -34,8 +34,8 @@ static void unlist_connection(struct connection *c)
     if (c->next != NULL)
         c->next->at = c->at;
     c->at = NULL;
-    connection_note(c);
-    waiting_leave(&c->agent->waiting, &c->waiting);
+    agent_connection_note(c);
+    agent_waiting_leave(&c->agent->waiting, &c->waiting);
 }
 
 static void free_unless_used(struct connection *c)
@@ -44,7 +44,7 @@ static void free_unless_used(struct connection *c)
         free(c);
 }
 
-void attach_closed(struct connection *c)
+void agent_attach_closed(struct connection *c)
 {
     c->socket = NULL;
     if (c->dirty)
@@ -53,20 +53,20 @@ void attach_closed(struct connection *c)
 }
 
 /* One to which descriptors were sent counts until it is closed. */
-void connection_finish(struct connection *c)
+void agent_connection_finish(struct connection *c)
 {
     c->lingers = false;
-    unread_forget(&c->agent->unread, &c->unread);
+    agent_unread_forget(&c->agent->unread, &c->unread);
     c->dirty = world_close(c->agent->world, c->socket);
     c->waiting.stays = true;
     if (c->dirty)
-        waiting_add(&c->agent->waiting, &c->waiting);
+        agent_waiting_add(&c->agent->waiting, &c->waiting);
     else
         unlist_connection(c);
-    connection_note(c);
+    agent_connection_note(c);
 }
 
-void connection_close(struct connection *c)
+void agent_connection_close(struct connection *c)
 {
     struct world *w = c->agent->world;
     if (c->closing)
@@ -77,22 +77,22 @@ void connection_close(struct connection *c)
     if (c->lingers)
         world_linger(w, c->socket);
     else
-        connection_finish(c);
-    connection_note(c);
+        agent_connection_finish(c);
+    agent_connection_note(c);
     if (c->turn.waits)
-        connection_leave_queue(c);
+        agent_connection_leave_queue(c);
     if (c->attached)
-        session_release(c->pool, c->session, SCHEMA_REASON_CLOSED);
+        agent_session_release(c->pool, c->session, SCHEMA_REASON_CLOSED);
 }
 
-void attach_close_all(struct agent *a)
+void agent_attach_close_all(struct agent *a)
 {
     world_timer_clear(a->world, &a->strangers_timer);
     for (struct connection *c = a->connections, *next; c != NULL; c = next) {
         next = c->next;
-        connection_close(c);
+        agent_connection_close(c);
         if (c->lingers)
-            connection_finish(c);
+            agent_connection_finish(c);
     }
 }
 
@@ -122,8 +122,8 @@ static int send_message(struct world *w, struct world_socket *to, void *message,
     return world_reply(w, to, message, size, lent);
 }
 
-int connection_send(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
-                    const struct world_lent *lent)
+int agent_connection_send(struct connection *c, void *message, uint16_t type, uint32_t size,
+                          uint32_t tag, const struct world_lent *lent)
 {
     return send_message(c->agent->world, c->socket, message, type, size, tag, lent);
 }
@@ -140,27 +140,27 @@ static int send_error(struct world *w, struct world_socket *to, uint32_t tag, in
 static void send_answer(struct connection *c, void *message, uint16_t type, uint32_t size,
                         uint32_t tag, const struct world_lent *lent)
 {
-    if (connection_send(c, message, type, size, tag, lent) != 0)
-        connection_close(c);
+    if (agent_connection_send(c, message, type, size, tag, lent) != 0)
+        agent_connection_close(c);
 }
 
 static void answer_error(struct connection *c, uint32_t tag, int status, const char *text)
 {
     if (send_error(c->agent->world, c->socket, tag, status, text, 0) != 0)
-        connection_close(c);
+        agent_connection_close(c);
 }
 
-void connection_refuse_for(struct connection *c, uint32_t tag, int status, const char *text,
-                           uint32_t retry_ms)
+void agent_connection_refuse_for(struct connection *c, uint32_t tag, int status, const char *text,
+                                 uint32_t retry_ms)
 {
     c->agent->refused++;
     (void)send_error(c->agent->world, c->socket, tag, status, text, retry_ms);
-    connection_close(c);
+    agent_connection_close(c);
 }
 
-void connection_refuse(struct connection *c, uint32_t tag, int status, const char *text)
+void agent_connection_refuse(struct connection *c, uint32_t tag, int status, const char *text)
 {
-    connection_refuse_for(c, tag, status, text, 0);
+    agent_connection_refuse_for(c, tag, status, text, 0);
 }
 
 static void set_deadline(struct connection *c, uint64_t ms)
@@ -168,9 +168,9 @@ static void set_deadline(struct connection *c, uint64_t ms)
     world_timer_after(c->agent->world, &c->deadline, ms * BASE_NS_PER_MS);
 }
 
-void connection_await(struct connection *c)
+void agent_connection_await(struct connection *c)
 {
-    if (c->watched) /* else attach_watched() does */
+    if (c->watched) /* else agent_attach_watched() does */
         set_deadline(c, c->wait_ms);
 }
 
@@ -179,11 +179,11 @@ void connection_await(struct connection *c)
 static void hold_connection(struct connection *c)
 {
     world_mute(c->agent->world, c->socket);
-    if (c->watched) /* else attach_watched() does */
+    if (c->watched) /* else agent_attach_watched() does */
         set_deadline(c, WRONG_TOKEN_MS);
 }
 
-void connection_refuse_token(struct connection *c, uint32_t tag)
+void agent_connection_refuse_token(struct connection *c, uint32_t tag)
 {
     struct agent *a = c->agent;
     uint32_t suppressed;
@@ -212,13 +212,14 @@ static void answer_arena(struct connection *c, int status, const struct arena *a
     struct schema_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
     const struct world_lent lent = {.arena = &arena->mem};
     struct base_errbuf why;
-    status = connection_send(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &lent);
+    status = agent_connection_send(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &lent);
     if (status == 0)
-        unread_sent(c, 1);
-    else if (unread_failed(c->agent, status, &why)) /* it has the arena, and does not know it */
+        agent_unread_sent(c, 1);
+    else if (agent_unread_failed(c->agent, status,
+                                 &why)) /* it has the arena, and does not know it */
         answer_error(c, c->arena_tag, -EAGAIN, why.text);
     else
-        connection_close(c);
+        agent_connection_close(c);
 }
 
 static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
@@ -252,16 +253,16 @@ static void resolve_name(struct connection *c, const struct schema_control_resol
     }
     c->resolving = true;
     c->resolve_tag = m->h.tag;
-    names_resolve(c->agent, c->tenant, c->pool->number, m->name, on_resolved, c);
+    agent_names_resolve(c->agent, c->tenant, c->pool->number, m->name, on_resolved, c);
 }
 
 /* The tag is that of the one that is being made, as long as there is one. */
 static void ask_arena(struct connection *c, const struct schema_control_arena *m)
 {
     struct base_errbuf why;
-    int status = unread_check(c->agent, c->tenant, &why);
+    int status = agent_unread_check(c->agent, c->tenant, &why);
     if (status == 0)
-        status = session_more(c->pool, c->session, m->bytes, &why);
+        status = agent_session_add_arena(c->pool, c->session, m->bytes, &why);
     if (status == 0)
         c->arena_tag = m->h.tag; /* the lane answers later */
     else
@@ -291,7 +292,7 @@ static void refuse_version(struct connection *c, uint16_t version)
     snprintf(m.text, sizeof m.text, SCHEMA_CONTROL_VERSIONS, SCHEMA_CONTROL_VERSION, version);
     c->agent->refused++;
     (void)world_reply(c->agent->world, c->socket, &m, sizeof m, NULL);
-    connection_close(c);
+    agent_connection_close(c);
 }
 
 static void take_message(struct connection *c, const void *packet, size_t bytes)
@@ -303,22 +304,22 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
         if (status == -EPROTONOSUPPORT)
             refuse_version(c, h->version);
         else
-            connection_refuse(c, 0, status, "malformed message");
+            agent_connection_refuse(c, 0, status, "malformed message");
         return;
     }
     if (h->type == SCHEMA_CONTROL_ATTACH) {
-        connection_attach(c, packet);
+        agent_connection_attach(c, packet);
         return;
     }
     if (!c->attached) {
-        connection_refuse(c, h->tag, -EPROTO, "attach first");
+        agent_connection_refuse(c, h->tag, -EPROTO, "attach first");
         return;
     }
     if (h->type != SCHEMA_CONTROL_ARENA && h->type != SCHEMA_CONTROL_RESOLVE) {
-        connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
+        agent_connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
         return;
     }
-    status = quota_ask(c->pool, c->tenant, &why);
+    status = agent_quota_ask(c->pool, c->tenant, &why);
     if (status != 0) {
         answer_error(c, h->tag, status, why.text);
     } else if (h->type == SCHEMA_CONTROL_RESOLVE) {
@@ -328,7 +329,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     }
 }
 
-void attach_received(struct connection *c, int status, const void *message, size_t bytes)
+void agent_attach_received(struct connection *c, int status, const void *message, size_t bytes)
 {
     if (c->closing)
         return;
@@ -336,35 +337,35 @@ void attach_received(struct connection *c, int status, const void *message, size
         if (!c->ended)
             take_message(c, message, bytes);
     } else if (c->ended) {
-        connection_close(c);
+        agent_connection_close(c);
     } else {
-        connection_refuse(c, 0, status != 0 ? -EPROTO : -EAGAIN,
-                          status != 0 ? "malformed message"
-                                      : "too many messages: the rings are for that");
+        agent_connection_refuse(c, 0, status != 0 ? -EPROTO : -EAGAIN,
+                                status != 0 ? "malformed message"
+                                            : "too many messages: the rings are for that");
     }
 }
 
-uint32_t attach_owner(const struct connection *c)
+uint32_t agent_attach_owner(const struct connection *c)
 {
     return c->attached || c->turn.waits ? c->tenant : 0;
 }
 
-void attach_hung_up(struct connection *c)
+void agent_attach_hung_up(struct connection *c)
 {
-    connection_close(c);
+    agent_connection_close(c);
 }
 
 static void on_deadline(void *connection)
 {
     struct connection *c = connection;
     if (c->turn.waits)
-        connection_waited(c);
+        agent_connection_waited(c);
     else if (c->held)
-        connection_refuse(
+        agent_connection_refuse(
             c, c->held_tag, -EACCES,
             "no tenant has the token that was shown: it is wrong, or was deleted, or has expired");
     else
-        connection_refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
+        agent_connection_refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
 }
 
 static void say_crowded(const struct connection *c)
@@ -384,11 +385,11 @@ static int find_room(struct connection *c)
 {
     struct agent *a = c->agent;
     struct waiter *goes = NULL;
-    int status = waiting_enter(&a->waiting, a->config.max_sessions, &c->waiting, &goes);
+    int status = agent_waiting_enter(&a->waiting, a->config.max_sessions, &c->waiting, &goes);
     if (status != 0 || goes != NULL)
         say_crowded(c);
     if (goes != NULL)
-        connection_refuse(
+        agent_connection_refuse(
             (struct connection *)((char *)goes - offsetof(struct connection, waiting)), 0, -EAGAIN,
             TOO_MANY);
     return status;
@@ -399,13 +400,13 @@ static int find_room(struct connection *c)
 static bool is_stranger(void *user, uid_t uid)
 {
     struct agent *a = user;
-    return agentd_tenants_find(&a->tenants, uid) < 0 && !agentd_tenants_have_tokens(&a->tenants);
+    return agent_tenants_find(&a->tenants, uid) < 0 && !agent_tenants_have_tokens(&a->tenants);
 }
 
 static void keep_strangers_out(struct agent *a)
 {
     uid_t uids[STRANGERS_KNOWN];
-    const uint32_t count = strangers_out(&a->strangers, uids);
+    const uint32_t count = agent_strangers_out(&a->strangers, uids);
     world_keep_out(a->world, uids, count);
     if (count > 0)
         world_timer_after(a->world, &a->strangers_timer, BASE_NS_PER_S);
@@ -414,7 +415,7 @@ static void keep_strangers_out(struct agent *a)
 static void on_strangers_timer(void *user)
 {
     struct agent *a = user;
-    if (strangers_let_in(&a->strangers, world_now_ns(a->world), is_stranger, a))
+    if (agent_strangers_let_in(&a->strangers, world_now_ns(a->world), is_stranger, a))
         keep_strangers_out(a);
     else
         world_timer_after(a->world, &a->strangers_timer, BASE_NS_PER_S);
@@ -423,7 +424,7 @@ static void on_strangers_timer(void *user)
 static void note_stranger(struct agent *a, const struct attach_peer *peer)
 {
     uint32_t suppressed;
-    if (!strangers_refused(&a->strangers, peer->uid, world_now_ns(a->world)))
+    if (!agent_strangers_refused(&a->strangers, peer->uid, world_now_ns(a->world)))
         return;
     if (base_log_allow(&a->strangers_limit, world_now_ns(a->world),
                        STRANGERS_LOGGED_S * BASE_NS_PER_S, STRANGERS_LOGGED, &suppressed))
@@ -436,8 +437,8 @@ static void note_stranger(struct agent *a, const struct attach_peer *peer)
 }
 
 /* NULL: it has been told why not. */
-struct connection *attach_connected(struct agent *a, struct world_socket *s,
-                                    const struct attach_peer *peer)
+struct connection *agent_attach_connected(struct agent *a, struct world_socket *s,
+                                          const struct attach_peer *peer)
 {
     struct base_errbuf why = {.text = TOO_MANY};
     struct connection *c = peer->refused ? NULL : calloc(1, sizeof *c);
@@ -450,7 +451,7 @@ struct connection *attach_connected(struct agent *a, struct world_socket *s,
                                  .peer = *peer,
                                  .deadline = {.fired = on_deadline, .user = c},
                                  .waiting = {.uid = peer->uid}};
-        status = connection_share(a, peer, &c->waiting.share, &why);
+        status = agent_connection_share(a, peer, &c->waiting.share, &why);
         if (status == 0)
             status = find_room(c);
         else
@@ -481,13 +482,13 @@ static void turn_away(struct connection *c, const char *why)
                   "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
                   why, suppressed);
     if (c->attached)
-        connection_close(c);
+        agent_connection_close(c);
     else
-        connection_refuse(c, c->turn.waits ? c->queued_tag : 0, -EAGAIN,
-                          "the agent can watch over no more workers: its log says why");
+        agent_connection_refuse(c, c->turn.waits ? c->queued_tag : 0, -EAGAIN,
+                                "the agent can watch over no more workers: its log says why");
 }
 
-void attach_watched(struct connection *c, int status, const char *why)
+void agent_attach_watched(struct connection *c, int status, const char *why)
 {
     c->watched = true;
     if (c->closing)
@@ -500,15 +501,15 @@ void attach_watched(struct connection *c, int status, const char *why)
         set_deadline(c, c->turn.waits ? c->wait_ms : ATTACH_MS);
 }
 
-void attach_init(struct agent *a)
+void agent_attach_init(struct agent *a)
 {
-    static const struct worker_events EVENTS = {.ready = attach_serve,
-                                                .failed = attach_failed,
-                                                .tenant_ended = attach_end_tenant,
+    static const struct worker_events EVENTS = {.ready = agent_attach_serve,
+                                                .failed = agent_attach_failed,
+                                                .tenant_ended = agent_attach_end_tenant,
                                                 .arena = answer_arena,
                                                 .ending = mute_connection,
                                                 .ended = end_connection,
-                                                .let_go = connection_close};
+                                                .let_go = agent_connection_close};
     a->worker_events = &EVENTS;
     a->strangers_timer = (struct world_timer){.fired = on_strangers_timer, .user = a};
 }

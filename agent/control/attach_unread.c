@@ -22,14 +22,14 @@ static void look_at_some(struct agent *a, uint32_t tenant, uint32_t most)
 {
     const uint32_t items = a->unread.of[tenant - 1].items;
     for (uint32_t n = items < most ? items : most; n > 0; n--) {
-        struct unread_item *item = unread_next(&a->unread, tenant);
+        struct unread_item *item = agent_unread_next(&a->unread, tenant);
         struct connection *c =
             (struct connection *)((char *)item - offsetof(struct connection, unread));
         if (world_unread(a->world, c->socket))
             continue;
-        unread_forget(&a->unread, item);
+        agent_unread_forget(&a->unread, item);
         if (c->lingers)
-            connection_finish(c);
+            agent_connection_finish(c);
     }
 }
 
@@ -61,12 +61,12 @@ static uint64_t measure_due_ns(const struct unread *u)
 }
 
 /* Nothing tells that a worker has read. */
-uint64_t unread_due_ns(const struct agent *a)
+uint64_t agent_unread_due_ns(const struct agent *a)
 {
     return a->unread.all > 0 ? DUE_NOW : measure_due_ns(&a->unread);
 }
 
-void unread_tick(struct agent *a)
+void agent_unread_tick(struct agent *a)
 {
     for (uint32_t i = 0; i < UNREAD_OWNERS; i++)
         look_at_some(a, i + 1, LOOKS_A_TICK);
@@ -94,37 +94,37 @@ static void say_refused(struct agent *a, uint32_t tenant)
                   "a worker is turned away, since others have not read the descriptors that they "
                   "were sent",
                   "tenant=\"%s\" unread=%u of_all=%u most=%u suppressed=%u",
-                  quota_tenant(a, tenant)->name, u->of[tenant - 1].count, u->all, u->most,
+                  agent_quota_tenant(a, tenant)->name, u->of[tenant - 1].count, u->all, u->most,
                   suppressed);
 }
 
-int unread_check(struct agent *a, uint32_t tenant, struct base_errbuf *why)
+int agent_unread_check(struct agent *a, uint32_t tenant, struct base_errbuf *why)
 {
     struct unread *u = &a->unread;
-    bool live[AGENTD_TENANT_SLOTS];
+    bool live[AGENT_TENANT_SLOTS];
     if (u->wanted == 0)
         measure_room(a);
     look_at_some(a, tenant, LOOKS_BEFORE);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        live[i] = a->tenants.at[i].state == AGENTD_TENANT_LIVE;
-    if (unread_allows(u, live, tenant, SCHEMA_FD_COUNT))
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
+        live[i] = a->tenants.at[i].state == AGENT_TENANT_LIVE;
+    if (agent_unread_allows(u, live, tenant, SCHEMA_FD_COUNT))
         return 0;
     say_refused(a, tenant);
-    if (unread_allows_but_kernel(u, live, tenant, SCHEMA_FD_COUNT))
+    if (agent_unread_allows_but_kernel(u, live, tenant, SCHEMA_FD_COUNT))
         return say_kernel(why);
     return base_err(why, -EAGAIN,
                     "workers of tenant %s have left %u descriptors that they were sent unread, and "
                     "those of others %u: until they read or close, it is sent no more",
-                    quota_tenant(a, tenant)->name, u->of[tenant - 1].count,
+                    agent_quota_tenant(a, tenant)->name, u->of[tenant - 1].count,
                     u->all - u->of[tenant - 1].count);
 }
 
-void unread_sent(struct connection *c, uint32_t count)
+void agent_unread_sent(struct connection *c, uint32_t count)
 {
-    unread_add(&c->agent->unread, &c->unread, c->tenant, count);
+    agent_unread_add(&c->agent->unread, &c->unread, c->tenant, count);
 }
 
-bool unread_failed(struct agent *a, int status, struct base_errbuf *why)
+bool agent_unread_failed(struct agent *a, int status, struct base_errbuf *why)
 {
     if (status != -ETOOMANYREFS)
         return false;

@@ -8,12 +8,12 @@
 enum { PART = 1000, CRYSTAL_PART = 10000 };
 static const uint64_t LEAST_NS = BASE_NS_PER_MS;
 
-void clock_check_init(struct clock_check *c, uint64_t lease_ns)
+void agent_clock_check_init(struct clock_check *c, uint64_t lease_ns)
 {
     *c = (struct clock_check){.state = CLOCK_UNKNOWN, .lease_ns = lease_ns};
 }
 
-const char *clock_check_name(const struct clock_check *c)
+const char *agent_clock_check_name(const struct clock_check *c)
 {
     static const char *const names[] = {"unknown", "trusted", "doubted"};
     return names[c->state];
@@ -177,7 +177,7 @@ static enum heard count_ticks(struct clock_check *c, const struct fab_clock *see
     return more > mask / 2 ? HEARD_RESTART : HEARD;
 }
 
-void clock_check_device(struct clock_check *c, const struct fab_clock *seen)
+void agent_clock_check_device(struct clock_check *c, const struct fab_clock *seen)
 {
     struct clock_witness *w = &c->device;
     struct finding found = {.lie = CLOCK_NO_LIE};
@@ -207,7 +207,7 @@ void clock_check_device(struct clock_check *c, const struct fab_clock *seen)
     step_check(c, seen->after_ns);
 }
 
-void clock_check_gone(struct clock_check *c, uint64_t now_ns)
+void agent_clock_check_gone(struct clock_check *c, uint64_t now_ns)
 {
     if (c->gone_ns == 0)
         c->gone_ns = now_ns;
@@ -216,7 +216,7 @@ void clock_check_gone(struct clock_check *c, uint64_t now_ns)
 
 /* ---- the kernel's */
 
-void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns)
+void agent_clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns)
 {
     struct clock_witness *w = &c->kernel;
     if (look->after_ns - look->before_ns <= CLOCK_BLUR_NS) {
@@ -233,7 +233,7 @@ void clock_check_kernel(struct clock_check *c, const struct clock_look *look, ui
 
 /* ---- in words */
 
-void clock_check_why(const struct clock_check *c, char *text, size_t size)
+void agent_clock_check_why(const struct clock_check *c, char *text, size_t size)
 {
     const double off_ms = (double)c->off_ns / 1e6, over_ms = (double)c->over_ns / 1e6;
     text[0] = '\0';

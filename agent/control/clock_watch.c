@@ -21,14 +21,14 @@ static const uint64_t ASK_AGAIN_NS = BASE_NS_PER_S;
 static uint64_t shortest_lease_ns(const struct agent *a)
 {
     uint64_t ns = a->config.mr_lease_ns;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         ns = p->mr_lease_ns < ns ? p->mr_lease_ns : ns;
     return ns;
 }
 
-void clock_watch_init(struct agent *a)
+void agent_clock_watch_init(struct agent *a)
 {
-    clock_check_init(&a->clock.check, a->config.mr_lease_ns);
+    agent_clock_check_init(&a->clock.check, a->config.mr_lease_ns);
     atomic_store(&a->clock.doubted, 0);
 }
 
@@ -40,7 +40,7 @@ static void act_on_state(struct agent *a, enum clock_state before)
     atomic_store(&a->clock.doubted, c->state == CLOCK_DOUBTED);
     if (c->state == before)
         return;
-    clock_check_why(c, why, sizeof why);
+    agent_clock_check_why(c, why, sizeof why);
     if (c->state == CLOCK_DOUBTED)
         world_log(a->world, BASE_LOG_ERROR,
                   "this host's clock cannot be trusted: requests go only to regions that hardware "
@@ -50,21 +50,21 @@ static void act_on_state(struct agent *a, enum clock_state before)
         world_log(a->world, BASE_LOG_WARN,
                   "this host's clock is used again, since the device that contradicted it cannot "
                   "say its time any more",
-                  "clock=%s lies=%llu reason=\"%s\"", clock_check_name(c),
+                  "clock=%s lies=%llu reason=\"%s\"", agent_clock_check_name(c),
                   (unsigned long long)c->lies, why);
     else if (before == CLOCK_DOUBTED)
         world_log(a->world, BASE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
-                  clock_check_name(c), (unsigned long long)c->lies);
+                  agent_clock_check_name(c), (unsigned long long)c->lies);
     else if (c->state == CLOCK_UNKNOWN)
         world_log(
             a->world, BASE_LOG_INFO, "this host's clock beside the device's",
             "clock=%s reason=\"the device has not said its time for %llu s: it, this agent or "
             "this host stood still; nothing is refused for that, and nothing is to be done "
             "unless it stays so (clock.state in rdmactl agent status)\"",
-            clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / BASE_NS_PER_S));
+            agent_clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / BASE_NS_PER_S));
     else
         world_log(a->world, BASE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
-                  clock_check_name(c));
+                  agent_clock_check_name(c));
 }
 
 static void on_seen(struct fab_ctl *ctl)
@@ -77,9 +77,9 @@ static void on_seen(struct fab_ctl *ctl)
     if (a->stopping)
         return;
     if (ctl->status == 0)
-        clock_check_device(&a->clock.check, &ctl->clock);
+        agent_clock_check_device(&a->clock.check, &ctl->clock);
     else
-        clock_check_gone(&a->clock.check, world_now_ns(a->world));
+        agent_clock_check_gone(&a->clock.check, world_now_ns(a->world));
     act_on_state(a, before);
 }
 
@@ -90,7 +90,7 @@ static void look_at_kernel(struct agent *a)
     world_clocks(a->world, &now);
     const struct clock_look look = {
         .before_ns = now.before_ns, .after_ns = now.after_ns, .other_ns = now.raw_ns};
-    clock_check_kernel(&a->clock.check, &look, world_now_ns(a->world));
+    agent_clock_check_kernel(&a->clock.check, &look, world_now_ns(a->world));
     act_on_state(a, before);
 }
 
@@ -110,11 +110,11 @@ static bool should_ask(const struct agent *a, uint64_t now)
 static bool looks_often(const struct agent *a)
 {
     const struct clock_watch *c = &a->clock;
-    return !pools_are_idle(a) || c->check.state == CLOCK_DOUBTED ||
+    return !agent_pools_are_idle(a) || c->check.state == CLOCK_DOUBTED ||
            (c->check.state == CLOCK_UNKNOWN && !c->none);
 }
 
-uint64_t clock_watch_due_ns(const struct agent *a)
+uint64_t agent_clock_watch_due_ns(const struct agent *a)
 {
     const struct clock_watch *c = &a->clock;
     if (a->device_lost)
@@ -125,10 +125,10 @@ uint64_t clock_watch_due_ns(const struct agent *a)
                           : fab_port_next_look_ns(c->looked_ns);
 }
 
-void clock_watch_tick(struct agent *a)
+void agent_clock_watch_tick(struct agent *a)
 {
     const uint64_t now = world_now_ns(a->world);
-    if (now < clock_watch_due_ns(a))
+    if (now < agent_clock_watch_due_ns(a))
         return;
     a->clock.looked_ns = now;
     a->clock.check.lease_ns = shortest_lease_ns(a);
@@ -140,33 +140,33 @@ void clock_watch_tick(struct agent *a)
     fab_submit(a->fab, &a->clock.ctl);
 }
 
-void clock_why(const struct agent *a, char *text, size_t size)
+void agent_clock_why(const struct agent *a, char *text, size_t size)
 {
     char why[WHY_BYTES];
     text[0] = '\0';
     if (a->clock.check.state != CLOCK_DOUBTED)
         return;
-    clock_check_why(&a->clock.check, why, sizeof why);
+    agent_clock_check_why(&a->clock.check, why, sizeof why);
     snprintf(text, size,
              "this host's clock cannot be trusted, so that requests to regions with "
              "KEDGE_MR_LEASE_ONLY, or of older agents, are refused: %s",
              why);
 }
 
-void clock_status(const struct agent *a, struct base_text *t)
+void agent_clock_status(const struct agent *a, struct base_text *t)
 {
     const struct clock_check *c = &a->clock.check;
     char why[WHY_BYTES];
-    clock_check_why(c, why, sizeof why);
+    agent_clock_check_why(c, why, sizeof why);
     base_json_object(t, "clock");
-    base_json_string(t, "state", clock_check_name(c));
+    base_json_string(t, "state", agent_clock_check_name(c));
     base_json_bool(t, "device_clock", !a->clock.none);
     base_json_u64(t, "lies", c->lies);
     base_json_string(t, "why", c->state == CLOCK_DOUBTED ? why : "");
     base_json_object_end(t);
 }
 
-void clock_metrics(const struct agent *a, struct base_text *t)
+void agent_clock_metrics(const struct agent *a, struct base_text *t)
 {
     const struct clock_check *c = &a->clock.check;
     base_metric_one(t, "kedge_agent_clock_doubted", BASE_METRIC_GAUGE,

@@ -23,14 +23,14 @@ struct clock_watch {
 };
 
 /* Before the first pool is made. */
-void clock_watch_init(struct agent *a);
+void agent_clock_watch_init(struct agent *a);
 /* Now and then. */
-void clock_watch_tick(struct agent *a);
-uint64_t clock_watch_due_ns(const struct agent *a);
+void agent_clock_watch_tick(struct agent *a);
+uint64_t agent_clock_watch_due_ns(const struct agent *a);
 /* Empty, unless the clock cannot be trusted; a member of the status's object;
  * and metrics. */
-void clock_why(const struct agent *a, char *text, size_t size);
-void clock_status(const struct agent *a, struct base_text *t);
-void clock_metrics(const struct agent *a, struct base_text *t);
+void agent_clock_why(const struct agent *a, char *text, size_t size);
+void agent_clock_status(const struct agent *a, struct base_text *t);
+void agent_clock_metrics(const struct agent *a, struct base_text *t);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/crc32c.h"
 #include "control/config.h"
 
-uint32_t agentd_tenant_id(const char *name)
+uint32_t agent_tenant_id(const char *name)
 {
     return base_crc32c(0, name, strlen(name)) | 1u << 31;
 }
@@ -15,14 +15,14 @@ static uint64_t narrower_limit(uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b)
+struct agent_limits agent_narrower(struct agent_limits a, struct agent_limits b)
 {
-    return (struct agentd_limits){.bytes = narrower_limit(a.bytes, b.bytes),
-                                  .ops = narrower_limit(a.ops, b.ops)};
+    return (struct agent_limits){.bytes = narrower_limit(a.bytes, b.bytes),
+                                 .ops = narrower_limit(a.ops, b.ops)};
 }
 
-bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
-                         uid_t *uid)
+bool agent_uids_overlap(const struct agent_tenant_config *a, const struct agent_tenant_config *b,
+                        uid_t *uid)
 {
     for (uint32_t i = 0; i < a->uid_ranges; i++)
         for (uint32_t k = 0; k < b->uid_ranges; k++)
@@ -33,8 +33,7 @@ bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agen
     return false;
 }
 
-bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
-                           const struct agentd_tenant_config *b)
+bool agent_tokens_overlap(const struct agent_tenant_config *a, const struct agent_tenant_config *b)
 {
     for (uint32_t i = 0; i < a->tokens; i++)
         for (uint32_t k = 0; k < b->tokens; k++)
@@ -43,7 +42,7 @@ bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
     return false;
 }
 
-static const struct agentd_tenant_config *same_name(const struct agentd_config *c, const char *name)
+static const struct agent_tenant_config *same_name(const struct agent_config *c, const char *name)
 {
     for (uint32_t i = 0; i < c->tenants; i++)
         if (strcmp(c->tenant[i].name, name) == 0)
@@ -51,22 +50,22 @@ static const struct agentd_tenant_config *same_name(const struct agentd_config *
     return NULL;
 }
 
-void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from)
+void agent_take_tokens(struct agent_tenant_config *to, const struct agent_tenant_config *from)
 {
     memcpy(to->token, from->token, sizeof to->token);
     to->tokens = from->tokens;
 }
 
-bool agentd_config_update(struct agentd_config *c, const struct agentd_config *from)
+bool agent_config_update(struct agent_config *c, const struct agent_config *from)
 {
     c->window = from->window;
     c->destination_window = from->destination_window;
     for (uint32_t i = 0; i < c->tenants; i++) {
-        const struct agentd_tenant_config *t = same_name(from, c->tenant[i].name);
+        const struct agent_tenant_config *t = same_name(from, c->tenant[i].name);
         if (t == NULL)
             continue;
         c->tenant[i].window = t->window;
-        agentd_take_tokens(&c->tenant[i], t);
+        agent_take_tokens(&c->tenant[i], t);
     }
     /* Both were zeroed before they were filled in. */
     return memcmp(c, from, sizeof *c) != 0;

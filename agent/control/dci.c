@@ -16,12 +16,12 @@ static_assert(LANE_POST_BYTES == 3 * (128 << IBV_MTU_4096), "packets of the larg
 
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
-uint32_t dci_sges(const struct fab_caps *caps)
+uint32_t agent_dci_sges(const struct fab_caps *caps)
 {
     return caps->max_sge < SCHEMA_MAX_SGE ? caps->max_sge : SCHEMA_MAX_SGE;
 }
 
-uint32_t dci_inline_bytes(const struct fab_caps *caps)
+uint32_t agent_dci_inline_bytes(const struct fab_caps *caps)
 {
     return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
 }
@@ -40,7 +40,7 @@ static void begin_first_life(struct pool *p, struct agent_dci *d, struct fab_qp 
     d->psn %= PSNS;
 }
 
-struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
+struct agent_dci *agent_dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
 {
     struct agent_device *device = &p->device;
     BASE_ASSERT(device->dcis < sizeof device->dci / sizeof device->dci[0]);
@@ -49,7 +49,7 @@ struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
     return d;
 }
 
-struct agent_dci *dci_find(struct pool *p, const struct fab_qp *qp)
+struct agent_dci *agent_dci_find(struct pool *p, const struct fab_qp *qp)
 {
     uint32_t i = 0;
     while (p->device.dci[i].qp != qp)
@@ -57,19 +57,19 @@ struct agent_dci *dci_find(struct pool *p, const struct fab_qp *qp)
     return &p->device.dci[i];
 }
 
-void dci_remove(struct pool *p, const struct fab_qp *qp)
+void agent_dci_remove(struct pool *p, const struct fab_qp *qp)
 {
     struct agent_device *device = &p->device;
-    *dci_find(p, qp) = device->dci[device->dcis - 1];
+    *agent_dci_find(p, qp) = device->dci[device->dcis - 1];
     device->dcis--;
 }
 
-void dci_leave_place(struct pool *p, const struct fab_qp *qp)
+void agent_dci_leave_place(struct pool *p, const struct fab_qp *qp)
 {
-    *dci_find(p, qp) = (struct agent_dci){.qp = NULL};
+    *agent_dci_find(p, qp) = (struct agent_dci){.qp = NULL};
 }
 
-void dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns)
+void agent_dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns)
 {
     uint32_t i = system ? 0 : 1;
     while (p->device.dci[i].qp != NULL)
@@ -77,13 +77,13 @@ void dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_n
     begin_first_life(p, &p->device.dci[i], qp, gone_ns);
 }
 
-bool dcis_have_room(const struct pool *p, uint32_t others)
+bool agent_dcis_have_room(const struct pool *p, uint32_t others)
 {
     const uint32_t room = 1 + p->prewarm.dcis + p->device.max_spares;
-    return p->device.dcis - dcis_missing(p) + others < room;
+    return p->device.dcis - agent_dcis_missing(p) + others < room;
 }
 
-void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted)
+void agent_dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted)
 {
     const uint64_t now_ns = world_now_ns(p->world), used = posted / (128u << d->mtu) + 1;
     d->behind = (now_ns < d->gone_ns ? d->behind : 0) + used;
@@ -91,35 +91,35 @@ void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted)
     d->psn = (uint32_t)((d->psn + used) % PSNS);
 }
 
-uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d)
+uint64_t agent_dci_rests_ns(const struct pool *p, const struct agent_dci *d)
 {
     return d->behind >= PSNS / 2 && world_now_ns(p->world) < d->gone_ns ? d->gone_ns : 0;
 }
 
-uint64_t dcis_rest_ns(const struct pool *p)
+uint64_t agent_dcis_rest_ns(const struct pool *p)
 {
     uint64_t last_ns = 0;
     for (uint32_t i = 0; i < p->device.dcis; i++) {
-        const uint64_t rests_ns = dci_rests_ns(p, &p->device.dci[i]);
+        const uint64_t rests_ns = agent_dci_rests_ns(p, &p->device.dci[i]);
         last_ns = rests_ns > last_ns ? rests_ns : last_ns;
     }
     return last_ns;
 }
 
-bool dci_is_of_now(const struct pool *p, const struct agent_dci *d)
+bool agent_dci_is_of_now(const struct pool *p, const struct agent_dci *d)
 {
     return d->pkey_index == d->qp->pd->service.pkey_index && d->address == p->device.addresses;
 }
 
-uint32_t dcis_resting(const struct pool *p)
+uint32_t agent_dcis_resting(const struct pool *p)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->device.dcis; i++)
-        n += dci_rests_ns(p, &p->device.dci[i]) != 0;
+        n += agent_dci_rests_ns(p, &p->device.dci[i]) != 0;
     return n;
 }
 
-uint32_t dcis_missing(const struct pool *p)
+uint32_t agent_dcis_missing(const struct pool *p)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->device.dcis; i++)
@@ -127,17 +127,17 @@ uint32_t dcis_missing(const struct pool *p)
     return n;
 }
 
-void dcis_status(const struct pool *p, struct base_text *t)
+void agent_dcis_status(const struct pool *p, struct base_text *t)
 {
-    const uint64_t now_ns = world_now_ns(p->world), until_ns = dcis_rest_ns(p);
+    const uint64_t now_ns = world_now_ns(p->world), until_ns = agent_dcis_rest_ns(p);
     const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-    base_json_u64(t, "dcis_resting", dcis_resting(p));
+    base_json_u64(t, "dcis_resting", agent_dcis_resting(p));
     base_json_u64(t, "dcis_rest_for_ms", (left_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS);
-    base_json_u64(t, "dcis_missing", dcis_missing(p));
+    base_json_u64(t, "dcis_missing", agent_dcis_missing(p));
     base_json_u64(t, "dcis_replaced", p->repairs.replaced);
 }
 
-bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)
+bool agent_dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)
 {
     static const struct {
         enum ibv_qp_state state;
@@ -171,7 +171,7 @@ bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct f
     return true;
 }
 
-struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd)
+struct fab_ctl agent_dci_creation(const struct pool *p, struct fab_pd *pd)
 {
     const struct agent_device *d = &p->device;
     return (struct fab_ctl){.kind = FAB_CREATE_QP,
@@ -180,6 +180,6 @@ struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd)
                                    .send_cq = d->cq,
                                    .recv_cq = d->cq,
                                    .cap = {.send_wr = d->sq_depth,
-                                           .send_sge = dci_sges(&d->fab->caps),
-                                           .inline_bytes = dci_inline_bytes(&d->fab->caps)}}};
+                                           .send_sge = agent_dci_sges(&d->fab->caps),
+                                           .inline_bytes = agent_dci_inline_bytes(&d->fab->caps)}}};
 }

@@ -33,42 +33,43 @@ struct agent_dci {
 };
 
 /* What it takes to create a DCI, in RESET. */
-struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd);
+struct fab_ctl agent_dci_creation(const struct pool *p, struct fab_pd *pd);
 /* A place for one that was just created, in RESET. Its number may be that of one that is gone, of
  * whose packets the last were sent then. */
-struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns);
+struct agent_dci *agent_dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns);
 /* The one with that queue pair, which there is. */
-struct agent_dci *dci_find(struct pool *p, const struct fab_qp *qp);
+struct agent_dci *agent_dci_find(struct pool *p, const struct fab_qp *qp);
 /* Its place is free; who has the queue pair destroys it. */
-void dci_remove(struct pool *p, const struct fab_qp *qp);
-/* Its place is kept for another one, as dci_add() of it; who has the queue pair destroys it. */
-void dci_leave_place(struct pool *p, const struct fab_qp *qp);
+void agent_dci_remove(struct pool *p, const struct fab_qp *qp);
+/* Its place is kept for another one, as agent_dci_add() of it; who has the queue pair destroys it.
+ */
+void agent_dci_leave_place(struct pool *p, const struct fab_qp *qp);
 /* There is such a place: the system's, or one of others. */
-void dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns);
+void agent_dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns);
 /* Whether the completion queue has room for those of one more, beside as many that are out of use
  * and not destroyed. */
-bool dcis_have_room(const struct pool *p, uint32_t others);
+bool agent_dcis_have_room(const struct pool *p, uint32_t others);
 /* Its life is over, in which it has posted so much (LANE_EVENT_QP_BROKEN). */
-void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted);
+void agent_dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted);
 /* Until when it must not be brought up, since nothing would tell packets of its former lives from
  * its own; 0: it may be. */
-uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d);
+uint64_t agent_dci_rests_ns(const struct pool *p, const struct agent_dci *d);
 /* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
-bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
+bool agent_dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
 /* Until when some must not; 0: none. */
-uint64_t dcis_rest_ns(const struct pool *p);
+uint64_t agent_dcis_rest_ns(const struct pool *p);
 /* Whether what it was brought up with is what the device has now, but for the MTU. */
-bool dci_is_of_now(const struct pool *p, const struct agent_dci *d);
+bool agent_dci_is_of_now(const struct pool *p, const struct agent_dci *d);
 /* How many of a pool's must not now. */
-uint32_t dcis_resting(const struct pool *p);
+uint32_t agent_dcis_resting(const struct pool *p);
 /* How many of a pool's have no queue pair: one that was given up, until another is made. */
-uint32_t dcis_missing(const struct pool *p);
+uint32_t agent_dcis_missing(const struct pool *p);
 /* As members of the pool's status: how many rest, and for how long from now the last of them; how
  * many are missing, and how often one was given up. */
-void dcis_status(const struct pool *p, struct base_text *t);
+void agent_dcis_status(const struct pool *p, struct base_text *t);
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
-uint32_t dci_sges(const struct fab_caps *caps);
-uint32_t dci_inline_bytes(const struct fab_caps *caps);
+uint32_t agent_dci_sges(const struct fab_caps *caps);
+uint32_t agent_dci_inline_bytes(const struct fab_caps *caps);
 
 #endif

@@ -78,9 +78,9 @@ static void place_new(struct dci_op *op)
     op->qp = op->ctl.qp.x;
     op->job = DCI_RAISE;
     if (op->spare)
-        (void)dci_add(p, op->qp, now_ns);
+        (void)agent_dci_add(p, op->qp, now_ns);
     else
-        dci_replace(p, op->system, op->qp, now_ns);
+        agent_dci_replace(p, op->system, op->qp, now_ns);
 }
 
 static void on_made(struct fab_ctl *ctl)
@@ -93,7 +93,7 @@ static void on_made(struct fab_ctl *ctl)
     if (status == 0)
         place_new(op);
     if (op->spare)
-        prewarm_spare(p, status == 0, status);
+        agent_prewarm_spare(p, status == 0, status);
     if (status == 0)
         begin_raising(op);
     else if (!op->spare)
@@ -106,21 +106,21 @@ static void on_made(struct fab_ctl *ctl)
 static void begin_making(struct dci_op *op)
 {
     struct pool *p = op->pool;
-    if (!dcis_have_room(p, p->repairs.ending + p->repairs.making)) {
+    if (!agent_dcis_have_room(p, p->repairs.ending + p->repairs.making)) {
         if (op->spare) {
-            prewarm_spare(p, 0, -EBUSY);
+            agent_prewarm_spare(p, 0, -EBUSY);
             free(op);
         } else {
             try_later(op);
         }
         return;
     }
-    op->ctl = dci_creation(p, op->system ? p->device.system_pd : p->device.pd);
+    op->ctl = agent_dci_creation(p, op->system ? p->device.system_pd : p->device.pd);
     p->repairs.making++;
     submit_dci_op(op, on_made);
 }
 
-void dci_make_spare(struct pool *p)
+void agent_dci_make_spare(struct pool *p)
 {
     struct dci_op *op = dci_op_new(p, DCI_MAKE, NULL);
     op->spare = true;
@@ -150,25 +150,25 @@ static void begin_ending(struct dci_op *op)
     submit_dci_op(op, on_ended);
 }
 
-void dci_destroy(struct pool *p, struct fab_qp *qp)
+void agent_dci_destroy(struct pool *p, struct fab_qp *qp)
 {
     p->repairs.ending++;
     begin_ending(dci_op_new(p, DCI_END, qp));
 }
 
-bool dci_destroy_early(struct pool *p, struct fab_qp *qp,
-                       void (*tried)(void *user, const struct fab_qp *qp, int status))
+bool agent_dci_destroy_early(struct pool *p, struct fab_qp *qp,
+                             void (*tried)(void *user, const struct fab_qp *qp, int status))
 {
     const bool system = qp == p->device.dci[0].qp;
     struct dci_op *op = dci_op_new(p, DCI_END, qp);
     op->tried = tried;
-    dci_leave_place(p, qp);
+    agent_dci_leave_place(p, qp);
     p->repairs.ending++;
     begin_ending(op);
     return system;
 }
 
-void dci_make_other(struct pool *p, bool system, enum ibv_mtu most)
+void agent_dci_make_other(struct pool *p, bool system, enum ibv_mtu most)
 {
     struct dci_op *making = dci_op_new(p, DCI_MAKE, NULL);
     making->most = most;
@@ -183,7 +183,7 @@ void dci_make_other(struct pool *p, bool system, enum ibv_mtu most)
 static void give_up(struct pool *p, struct fab_qp *qp, enum ibv_mtu most, const char *why)
 {
     const bool system = qp == p->device.dci[0].qp;
-    dci_leave_place(p, qp);
+    agent_dci_leave_place(p, qp);
     p->repairs.ending++;
     world_log(p->world, BASE_LOG_ERROR,
               "the device does not bring a DC initiator back: a new one takes its place (look at "
@@ -191,15 +191,15 @@ static void give_up(struct pool *p, struct fab_qp *qp, enum ibv_mtu most, const 
               "reset the device)",
               "pool=\"%s\" qpn=%u why=\"%s\" replaced=%u undestroyed=%u", p->name, qp->qpn, why,
               p->repairs.replaced + 1, p->repairs.ending);
-    pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_GONE, .qp = qp});
-    dci_make_other(p, system, most);
+    agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_GONE, .qp = qp});
+    agent_dci_make_other(p, system, most);
 }
 
 /* ---- brought up */
 
 static bool is_outdated(struct pool *p, const struct dci_op *op)
 {
-    return op->mtu > p->device.path_mtu || !dci_is_of_now(p, dci_find(p, op->qp));
+    return op->mtu > p->device.path_mtu || !agent_dci_is_of_now(p, agent_dci_find(p, op->qp));
 }
 
 static void repair_failed(struct dci_op *op)
@@ -229,13 +229,13 @@ static void on_raised(struct fab_ctl *ctl)
         begin_ending(op);
         return;
     }
-    struct agent_dci *d = dci_find(p, op->qp);
+    struct agent_dci *d = agent_dci_find(p, op->qp);
     d->raising = NULL;
     if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
         repair_failed(op);
         return;
     }
-    if (ctl->status == 0 && dci_step(p, d, ++op->step, ctl)) {
+    if (ctl->status == 0 && agent_dci_step(p, d, ++op->step, ctl)) {
         d->raising = op;
         submit_dci_op(op, on_raised);
         return;
@@ -247,8 +247,8 @@ static void on_raised(struct fab_ctl *ctl)
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         world_log(p->world, BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", op->qp->qpn);
-        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_READY,
-                                               .ready = {.qp = op->qp, .most = op->most}});
+        agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_READY,
+                                                     .ready = {.qp = op->qp, .most = op->most}});
     }
     free(op);
 }
@@ -256,8 +256,8 @@ static void on_raised(struct fab_ctl *ctl)
 static void begin_raising(struct dci_op *op)
 {
     struct pool *p = op->pool;
-    struct agent_dci *d = dci_find(p, op->qp);
-    const uint64_t rests_ns = dci_rests_ns(p, d);
+    struct agent_dci *d = agent_dci_find(p, op->qp);
+    const uint64_t rests_ns = agent_dci_rests_ns(p, d);
     op->step = 0;
     op->mtu = p->device.path_mtu;
     if (op->most != 0 && op->most < op->mtu)
@@ -269,7 +269,7 @@ static void begin_raising(struct dci_op *op)
     }
     op->ctl = (struct fab_ctl){.status = 0};
     op->due_ns = world_now_ns(p->world) + REPAIR_SILENT_MS * BASE_NS_PER_MS;
-    (void)dci_step(p, d, 0, &op->ctl);
+    (void)agent_dci_step(p, d, 0, &op->ctl);
     d->raising = op;
     submit_dci_op(op, on_raised);
 }
@@ -281,7 +281,7 @@ static void raise_at_most(struct pool *p, struct fab_qp *qp, enum ibv_mtu most)
     begin_raising(op);
 }
 
-void dci_raise(struct pool *p, struct fab_qp *qp)
+void agent_dci_raise(struct pool *p, struct fab_qp *qp)
 {
     raise_at_most(p, qp, 0);
 }
@@ -300,10 +300,10 @@ static void note_narrow(struct pool *p, enum ibv_mtu most)
     d->narrow_mtu = most;
 }
 
-void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most)
+void agent_dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most)
 {
     note_narrow(p, most);
-    dci_end_life(p, dci_find(p, qp), posted);
+    agent_dci_end_life(p, agent_dci_find(p, qp), posted);
     raise_at_most(p, qp, most);
 }
 
@@ -332,7 +332,7 @@ static void give_up_silent(struct pool *p)
     }
 }
 
-uint64_t dci_repairs_due_ns(const struct pool *p)
+uint64_t agent_dci_repairs_due_ns(const struct pool *p)
 {
     uint64_t due_ns = DUE_NEVER;
     for (const struct dci_op *op = p->repairs.waiting; op != NULL; op = op->next)
@@ -343,7 +343,7 @@ uint64_t dci_repairs_due_ns(const struct pool *p)
     return due_ns;
 }
 
-void dci_repairs_tick(struct pool *p)
+void agent_dci_repairs_tick(struct pool *p)
 {
     const uint64_t now_ns = world_now_ns(p->world);
     struct dci_op *op = p->repairs.waiting;
@@ -358,7 +358,7 @@ void dci_repairs_tick(struct pool *p)
     give_up_silent(p);
 }
 
-void dci_repairs_stop(struct pool *p)
+void agent_dci_repairs_stop(struct pool *p)
 {
     struct dci_op *op = p->repairs.waiting;
     p->repairs.waiting = NULL;

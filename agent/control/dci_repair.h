@@ -28,24 +28,24 @@ struct dci_repairs {
 };
 
 /* One in RESET, or of any state: to RTS, once it has rested; then QP_READY. */
-void dci_raise(struct pool *p, struct fab_qp *qp);
+void agent_dci_raise(struct pool *p, struct fab_qp *qp);
 /* QP_BROKEN: it has posted so much, and is to have an MTU of that at most; 0: the pool's. */
-void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most);
+void agent_dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most);
 /* The pool does not have it any more, nor has the lane. */
-void dci_destroy(struct pool *p, struct fab_qp *qp);
+void agent_dci_destroy(struct pool *p, struct fab_qp *qp);
 /* The lane has it still, with requests out, and the device does not put it to ERR. tried() hears
  * how destroying it went, each time that it is tried: -errno until it is 0. Its place is another's:
  * true: the system's. */
-bool dci_destroy_early(struct pool *p, struct fab_qp *qp,
-                       void (*tried)(void *user, const struct fab_qp *qp, int status));
+bool agent_dci_destroy_early(struct pool *p, struct fab_qp *qp,
+                             void (*tried)(void *user, const struct fab_qp *qp, int status));
 /* One is made for that place, which the lane knows nothing in any more: then QP_READY. */
-void dci_make_other(struct pool *p, bool system, enum ibv_mtu most);
-/* One spare more is made; prewarm_spare() follows. */
-void dci_make_spare(struct pool *p);
+void agent_dci_make_other(struct pool *p, bool system, enum ibv_mtu most);
+/* One spare more is made; agent_prewarm_spare() follows. */
+void agent_dci_make_spare(struct pool *p);
 /* Now and then: what has rested, what is to be tried again, and what does not come back. */
-void dci_repairs_tick(struct pool *p);
-uint64_t dci_repairs_due_ns(const struct pool *p);
+void agent_dci_repairs_tick(struct pool *p);
+uint64_t agent_dci_repairs_due_ns(const struct pool *p);
 /* Nothing is under way in the device: what waits is given back. */
-void dci_repairs_stop(struct pool *p);
+void agent_dci_repairs_stop(struct pool *p);
 
 #endif

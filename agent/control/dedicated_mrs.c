@@ -52,7 +52,7 @@ static void answer_lane(const struct fenced *f)
 {
     struct pool *p = f->arena->pool;
     if (!f->over && p->lane != NULL)
-        pool_command(p, &f->answer);
+        agent_pool_command(p, &f->answer);
 }
 
 /* In the turn of whose arena it is. What goes comes before what is to come: it makes room. */
@@ -63,7 +63,7 @@ static void submit_op(struct fenced *f, struct fab_ctl ctl, void (*done)(struct 
                            .soon = ctl.kind == FAB_DEREG_MR,
                            .done = done,
                            .user = f};
-    mr_op_submit(f->arena->pool, &f->op);
+    agent_mr_op_submit(f->arena->pool, &f->op);
 }
 
 /* It counts to fenced_regions from now on, or no more. */
@@ -91,7 +91,7 @@ static void forget_fenced(struct fenced *f)
     if (arena->fenced != NULL || !arena->unwanted || arena->busy)
         return;
     arena->unwanted = false;
-    arena_retire(arena);
+    agent_arena_retire(arena);
 }
 
 /* ---- going */
@@ -116,14 +116,14 @@ static void let_go(struct fenced *f)
     submit_op(f, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = f->mr}}, on_deregistered);
 }
 
-void fenced_drop(struct arena *arena)
+void agent_fenced_drop(struct arena *arena)
 {
     for (struct fenced *f = arena->fenced, *next; f != NULL; f = next) {
         next = f->next;
         f->over = true;
         if (f->mr != NULL && !f->going)
             let_go(f);
-        else if (f->mr == NULL && mr_op_cancel(&f->op)) /* the device has not heard of it */
+        else if (f->mr == NULL && agent_mr_op_cancel(&f->op)) /* the device has not heard of it */
             forget_fenced(f);
     }
 }
@@ -150,7 +150,7 @@ static void say_failed(const struct fenced *f, int status)
     if (!base_log_allow(&c->log, world_now_ns(f->arena->pool->world),
                         FENCED_LOGGED_S * BASE_NS_PER_S, 1, NULL))
         return;
-    (void)device_why(f->arena->pool->world, status, &why);
+    (void)agent_device_why(f->arena->pool->world, status, &why);
     world_log(f->arena->pool->world, BASE_LOG_ERROR, "a region could not be registered",
               "why=\"%s\"", why.text);
 }
@@ -208,7 +208,7 @@ static void on_ahead(struct mr_op *op)
         let_go(f);
 }
 
-void fenced_ahead(struct arena *arena)
+void agent_fenced_ahead(struct arena *arena)
 {
     struct pool *p = arena->pool;
     uint32_t have = 0;
@@ -220,7 +220,7 @@ void fenced_ahead(struct arena *arena)
         struct fenced *f = add_fenced(arena);
         f->ahead = true;
         counts_of(f)->ahead++;
-        submit_op(f, arena_whole(arena), on_ahead);
+        submit_op(f, agent_arena_whole(arena), on_ahead);
     }
 }
 
@@ -244,18 +244,18 @@ static bool draw_fenced(struct arena *arena, const struct lane_command *answer, 
     f->answer = *answer;
     f->answer.mr.rkey = f->mr->rkey;
     f->answer.mr.iova = f->mr->addr + offset;
-    pool_command(arena->pool, &f->answer);
-    fenced_ahead(arena);
+    agent_pool_command(arena->pool, &f->answer);
+    agent_fenced_ahead(arena);
     return true;
 }
 
 static bool has_room(const struct pool *p, uint32_t tenant)
 {
     const struct agent *a = p->agent;
-    uint32_t reserved[AGENTD_TENANT_SLOTS];
-    quotas_reserve(a, NULL, p->config->fenced_regions, reserved);
+    uint32_t reserved[AGENT_TENANT_SLOTS];
+    agent_quotas_reserve(a, NULL, p->config->fenced_regions, reserved);
     return lane_reserve_allows(p->config->fenced_regions, a->fenced.of, reserved,
-                               AGENTD_TENANT_SLOTS, tenant - 1);
+                               AGENT_TENANT_SLOTS, tenant - 1);
 }
 
 static void want_mr(struct pool *p, const struct lane_event *e)
@@ -269,7 +269,7 @@ static void want_mr(struct pool *p, const struct lane_event *e)
         c->refused++;
         answer.mr.status = -EDQUOT;
         answer.mr.reason = SCHEMA_REASON_FENCED_REGIONS;
-        pool_command(p, &answer);
+        agent_pool_command(p, &answer);
         return;
     }
     if (draw_fenced(arena, &answer, e->want_mr.offset, tenant, e->want_mr.fenced))
@@ -281,13 +281,13 @@ static void want_mr(struct pool *p, const struct lane_event *e)
     c->own++;
     count_fenced(f, true);
     submit_op(f,
-              arena_registration(arena, e->want_mr.offset, e->want_mr.length,
-                                 device_access(e->want_mr.access)),
+              agent_arena_registration(arena, e->want_mr.offset, e->want_mr.length,
+                                       device_access(e->want_mr.access)),
               on_registered);
 }
 
 /* The session's arenas are what they were when the lane said this: its end comes after it. */
-void fenced_event(struct pool *p, const struct lane_event *e)
+void agent_fenced_event(struct pool *p, const struct lane_event *e)
 {
     if (e->kind == LANE_EVENT_WANT_MR)
         want_mr(p, e);

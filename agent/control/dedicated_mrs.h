@@ -14,20 +14,20 @@ struct pool;
 
 struct fenced_counts {
     uint32_t now; /* registrations of fenced regions that there are, or that come or go */
-    uint32_t of[AGENTD_TENANT_SLOTS]; /* these of each tenant */
-    uint32_t own;                     /* of any regions, likewise */
-    uint32_t ahead;                   /* that are nobody's yet */
+    uint32_t of[AGENT_TENANT_SLOTS]; /* these of each tenant */
+    uint32_t own;                    /* of any regions, likewise */
+    uint32_t ahead;                  /* that are nobody's yet */
     uint64_t registered, refused, failed;
     uint64_t drawn; /* regions that had one made ahead */
     struct base_log_limit log;
 };
 
 /* The arena is registered: what its regions will want is made ahead, where they want it. */
-void fenced_ahead(struct arena *arena);
+void agent_fenced_ahead(struct arena *arena);
 /* WANT_MR, WANT_DEREG. */
-void fenced_event(struct pool *p, const struct lane_event *e);
+void agent_fenced_event(struct pool *p, const struct lane_event *e);
 /* Its session is over, or it is retired: all that is registered in it goes. When that is so, an
  * arena that was retired meanwhile is retired. */
-void fenced_drop(struct arena *arena);
+void agent_fenced_drop(struct arena *arena);
 
 #endif

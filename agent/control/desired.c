@@ -62,19 +62,19 @@ static int read_fields(json_t *object, enum resource_kind kind, const char *name
 /* ---- tenants */
 
 /* Of its workers; older metaservers say none. */
-static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
+static int decode_tokens(const json_t *object, struct agent_tenant_config *t,
                          struct base_errbuf *why)
 {
     const json_t *array = json_object_get(object, "tokens");
     if (array == NULL)
         return 0;
-    if (!json_is_array(array) || json_array_size(array) > AGENTD_TOKENS)
+    if (!json_is_array(array) || json_array_size(array) > AGENT_TOKENS)
         return base_err(why, -EINVAL, "tenant %s: tokens must be at most %d", t->name,
-                        AGENTD_TOKENS);
+                        AGENT_TOKENS);
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *one = json_array_get(array, i);
         const char *hash = json_string_value(json_object_get(one, "sha256"));
-        struct agentd_token *token = &t->token[i];
+        struct agent_token *token = &t->token[i];
         if (hash == NULL || base_hex_decode(hash, token->sha256, sizeof token->sha256) != 0)
             return base_err(why, -EINVAL, "tenant %s: tokens[%zu] has no sha256", t->name, i);
         int status = parse_number(one, t->name, "expires_ms", &token->expires_ms, why);
@@ -85,30 +85,30 @@ static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
     return 0;
 }
 
-static int add_window(struct agentd_desired *s, const struct agentd_window *w,
+static int add_window(struct agent_desired *s, const struct agent_window *w,
                       struct base_errbuf *why)
 {
     if (w->most.bytes == 0 && w->most.ops == 0)
         return 0;
-    if (s->windows == AGENTD_WINDOWS)
-        return base_err(why, -EINVAL, "there are more than %d windows", AGENTD_WINDOWS);
+    if (s->windows == AGENT_WINDOWS)
+        return base_err(why, -EINVAL, "there are more than %d windows", AGENT_WINDOWS);
     s->window[s->windows++] = *w;
     return 0;
 }
 
-static int decode_tenant(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
+static int decode_tenant(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
     const uint32_t types = RESOURCE_TYPES_NUMBERS | RESOURCE_TYPE(FIELD_UIDS);
-    struct agentd_window w = {.scope = RESOURCE_WINDOW_TENANT};
+    struct agent_window w = {.scope = RESOURCE_WINDOW_TENANT};
     struct resource_tenant is;
-    if (s->tenants == AGENTD_TENANTS)
-        return base_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
-    struct agentd_tenant_config *t = &s->tenant[s->tenants++];
+    if (s->tenants == AGENT_TENANTS)
+        return base_err(why, -EINVAL, "there are more than %d tenants", AGENT_TENANTS);
+    struct agent_tenant_config *t = &s->tenant[s->tenants++];
     memset(t, 0, sizeof *t);
     int status = parse_name(object, "name", sizeof t->name, t->name, why);
     if (status != 0)
         return status;
-    t->id = agentd_tenant_id(t->name);
+    t->id = agent_tenant_id(t->name);
     memcpy(w.tenant, t->name, sizeof w.tenant);
     if (json_object_get(object, "pool") != NULL &&
         (status = parse_name(object, "pool", sizeof t->pool, t->pool, why)) != 0)
@@ -119,26 +119,26 @@ static int decode_tenant(json_t *object, struct agentd_desired *s, struct base_e
         (status = decode_tokens(object, t, why)) != 0)
         return status;
     for (uint32_t i = 0; i < is.uids.count; i++)
-        t->uids[i] = (struct agentd_uids){is.uids.range[i].first, is.uids.range[i].last};
+        t->uids[i] = (struct agent_uids){is.uids.range[i].first, is.uids.range[i].last};
     t->uid_ranges = is.uids.count;
     t->sessions = is.numbers.sessions != 0 ? is.numbers.sessions : UINT64_MAX;
     t->memory = is.numbers.memory_bytes != 0 ? is.numbers.memory_bytes : UINT64_MAX;
     t->vqps = is.numbers.vqps;
     t->mrs = is.numbers.mrs;
     t->control_ops_per_s = is.numbers.control_ops_per_s;
-    w.most = (struct agentd_limits){.bytes = is.numbers.window_bytes, .ops = is.numbers.window_ops};
+    w.most = (struct agent_limits){.bytes = is.numbers.window_bytes, .ops = is.numbers.window_ops};
     return add_window(s, &w, why);
 }
 
 /* ---- windows */
 
 /* Those that its node has: what a metaserver adds to what operators say. */
-static int add_gids(const json_t *array, struct agentd_window *w, struct base_errbuf *why)
+static int add_gids(const json_t *array, struct agent_window *w, struct base_errbuf *why)
 {
     static const uint8_t none[16];
-    if (json_array_size(array) > AGENTD_WINDOW_GIDS)
+    if (json_array_size(array) > AGENT_WINDOW_GIDS)
         return base_err(why, -EINVAL, "window %s: a node has at most %d GIDs", w->name,
-                        AGENTD_WINDOW_GIDS);
+                        AGENT_WINDOW_GIDS);
     for (size_t i = 0; i < json_array_size(array); i++) {
         const char *text = json_string_value(json_array_get(array, i));
         uint8_t *gid = w->gid[w->gids];
@@ -151,7 +151,7 @@ static int add_gids(const json_t *array, struct agentd_window *w, struct base_er
 
 /* Which one, if it is for one alone. */
 static int name_destination(const json_t *object, const struct resource_window *is,
-                            struct agentd_window *w, struct base_errbuf *why)
+                            struct agent_window *w, struct base_errbuf *why)
 {
     static const uint8_t none[16];
     memcpy(w->node, is->node, sizeof w->node);
@@ -168,9 +168,9 @@ static int name_destination(const json_t *object, const struct resource_window *
     return 0;
 }
 
-static int decode_window(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
+static int decode_window(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
-    struct agentd_window w = {.gids = 0};
+    struct agent_window w = {.gids = 0};
     struct resource_window is;
     int status = parse_name(object, "name", sizeof w.name, w.name, why);
     if (status == 0)
@@ -178,7 +178,7 @@ static int decode_window(json_t *object, struct agentd_desired *s, struct base_e
     if (status != 0)
         return status;
     w.scope = is.scope;
-    w.most = (struct agentd_limits){.bytes = is.numbers.bytes, .ops = is.numbers.ops};
+    w.most = (struct agent_limits){.bytes = is.numbers.bytes, .ops = is.numbers.ops};
     if (w.scope == RESOURCE_WINDOW_TENANT && is.tenant[0] == '\0')
         return base_err(why, -EINVAL, "window %s: tenant is missing", w.name);
     if (w.scope == RESOURCE_WINDOW_TENANT)
@@ -189,46 +189,46 @@ static int decode_window(json_t *object, struct agentd_desired *s, struct base_e
     return add_window(s, &w, why);
 }
 
-struct agentd_limits agentd_desired_window(const struct agentd_desired *s,
-                                           enum resource_window_scope scope, const char *tenant)
+struct agent_limits agent_desired_window(const struct agent_desired *s,
+                                         enum resource_window_scope scope, const char *tenant)
 {
-    struct agentd_limits least = {0};
+    struct agent_limits least = {0};
     for (uint32_t i = 0; i < s->windows; i++) {
-        const struct agentd_window *w = &s->window[i];
+        const struct agent_window *w = &s->window[i];
         if (w->scope == scope && !w->one &&
             (scope != RESOURCE_WINDOW_TENANT || strcmp(w->tenant, tenant) == 0))
-            least = agentd_narrower(least, w->most);
+            least = agent_narrower(least, w->most);
     }
     return least;
 }
 
 /* False: there is no room for one more. */
-static bool narrow_destination(struct agentd_destination *out, uint32_t *count,
-                               const uint8_t gid[16], struct agentd_limits most)
+static bool narrow_destination(struct agent_destination *out, uint32_t *count,
+                               const uint8_t gid[16], struct agent_limits most)
 {
     uint32_t i = 0;
     while (i < *count && memcmp(out[i].gid, gid, sizeof out[i].gid) != 0)
         i++;
-    if (i == AGENTD_DESTINATIONS)
+    if (i == AGENT_DESTINATIONS)
         return false;
     if (i == *count) {
-        out[i] = (struct agentd_destination){.most = {0}};
+        out[i] = (struct agent_destination){.most = {0}};
         memcpy(out[i].gid, gid, sizeof out[i].gid);
         ++*count;
     }
-    out[i].most = agentd_narrower(out[i].most, most);
+    out[i].most = agent_narrower(out[i].most, most);
     return true;
 }
 
-uint32_t agentd_desired_destinations(const struct agentd_window *windows, uint32_t count,
-                                     const char *pool,
-                                     struct agentd_destination out[AGENTD_DESTINATIONS],
-                                     uint32_t *left)
+uint32_t agent_desired_destinations(const struct agent_window *windows, uint32_t count,
+                                    const char *pool,
+                                    struct agent_destination out[AGENT_DESTINATIONS],
+                                    uint32_t *left)
 {
     uint32_t found = 0;
     *left = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct agentd_window *w = &windows[i];
+        const struct agent_window *w = &windows[i];
         if (!w->one || (w->pool[0] != '\0' && strcmp(w->pool, pool) != 0))
             continue;
         for (uint32_t k = 0; k < w->gids; k++)
@@ -240,7 +240,7 @@ uint32_t agentd_desired_destinations(const struct agentd_window *windows, uint32
 /* ---- this node, and pools: older metaservers say nothing of them */
 
 /* Its labels are the metaserver's, and a reason that is too long is cut off. */
-static int decode_node(const json_t *root, struct agentd_node *n, struct base_errbuf *why)
+static int decode_node(const json_t *root, struct agent_node *n, struct base_errbuf *why)
 {
     json_t *object = json_object_get(root, "node");
     const char *reason = json_string_value(json_object_get(object, "reason"));
@@ -257,15 +257,15 @@ static int decode_node(const json_t *root, struct agentd_node *n, struct base_er
 }
 
 /* What nobody has said anything of. */
-static struct agentd_pool new_pool(void)
+static struct agent_pool new_pool(void)
 {
-    struct agentd_pool p = {.name = ""};
+    struct agent_pool p = {.name = ""};
     resource_numbers_clear(resource_table(RESOURCE_POOL), &p.numbers);
     return p;
 }
 
 /* Of what only a metaserver that is wrong says twice. */
-static int check_alone(const struct agentd_desired *s, const struct agentd_pool *p,
+static int check_alone(const struct agent_desired *s, const struct agent_pool *p,
                        struct base_errbuf *why)
 {
     for (uint32_t i = 0; i < s->pools; i++) {
@@ -278,7 +278,7 @@ static int check_alone(const struct agentd_desired *s, const struct agentd_pool 
     return 0;
 }
 
-static int check_service(const struct agentd_pool *p, struct base_errbuf *why)
+static int check_service(const struct agent_pool *p, struct base_errbuf *why)
 {
     const struct pool_numbers *n = &p->numbers;
     if (n->flow_label != RESOURCE_UNSAID && n->udp_source_port != RESOURCE_UNSAID)
@@ -289,12 +289,12 @@ static int check_service(const struct agentd_pool *p, struct base_errbuf *why)
 }
 
 /* Its numbers alone: which nodes and tenants it is for the metaserver has seen to. */
-static int decode_any_pool(json_t *object, uint32_t count, struct agentd_pool *p,
+static int decode_any_pool(json_t *object, uint32_t count, struct agent_pool *p,
                            struct base_errbuf *why)
 {
     struct resource_pool is;
-    if (count == AGENTD_POOLS)
-        return base_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
+    if (count == AGENT_POOLS)
+        return base_err(why, -EINVAL, "there are more than %d pools", AGENT_POOLS);
     *p = new_pool();
     int status = parse_name(object, "name", sizeof p->name, p->name, why);
     if (status == 0)
@@ -304,16 +304,16 @@ static int decode_any_pool(json_t *object, uint32_t count, struct agentd_pool *p
     return status;
 }
 
-static int decode_other_pool(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
+static int decode_other_pool(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
     int status = decode_any_pool(object, s->other_pools, &s->other_pool[s->other_pools], why);
     s->other_pools += status == 0;
     return status;
 }
 
-static int decode_pool(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
+static int decode_pool(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
-    struct agentd_pool *p = &s->pool[s->pools];
+    struct agent_pool *p = &s->pool[s->pools];
     int status = decode_any_pool(object, s->pools, p, why);
     if (status == 0)
         status = check_service(p, why);
@@ -323,7 +323,7 @@ static int decode_pool(json_t *object, struct agentd_desired *s, struct base_err
     return status;
 }
 
-struct agentd_pool agentd_desired_pool(const struct agentd_desired *s, const char *name)
+struct agent_pool agent_desired_pool(const struct agent_desired *s, const char *name)
 {
     for (uint32_t i = 0; i < s->pools; i++)
         if (strcmp(s->pool[i].name, name) == 0)
@@ -334,8 +334,8 @@ struct agentd_pool agentd_desired_pool(const struct agentd_desired *s, const cha
 /* ---- the document */
 
 static int decode_array(const json_t *root, const char *key,
-                        int (*one)(json_t *, struct agentd_desired *, struct base_errbuf *),
-                        struct agentd_desired *s, struct base_errbuf *why)
+                        int (*one)(json_t *, struct agent_desired *, struct base_errbuf *),
+                        struct agent_desired *s, struct base_errbuf *why)
 {
     const json_t *array = json_object_get(root, key);
     int status = 0;
@@ -346,11 +346,11 @@ static int decode_array(const json_t *root, const char *key,
     return status;
 }
 
-int agentd_desired_decode(const char *text, size_t length, struct agentd_desired *out,
-                          struct base_errbuf *why)
+int agent_desired_decode(const char *text, size_t length, struct agent_desired *out,
+                         struct base_errbuf *why)
 {
     json_error_t fault;
-    memset(out, 0, offsetof(struct agentd_desired, tenant)); /* the rest is large */
+    memset(out, 0, offsetof(struct agent_desired, tenant)); /* the rest is large */
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
     if (!json_is_object(root)) {
         json_decref(root);
@@ -370,6 +370,6 @@ int agentd_desired_decode(const char *text, size_t length, struct agentd_desired
     json_decref(root);
     for (uint32_t i = 0; i < out->tenants && status == 0; i++)
         out->tenant[i].window =
-            agentd_desired_window(out, RESOURCE_WINDOW_TENANT, out->tenant[i].name);
+            agent_desired_window(out, RESOURCE_WINDOW_TENANT, out->tenant[i].name);
     return status;
 }

@@ -63,8 +63,8 @@ static void on_state(struct fab_ctl *ctl)
         return;
     }
     const struct lane_command c = {.kind = LANE_COMMAND_QP_FATAL, .qp = q.qp};
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        pool_command(p, &c); /* the lane that has it knows it */
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_pool_command(p, &c); /* the lane that has it knows it */
 }
 
 /* One question about each at a time: there are no more of them than queue pairs. */
@@ -96,18 +96,18 @@ static void one_event(struct agent *a, const struct fab_event *e)
         a->qp_events++;
         if (e->qp == NULL) { /* a DC target, which only what is fatal ends */
             if (e->type == IBV_EVENT_QP_FATAL)
-                address_retarget(a);
+                agent_address_retarget(a);
             return;
         }
         ask_state(a, e->qp); /* a responder's is its initiator's to end: its lane knows none */
         return;
     case IBV_EVENT_PORT_ERR:
-        address_port(a, true);
-        address_look(a);
+        agent_address_port(a, true);
+        agent_address_look(a);
         return;
     case IBV_EVENT_PORT_ACTIVE:
-        address_port(a, false);
-        address_look(a);
+        agent_address_port(a, false);
+        agent_address_look(a);
         return;
     case IBV_EVENT_DEVICE_FATAL:
         give_up(a, "it was removed, or its driver gave up");
@@ -122,7 +122,7 @@ static void one_event(struct agent *a, const struct fab_event *e)
     case IBV_EVENT_CLIENT_REREGISTER:
         world_log(a->world, BASE_LOG_INFO, "the port's addresses have changed",
                   "device=\"%s\" type=%d", a->config.device, (int)e->type);
-        address_look(a);
+        agent_address_look(a);
         return;
     default:
         world_log(a->world, BASE_LOG_INFO, "device event", "type=%d", (int)e->type);
@@ -130,14 +130,14 @@ static void one_event(struct agent *a, const struct fab_event *e)
     }
 }
 
-void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
+void agent_device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 {
     struct agent *a = w->user;
     world_log(a->world, BASE_LOG_WARN,
               "the port has another MTU: connections that are made or fail from now on have it",
               "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        peer_setup_mtu(p);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_peer_setup_mtu(p);
 }
 
 static uint64_t undestroyed_due_ns(const struct agent *a)
@@ -147,7 +147,7 @@ static uint64_t undestroyed_due_ns(const struct agent *a)
                   limit->used == 0 ? DUE_NOW : limit->since_ns + FAULTS_LOGGED_S * BASE_NS_PER_S);
 }
 
-uint64_t device_due_ns(const struct agent *a)
+uint64_t agent_device_due_ns(const struct agent *a)
 {
     return a->device_lost ? DUE_NEVER
                           : due_first(undestroyed_due_ns(a), fab_port_watch_due_ns(&a->port));
@@ -167,7 +167,7 @@ static void tell_undestroyed(struct agent *a)
               "objects=%u", a->fab->undestroyed);
 }
 
-void device_tick(struct agent *a)
+void agent_device_tick(struct agent *a)
 {
     if (a->device_lost)
         return;
@@ -175,7 +175,7 @@ void device_tick(struct agent *a)
     fab_port_watch_tick(&a->port, world_now_ns(a->world));
 }
 
-void device_events(struct agent *a)
+void agent_device_events(struct agent *a)
 {
     struct fab_event e;
     while (!a->device_lost && fab_get_event(a->fab, &e))

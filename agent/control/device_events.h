@@ -9,11 +9,11 @@ struct agent;
 struct fab_port_watch;
 
 /* The fabric has some. */
-void device_events(struct agent *a);
+void agent_device_events(struct agent *a);
 /* The port has another MTU than before. */
-void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
+void agent_device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
-void device_tick(struct agent *a);
-uint64_t device_due_ns(const struct agent *a);
+void agent_device_tick(struct agent *a);
+uint64_t agent_device_due_ns(const struct agent *a);
 
 #endif

@@ -6,7 +6,7 @@
 #include "control/lanes.h"
 #include "fabric/limits.h"
 
-int device_why(struct world *w, int status, struct base_errbuf *err)
+int agent_device_why(struct world *w, int status, struct base_errbuf *err)
 {
     const uint64_t limit = world_lock_limit(w);
     return fab_limit_explain(

@@ -72,6 +72,6 @@ struct agent_device {
 
 /* What an error of the device means, with the limit of locked memory or of the rdma cgroup where
  * that may be it. Returns status. */
-int device_why(struct world *w, int status, struct base_errbuf *err);
+int agent_device_why(struct world *w, int status, struct base_errbuf *err);
 
 #endif

@@ -38,16 +38,16 @@ static void on_fenced(struct fab_ctl *ctl)
         return;
     }
     if (ctl->status == 0 && p->lane != NULL)
-        pool_command(p, &f->command);
+        agent_pool_command(p, &f->command);
     free(f);
 }
 
-uint64_t fences_due_ns(const struct pool *p)
+uint64_t agent_fences_due_ns(const struct pool *p)
 {
     return due_if(p->fences_again != NULL, DUE_NOW);
 }
 
-void fences_again(struct pool *p)
+void agent_fences_again(struct pool *p)
 {
     struct fencing *f = p->fences_again;
     p->fences_again = NULL;
@@ -58,7 +58,7 @@ void fences_again(struct pool *p)
     }
 }
 
-void fences_forget(struct pool *p)
+void agent_fences_forget(struct pool *p)
 {
     for (struct fencing *f = p->fences_again, *next; f != NULL; f = next) {
         next = f->next;
@@ -67,7 +67,7 @@ void fences_forget(struct pool *p)
     p->fences_again = NULL;
 }
 
-void fence_begin(struct pool *p, const struct lane_event *e)
+void agent_fence_begin(struct pool *p, const struct lane_event *e)
 {
     struct fencing *f = calloc(1, sizeof *f);
     BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */

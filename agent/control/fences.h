@@ -10,11 +10,11 @@ struct lane_event;
 struct pool;
 
 /* A lane wants one (LANE_EVENT_WANT_FENCE), and hears when it is over. */
-void fence_begin(struct pool *p, const struct lane_event *e);
+void agent_fence_begin(struct pool *p, const struct lane_event *e);
 /* Now and then: those that the device did not carry out are asked again. */
-void fences_again(struct pool *p);
-uint64_t fences_due_ns(const struct pool *p);
+void agent_fences_again(struct pool *p);
+uint64_t agent_fences_due_ns(const struct pool *p);
 /* The pool ends: nobody wants these any more. */
-void fences_forget(struct pool *p);
+void agent_fences_forget(struct pool *p);
 
 #endif

@@ -39,17 +39,17 @@ enum {
 /* ---- applying */
 
 /* What cannot be of a tenant keeps nothing else from being in force. Whether it may be later. */
-static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
+static bool apply_tenants(struct agent *a, const struct agent_desired *s)
 {
-    bool leave[AGENTD_TENANT_SLOTS];
+    bool leave[AGENT_TENANT_SLOTS];
     char before[sizeof a->tenants.why];
     memcpy(before, a->tenants.why, sizeof before);
-    const bool later = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, leave);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        quotas_apply(p);
-        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    const bool later = agent_tenants_set(&a->tenants, s->tenant, s->tenants, leave);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+        agent_quotas_apply(p);
+        for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
             if (leave[i])
-                sessions_end_tenant(p, i + 1);
+                agent_sessions_end_tenant(p, i + 1);
     }
     if (a->tenants.why[0] != '\0' && strcmp(before, a->tenants.why) != 0)
         world_log(a->world, BASE_LOG_ERROR, "not all that is said of tenants can be in force",
@@ -57,15 +57,15 @@ static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
     return later;
 }
 
-static bool apply_desired(struct agent *a, const struct agentd_desired *s)
+static bool apply_desired(struct agent *a, const struct agent_desired *s)
 {
     const bool later = apply_tenants(a, s);
-    a->follow.window = agentd_desired_window(s, RESOURCE_WINDOW_DEVICE, "");
-    a->follow.destination_window = agentd_desired_window(s, RESOURCE_WINDOW_DESTINATION, "");
-    node_apply(a, &s->node);
-    pools_apply(a, s);
-    windows_take(a, s);
-    windows_apply(a);
+    a->follow.window = agent_desired_window(s, RESOURCE_WINDOW_DEVICE, "");
+    a->follow.destination_window = agent_desired_window(s, RESOURCE_WINDOW_DESTINATION, "");
+    agent_node_apply(a, &s->node);
+    agent_pools_apply(a, s);
+    agent_windows_take(a, s);
+    agent_windows_apply(a);
     return later;
 }
 
@@ -115,7 +115,7 @@ static void save_next(struct agent *a)
     world_run(a->world, &f->save.task);
 }
 
-bool follow_unkept_why(const struct agent *a, char *why, size_t bytes)
+bool agent_follow_unkept_why(const struct agent *a, char *why, size_t bytes)
 {
     if (a->follow.save_status == 0)
         return false;
@@ -165,9 +165,9 @@ static int take_document(struct agent *a, const char *text, size_t length)
 {
     struct follow *f = &a->follow;
     struct base_errbuf why = {""};
-    struct agentd_desired *s = malloc(sizeof *s);
+    struct agent_desired *s = malloc(sizeof *s);
     int status = s == NULL ? base_err(&why, -ENOMEM, "out of memory")
-                           : agentd_desired_decode(text, length, s, &why);
+                           : agent_desired_decode(text, length, s, &why);
     forget_pending(f);
     if (status == 0 || (s != NULL && s->revision != 0)) /* it may be all that is understood */
         f->seen = s->revision;
@@ -194,17 +194,17 @@ static int take_line(void *user, const char *text, size_t length)
     if (length == 0) /* it is still there */
         return 0;
     f->backoff_ms = TRY_MIN_MS;
-    if (agentd_is_renewal(text, length)) {
-        registrations_renew(a, f->metaserver);
+    if (agent_is_renewal(text, length)) {
+        agent_registrations_renew(a, f->metaserver);
         return 0;
     }
-    if (agentd_is_question(text, length)) {
+    if (agent_is_question(text, length)) {
         agent_query_take(a, text, length);
         return 0;
     }
     if (take_document(a, text, length) == 0)
         keep_unsaved(a, text, length);
-    report_step(a);
+    agent_report_step(a);
     return 0;
 }
 
@@ -212,12 +212,12 @@ static int take_line(void *user, const char *text, size_t length)
 static void apply_pending(struct agent *a)
 {
     struct follow *f = &a->follow;
-    struct agentd_desired *s = malloc(sizeof *s);
+    struct agent_desired *s = malloc(sizeof *s);
     bool later = true;
     f->again_ns = world_now_ns(a->world) + APPLY_AGAIN_MS * BASE_NS_PER_MS;
-    if (s != NULL && agentd_desired_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
+    if (s != NULL && agent_desired_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
         later = apply_tenants(a, s);
-        windows_apply(a);
+        agent_windows_apply(a);
     }
     if (!later)
         forget_pending(f);
@@ -244,7 +244,7 @@ static void on_end(void *user, const struct http_answer *answer)
               "metaserver=\"%s\" status=%d why=\"%s\"", a->config.metaserver[a->follow.metaserver],
               answer->status, answer->why);
     if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
-        registrations_doubt(a, a->follow.metaserver);
+        agent_registrations_doubt(a, a->follow.metaserver);
     try_next(a);
 }
 
@@ -256,25 +256,25 @@ static void watch_configuration(struct agent *a)
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1&answers=1",
              a->config.metaserver[f->metaserver], a->config.node);
-    struct http_call c = metaserver_call(a, NULL, url, 0);
+    struct http_call c = agent_metaserver_call(a, NULL, url, 0);
     c.timeout_ms = UINT32_MAX;
     c.silence_timeout_ms = SILENCE_MS;
-    c.max_response_bytes = AGENTD_SETTINGS_BYTES;
+    c.max_response_bytes = AGENT_SETTINGS_BYTES;
     c.on_line = take_line;
     if (a->pools[0]->registration[f->metaserver].state != REGISTRATION_DONE ||
         world_call(a->world, &c, on_end, a, &f->call) != 0)
         try_next(a);
 }
 
-const char *follow_metaserver(const struct agent *a)
+const char *agent_follow_metaserver(const struct agent *a)
 {
     return a->follow.call != 0 ? a->config.metaserver[a->follow.metaserver] : "";
 }
 
 static void note_lookups(struct agent *a)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        registrations_note_lookups(p, lane_lookups_failed(p->lane));
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_registrations_note_lookups(p, lane_lookups_failed(p->lane));
 }
 
 /* How many of workers' lookups fail no lane tells, and how many workers are left nobody. Without
@@ -283,12 +283,12 @@ static void note_lookups(struct agent *a)
 static uint64_t look_due_ns(const struct agent *a)
 {
     const struct follow *f = &a->follow;
-    return f->was_idle && pools_are_idle(a)
-               ? due_first(fab_port_next_look_ns(f->looked_ns), report_due_ns(a))
+    return f->was_idle && agent_pools_are_idle(a)
+               ? due_first(fab_port_next_look_ns(f->looked_ns), agent_report_due_ns(a))
                : DUE_NOW;
 }
 
-uint64_t follow_due_ns(const struct agent *a)
+uint64_t agent_follow_due_ns(const struct agent *a)
 {
     const struct follow *f = &a->follow;
     const bool saves = f->unsaved != NULL && f->save.text == NULL;
@@ -299,15 +299,15 @@ uint64_t follow_due_ns(const struct agent *a)
     return due_if(f->begun, due_last(due_ns, f->looked_ns + LOOK_MS * BASE_NS_PER_MS));
 }
 
-void follow_tick(struct agent *a)
+void agent_follow_tick(struct agent *a)
 {
     struct follow *f = &a->follow;
     const uint64_t now = world_now_ns(a->world);
-    if (now < follow_due_ns(a))
+    if (now < agent_follow_due_ns(a))
         return;
     f->looked_ns = now;
-    f->was_idle = pools_are_idle(a);
-    report_step(a);
+    f->was_idle = agent_pools_are_idle(a);
+    agent_report_step(a);
     note_lookups(a);
     save_next(a);
     if (f->pending != NULL && now >= f->again_ns)
@@ -321,9 +321,9 @@ void follow_tick(struct agent *a)
 /* The document in the state directory, the caller's to free; NULL: there is none. */
 static char *load_document(const struct agent *a, size_t *length)
 {
-    char *text = malloc(AGENTD_SETTINGS_BYTES);
+    char *text = malloc(AGENT_SETTINGS_BYTES);
     const int status = text != NULL
-                           ? world_load(a->world, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length)
+                           ? world_load(a->world, FILE_NAME, text, AGENT_SETTINGS_BYTES, length)
                            : -ENOMEM;
     if (status != 0 && status != -ENOENT)
         world_log(a->world, BASE_LOG_ERROR, "the settings that were in force cannot be read",
@@ -334,21 +334,21 @@ static char *load_document(const struct agent *a, size_t *length)
     return NULL;
 }
 
-struct agentd_pool follow_read(struct agent *a)
+struct agent_pool agent_follow_read(struct agent *a)
 {
     size_t length = 0;
-    struct agentd_desired *s = calloc(1, sizeof *s);
+    struct agent_desired *s = calloc(1, sizeof *s);
     char *text = load_document(a, &length);
     BASE_ASSERT(s != NULL); /* nothing has begun yet */
-    if (text != NULL && agentd_desired_decode(text, length, s, NULL) != 0)
-        memset(s, 0, sizeof *s); /* follow_load() says so */
-    const struct agentd_pool pool = agentd_desired_pool(s, a->config.pool);
+    if (text != NULL && agent_desired_decode(text, length, s, NULL) != 0)
+        memset(s, 0, sizeof *s); /* agent_follow_load() says so */
+    const struct agent_pool pool = agent_desired_pool(s, a->config.pool);
     free(text);
     free(s);
     return pool;
 }
 
-void follow_load(struct agent *a)
+void agent_follow_load(struct agent *a)
 {
     size_t length = 0;
     char *text = load_document(a, &length);
@@ -357,7 +357,7 @@ void follow_load(struct agent *a)
     free(text);
 }
 
-void follow_start(struct agent *a)
+void agent_follow_start(struct agent *a)
 {
     struct follow *f = &a->follow;
     if (a->config.metaservers == 0)
@@ -367,7 +367,7 @@ void follow_start(struct agent *a)
     f->begun = true;
 }
 
-void follow_stop(struct agent *a)
+void agent_follow_stop(struct agent *a)
 {
     struct follow *f = &a->follow;
     if (f->call != 0)
@@ -377,7 +377,7 @@ void follow_stop(struct agent *a)
     forget_pending(f);
 }
 
-void follow_fini(struct agent *a)
+void agent_follow_fini(struct agent *a)
 {
     free(a->follow.unsaved);
     a->follow.unsaved = NULL;

@@ -26,13 +26,13 @@ struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
     bool begun;
-    uint64_t looked_ns;                               /* when it looked last */
-    bool was_idle;                                    /* whether its pools were then */
-    uint64_t described;                               /* a hash of what was to be told then */
-    uint64_t seen;                                    /* the revision that came last; 0: none did */
-    uint64_t applied;                                 /* the one in force; 0: none */
-    struct agentd_limits window, destination_window;  /* of it */
-    struct agentd_window own_windows[AGENTD_WINDOWS]; /* of it, for one destination each */
+    uint64_t looked_ns;                             /* when it looked last */
+    bool was_idle;                                  /* whether its pools were then */
+    uint64_t described;                             /* a hash of what was to be told then */
+    uint64_t seen;                                  /* the revision that came last; 0: none did */
+    uint64_t applied;                               /* the one in force; 0: none */
+    struct agent_limits window, destination_window; /* of it */
+    struct agent_window own_windows[AGENT_WINDOWS]; /* of it, for one destination each */
     uint32_t own_window_count;
     char why[DESIRED_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
                             * pools' to say */
@@ -45,20 +45,20 @@ struct follow {
 };
 
 /* What was in force when the agent ended: first what the device is opened with, then, after
- * sessions_start(), all of it. */
-struct agentd_pool follow_read(struct agent *a);
-void follow_load(struct agent *a);
+ * agent_sessions_start(), all of it. */
+struct agent_pool agent_follow_read(struct agent *a);
+void agent_follow_load(struct agent *a);
 /* False, or why what is in force is not what an agent begins with next. */
-bool follow_unkept_why(const struct agent *a, char *why, size_t bytes);
+bool agent_follow_unkept_why(const struct agent *a, char *why, size_t bytes);
 /* The URL of the metaserver whose settings it follows now; "": of none. The agent's. */
-const char *follow_metaserver(const struct agent *a);
-/* After registrations_start(). */
-void follow_start(struct agent *a);
+const char *agent_follow_metaserver(const struct agent *a);
+/* After agent_registrations_start(). */
+void agent_follow_start(struct agent *a);
 /* Whether it is time for anything; after all else, since it may be of that. */
-void follow_tick(struct agent *a);
-uint64_t follow_due_ns(const struct agent *a);
-/* Before registrations_stop(); fini after the loop. */
-void follow_stop(struct agent *a);
-void follow_fini(struct agent *a);
+void agent_follow_tick(struct agent *a);
+uint64_t agent_follow_due_ns(const struct agent *a);
+/* Before agent_registrations_stop(); fini after the loop. */
+void agent_follow_stop(struct agent *a);
+void agent_follow_fini(struct agent *a);
 
 #endif

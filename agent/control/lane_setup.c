@@ -57,14 +57,14 @@ static uint64_t patience_ns(const struct pool *p)
 
 static struct lane_config describe_lane(const struct pool *p)
 {
-    const struct agentd_config *c = p->config;
+    const struct agent_config *c = p->config;
     const struct agent_device *d = &p->device;
     struct lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
         .max_flows =
             2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */
-        .max_tenants = AGENTD_TENANT_SLOTS,
+        .max_tenants = AGENT_TENANT_SLOTS,
         .max_mrs = (uint32_t)c->max_mrs,
         .quotas = p->quota,
         .mr_cache = MR_CACHE,
@@ -131,7 +131,7 @@ static struct lane_device_objects list_objects(const struct pool *p)
 
 static int make_lane(struct pool *p)
 {
-    p->device.rest_until_ns = dcis_rest_ns(p);
+    p->device.rest_until_ns = agent_dcis_rest_ns(p);
     const struct lane_config config = describe_lane(p);
     const struct lane_device_objects objects = list_objects(p);
     const int status = lane_new(&config, &objects, &p->lane);
@@ -150,24 +150,24 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_SESSION_OVER:
     case LANE_EVENT_ARENA_ADDED:
     case LANE_EVENT_WANT_FENCE:
-        sessions_event(p, e);
+        agent_sessions_event(p, e);
         return;
     case LANE_EVENT_REVOKED:
     case LANE_EVENT_ARENA_REREGISTERED:
-        leases_event(p, e);
+        agent_leases_event(p, e);
         return;
     case LANE_EVENT_WANT_MR:
     case LANE_EVENT_WANT_DEREG:
-        fenced_event(p, e);
+        agent_fenced_event(p, e);
         return;
     case LANE_EVENT_READDRESSED:
-        address_readdressed(p, e);
+        agent_address_readdressed(p, e);
         return;
     case LANE_EVENT_TENANT_QUARANTINED:
-        quotas_apart(p, e);
+        agent_quotas_apart(p, e);
         return;
     case LANE_EVENT_SPARE_DROPPED:
-        peer_setup_spare_dropped(p, e->qp);
+        agent_peer_setup_spare_dropped(p, e->qp);
         return;
     case LANE_EVENT_WANT_PATH:
     case LANE_EVENT_DROP_PATH:
@@ -175,7 +175,7 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_QP_RETIRED:
     case LANE_EVENT_QP_BROKEN:
     case LANE_EVENT_PROVED:
-        peer_setup_event(p, e);
+        agent_peer_setup_event(p, e);
         return;
     }
 }
@@ -186,10 +186,10 @@ static void on_news(void *pool)
     struct lane_event e;
     while (lane_event(p->lane, &e))
         take_event(p, &e);
-    peer_setup_step(p);
+    agent_peer_setup_step(p);
 }
 
-int pool_start_lane(struct pool *p, struct base_errbuf *err)
+int agent_pool_start_lane(struct pool *p, struct base_errbuf *err)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         p->registration[i].lane.number = i; /* as the lane is to name it */
@@ -206,13 +206,13 @@ int pool_start_lane(struct pool *p, struct base_errbuf *err)
     return world_lane_start(p->world, &p->stepping, err);
 }
 
-void pool_stop_lane(struct pool *p)
+void agent_pool_stop_lane(struct pool *p)
 {
     world_lane_stop(p->world, &p->stepping);
     struct agent_device *d = &p->device;
     struct fab_ah *ah;
     while (p->lane != NULL && (ah = lane_take_ah(p->lane)) != NULL) {
-        registrations_take_back(p, ah);
+        agent_registrations_take_back(p, ah);
         fab_retire(d->fab, FAB_DESTROY_AH, ah, &p->fab_ops);
     }
     for (uint32_t i = 0; i < p->config->metaservers; i++) {

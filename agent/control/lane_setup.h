@@ -8,10 +8,10 @@ struct lane_command;
 struct pool;
 
 /* Makes the lane, and has it stepped. 0; or -errno and a sentence. */
-int pool_start_lane(struct pool *p, struct base_errbuf *err);
+int agent_pool_start_lane(struct pool *p, struct base_errbuf *err);
 /* When its device objects are still there. */
-void pool_stop_lane(struct pool *p);
+void agent_pool_stop_lane(struct pool *p);
 /* Gives the lane a command, and wakes it. */
-void pool_command(struct pool *p, const struct lane_command *command);
+void agent_pool_command(struct pool *p, const struct lane_command *command);
 
 #endif

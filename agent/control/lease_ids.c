@@ -7,9 +7,9 @@
 
 enum { CURSOR_TEXT = 32 };
 
-const char *agentd_worker_id_format(const struct agentd_worker_id *id, char out[AGENTD_ID_BYTES])
+const char *agent_worker_id_format(const struct agent_worker_id *id, char out[AGENT_ID_BYTES])
 {
-    snprintf(out, AGENTD_ID_BYTES, "%u-%08x", id->session, id->serial);
+    snprintf(out, AGENT_ID_BYTES, "%u-%08x", id->session, id->serial);
     return out;
 }
 
@@ -22,10 +22,10 @@ static bool parse_serial(const char *text, uint32_t *out)
     return true;
 }
 
-bool agentd_id_parse(const char *text, struct agentd_worker_id *out, uint32_t *number)
+bool agent_id_parse(const char *text, struct agent_worker_id *out, uint32_t *number)
 {
-    char copy[AGENTD_ID_BYTES];
-    struct agentd_worker_id id;
+    char copy[AGENT_ID_BYTES];
+    struct agent_worker_id id;
     uint64_t session, n = 0;
     if (strlen(text) >= sizeof copy)
         return false;
@@ -49,7 +49,7 @@ bool agentd_id_parse(const char *text, struct agentd_worker_id *out, uint32_t *n
     return true;
 }
 
-const char *agentd_cursor_format(const struct agentd_cursor *at, char out[AGENTD_CURSOR_BYTES])
+const char *agent_cursor_format(const struct agent_cursor *at, char out[AGENT_CURSOR_BYTES])
 {
     char text[CURSOR_TEXT];
     int length = snprintf(text, sizeof text, "%u.%u", at->session, at->place);
@@ -57,7 +57,7 @@ const char *agentd_cursor_format(const struct agentd_cursor *at, char out[AGENTD
     return out;
 }
 
-bool agentd_cursor_parse(const char *text, struct agentd_cursor *out)
+bool agent_cursor_parse(const char *text, struct agent_cursor *out)
 {
     char decoded[CURSOR_TEXT];
     uint64_t session, place;
@@ -73,6 +73,6 @@ bool agentd_cursor_parse(const char *text, struct agentd_cursor *out)
     if (base_parse_u64(decoded, 0, UINT32_MAX, &session) != 0 ||
         base_parse_u64(dot, 0, UINT32_MAX, &place) != 0)
         return false;
-    *out = (struct agentd_cursor){.session = (uint32_t)session, .place = (uint32_t)place};
+    *out = (struct agent_cursor){.session = (uint32_t)session, .place = (uint32_t)place};
     return true;
 }

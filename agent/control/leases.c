@@ -30,14 +30,14 @@ enum {
     HELD_MS = 3000,    /* kedge_reg_mr() waits for 5 s */
 };
 
-int leases_start(struct agent *a)
+int agent_leases_start(struct agent *a)
 {
     return world_random(a->world, &a->serial, sizeof a->serial);
 }
 
 /* ---- whose */
 
-bool lease_session_shown(const struct agent_session *s)
+bool agent_lease_session_shown(const struct agent_session *s)
 {
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
@@ -54,7 +54,7 @@ static uint32_t place_of_session(const struct agent_session *s)
     return p->place * (uint32_t)p->config->max_sessions + (uint32_t)(s - p->sessions);
 }
 
-void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
+void agent_lease_owner_of(const struct agent_session *s, struct lease_owner *out)
 {
     const struct pool *p = s->pool;
     *out =
@@ -62,22 +62,22 @@ void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
     memcpy(out->tenant, p->agent->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
 }
 
-struct agent_session *lease_at(const struct agent *a, uint32_t place)
+struct agent_session *agent_session_at(const struct agent *a, uint32_t place)
 {
     const uint32_t each = (uint32_t)a->config.max_sessions;
     const struct pool *p = place / each < POOLS ? a->pools[place / each] : NULL;
     return p != NULL && p->sessions != NULL ? &p->sessions[place % each] : NULL;
 }
 
-struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id)
+struct agent_session *agent_lease_session(const struct agent *a, const struct agent_worker_id *id)
 {
-    struct agent_session *s = lease_at(a, id->session);
-    return s != NULL && lease_session_shown(s) && s->serial == id->serial ? s : NULL;
+    struct agent_session *s = agent_session_at(a, id->session);
+    return s != NULL && agent_lease_session_shown(s) && s->serial == id->serial ? s : NULL;
 }
 
 static struct agent_session *live_session(const struct revocation *r)
 {
-    struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
+    struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
     return s != NULL && s->stage == STAGE_LIVE ? s : NULL;
 }
 
@@ -102,7 +102,7 @@ static struct reregistration *find_reregistration(struct pool *p, uint32_t tag)
     return NULL;
 }
 
-bool lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out)
+bool agent_lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out)
 {
     for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
         if (lane_lease(s->rings.memory, i, out) && out->number == number)
@@ -110,18 +110,18 @@ bool lease_find(const struct agent_session *s, uint32_t number, struct lane_leas
     return false;
 }
 
-bool revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease)
+bool agent_revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease)
 {
     return lease->state == LANE_LEASE_REVOKED ||
            (!lease->own && (r->freed >> lease->arena & 1) != 0);
 }
 
-bool revocation_is_over(const struct revocation *r)
+bool agent_revocation_is_over(const struct revocation *r)
 {
-    const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
+    const struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
     struct lane_lease now;
     for (uint32_t i = 0; s != NULL && i < r->count; i++)
-        if (lease_find(s, r->lease[i].number, &now) && !revocation_is_over_for(r, &now))
+        if (agent_lease_find(s, r->lease[i].number, &now) && !agent_revocation_is_over_for(r, &now))
             return false;
     return true;
 }
@@ -140,7 +140,7 @@ static void tell_lane(const struct revocation *r, enum lane_command_kind kind)
 {
     const struct lane_command command = {.kind = kind, .session = number_of(r)};
     if (r->pool->lane != NULL && live_session(r) != NULL)
-        pool_command(r->pool, &command);
+        agent_pool_command(r->pool, &command);
 }
 
 /* Nothing more is begun; who has asked is answered when it is over. */
@@ -149,10 +149,10 @@ static void end_revocation(struct revocation *r, int status)
     r->stage = SETTLED;
     if (r->force) /* its worker's new regions wait for no other registration any more */
         tell_lane(r, LANE_COMMAND_FORCE_OVER);
-    if (asker_waits(r->by) && status == 0 && r->failed == 0 && !revocation_is_over(r))
+    if (asker_waits(r->by) && status == 0 && r->failed == 0 && !agent_revocation_is_over(r))
         return;
     if (asker_waits(r->by))
-        revocation_reply(r, status);
+        agent_revocation_reply(r, status);
     forget_revocation(r);
 }
 
@@ -197,7 +197,7 @@ static uint32_t arenas_of(const struct revocation *r)
  * than that is not revoked, and not named. */
 static void collect_revoked(struct revocation *r)
 {
-    const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
+    const struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
     const uint32_t arenas = r->force ? arenas_of(r) : 0;
     struct lane_lease lease;
     for (uint32_t i = 0; s != NULL && i < lane_leases(s->rings.memory); i++)
@@ -206,11 +206,11 @@ static void collect_revoked(struct revocation *r)
             add_lease(r, &lease);
 }
 
-int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force)
+int agent_lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force)
 {
     struct pool *p = s->pool;
     struct lease_owner owner;
-    lease_owner_of(s, &owner);
+    agent_lease_owner_of(s, &owner);
     for (const struct revocation *r = p->leases.list; r != NULL; r = r->next)
         if (r->force && r->stage != SETTLED && r->owner.id.session == owner.id.session &&
             r->owner.id.serial == owner.id.serial)
@@ -242,7 +242,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
                                               .arenas = force ? arenas : UINT32_MAX,
                                               .own = number == 0,
                                               .force = force}};
-    pool_command(p, &command);
+    agent_pool_command(p, &command);
     return 0;
 }
 
@@ -258,7 +258,7 @@ static void release_arena(struct reregistration *n)
     if (!arena->unwanted)
         return;
     arena->unwanted = false;
-    arena_retire(arena);
+    agent_arena_retire(arena);
 }
 
 static void submit_op(struct reregistration *n, void (*done)(struct fab_ctl *ctl))
@@ -301,7 +301,7 @@ static void say_freed(const struct reregistration *n)
               r->owner.tenant, (int)r->owner.pid, n->number,
               (unsigned long long)((world_now_ns(r->pool->world) - r->begun_ns) / 1000));
     if (r->pool->lane != NULL && live_session(r) != NULL)
-        pool_command(r->pool, &command);
+        agent_pool_command(r->pool, &command);
 }
 
 static void on_deregistered(struct fab_ctl *ctl)
@@ -375,7 +375,7 @@ static void on_registered(struct fab_ctl *ctl)
                                                   .lkey = n->mr->lkey,
                                                   .rkey = n->mr->rkey,
                                                   .iova = n->mr->addr}};
-    pool_command(p, &command);
+    agent_pool_command(p, &command);
 }
 
 static void begin_reregistration(struct revocation *r, struct agent_session *s, uint32_t number)
@@ -386,7 +386,7 @@ static void begin_reregistration(struct revocation *r, struct agent_session *s, 
                                  .arena = s->arena[number],
                                  .number = number,
                                  .alone = r->in_turn || (r->arenas == 0 && r->under_way == 0),
-                                 .ctl = arena_whole(s->arena[number])};
+                                 .ctl = agent_arena_whole(s->arena[number])};
     n->arena->busy = true;
     r->under_way++;
     submit_op(n, on_registered);
@@ -430,7 +430,7 @@ static void on_revoked(struct revocation *r, const struct lane_event *e)
 static void on_reregistered(struct reregistration *n, const struct lane_event *e)
 {
     struct revocation *r = n->of;
-    struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
+    struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
     if (e->answer.status != 0) {
         give_up(n);
         return;
@@ -446,7 +446,7 @@ static void on_reregistered(struct reregistration *n, const struct lane_event *e
     submit_op(n, on_deregistered);
 }
 
-void leases_event(struct pool *p, const struct lane_event *e)
+void agent_leases_event(struct pool *p, const struct lane_event *e)
 {
     p->leases.revoked += e->answer.taken;
     if (e->kind == LANE_EVENT_REVOKED) {
@@ -461,7 +461,7 @@ void leases_event(struct pool *p, const struct lane_event *e)
 }
 
 /* Whoever asks at the admin socket may go at any time, and nothing tells. */
-uint64_t leases_due_ns(const struct pool *p)
+uint64_t agent_leases_due_ns(const struct pool *p)
 {
     return due_if(p->leases.list != NULL, DUE_NOW);
 }
@@ -469,39 +469,39 @@ uint64_t leases_due_ns(const struct pool *p)
 /* By force, a peer that is dead, or a process that stands still inside the memory, makes it take
  * long. Who registers a region meanwhile hears so before he thinks that the agent is gone, and has
  * no region that he does not know of. */
-void leases_tick(struct pool *p)
+void agent_leases_tick(struct pool *p)
 {
     const uint64_t now = world_now_ns(p->world);
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
         if (r->stage == FORCING && now - r->begun_ns > (uint64_t)HELD_MS * BASE_NS_PER_MS)
             tell_lane(r, LANE_COMMAND_FORCE_LATE);
-        const bool over = r->stage == SETTLED && revocation_is_over(r);
+        const bool over = r->stage == SETTLED && agent_revocation_is_over(r);
         if (asker_waits(r->by) &&
             (over || now - r->begun_ns > (uint64_t)ANSWER_MS * BASE_NS_PER_MS ||
-             asker_is_gone(r->by)))
-            revocation_reply(r, 0);
+             agent_asker_is_gone(r->by)))
+            agent_revocation_reply(r, 0);
         if (!asker_waits(r->by) && r->stage == SETTLED)
             forget_revocation(r);
     }
 }
 
-void leases_forget_request(struct pool *p, const struct world_request *request)
+void agent_leases_forget_request(struct pool *p, const struct world_request *request)
 {
     for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
         if (r->by.request == request)
             r->by.request = NULL;
 }
 
-void leases_forget_asked(struct agent *a)
+void agent_leases_forget_asked(struct agent *a)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
             r->by.asked = NULL;
 }
 
 /* The lane answers no more, and posts no more; what the device is doing it goes on with. */
-void leases_stop(struct pool *p)
+void agent_leases_stop(struct pool *p)
 {
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;

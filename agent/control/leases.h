@@ -18,16 +18,16 @@ struct leases {
 };
 
 /* REVOKED, ARENA_REREGISTERED. */
-void leases_event(struct pool *p, const struct lane_event *e);
+void agent_leases_event(struct pool *p, const struct lane_event *e);
 /* Now and then: answers who has waited for long. */
-void leases_tick(struct pool *p);
-uint64_t leases_due_ns(const struct pool *p);
+void agent_leases_tick(struct pool *p);
+uint64_t agent_leases_due_ns(const struct pool *p);
 /* After the lane thread has ended, before arenas are retired. */
-void leases_stop(struct pool *p);
+void agent_leases_stop(struct pool *p);
 
 /* Chooses agent->serial: 0 or -errno. */
-int leases_start(struct agent *a);
+int agent_leases_start(struct agent *a);
 /* A request of the admin socket gets no answer any more. */
-void leases_forget_request(struct pool *p, const struct world_request *r);
+void agent_leases_forget_request(struct pool *p, const struct world_request *r);
 
 #endif

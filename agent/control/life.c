@@ -6,13 +6,13 @@
 
 #include "agent.h"
 
-void life_begin(struct agent *a, uint32_t incarnation)
+void agent_life_begin(struct agent *a, uint32_t incarnation)
 {
     a->incarnation = incarnation;
     a->kept.last = life_last_kept(incarnation);
 }
 
-uint32_t life_newest_incarnation(const struct agent *a)
+uint32_t agent_life_newest_incarnation(const struct agent *a)
 {
     return a->newest_incarnation > a->incarnation ? a->newest_incarnation : a->incarnation;
 }
@@ -30,7 +30,7 @@ static void on_kept(void *user)
  * is begun when an incarnation is wanted again. */
 static void keep_ahead(struct agent *a)
 {
-    const uint32_t last = life_last_kept(life_newest_incarnation(a));
+    const uint32_t last = life_last_kept(agent_life_newest_incarnation(a));
     if (a->kept.is_under_way || last <= a->kept.last)
         return;
     a->kept.is_under_way = true;
@@ -46,7 +46,7 @@ static void keep_ahead(struct agent *a)
 static int refuse_next(const struct agent *a, int failed, struct base_errbuf *err)
 {
     const char *dir = a->config.state_dir;
-    if (life_newest_incarnation(a) >= UINT32_MAX - 1)
+    if (agent_life_newest_incarnation(a) >= UINT32_MAX - 1)
         return base_err(err, -EOVERFLOW,
                         "this node has the last possible incarnation: remove it from the "
                         "metaservers, and then %s/incarnation",
@@ -59,9 +59,9 @@ static int refuse_next(const struct agent *a, int failed, struct base_errbuf *er
     return base_err(err, -EAGAIN, "the disk with %s takes long to save an incarnation", dir);
 }
 
-int life_next_incarnation(struct agent *a, uint32_t *out, struct base_errbuf *err)
+int agent_life_next_incarnation(struct agent *a, uint32_t *out, struct base_errbuf *err)
 {
-    const uint32_t newest = life_newest_incarnation(a);
+    const uint32_t newest = agent_life_newest_incarnation(a);
     const int failed = a->kept.is_under_way ? 0 : a->kept.task.status;
     if (newest >= a->kept.last) {
         keep_ahead(a);
@@ -72,7 +72,7 @@ int life_next_incarnation(struct agent *a, uint32_t *out, struct base_errbuf *er
     return 0;
 }
 
-void life_begin_anew(struct agent *a, const struct agent *before)
+void agent_life_begin_anew(struct agent *a, const struct agent *before)
 {
     *a = (struct agent){.config = before->config,
                         .config_path = before->config_path,

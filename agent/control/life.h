@@ -21,14 +21,14 @@ static inline uint32_t life_last_kept(uint32_t newest)
 }
 
 /* Its first one, above which as many are kept as life_last_kept() says. */
-void life_begin(struct agent *a, uint32_t incarnation);
+void agent_life_begin(struct agent *a, uint32_t incarnation);
 /* One that no pool, and no node, has had in this life: later than all of them. 0 and *out; or
  * -errno and a sentence: of those that are kept none is left, since the disk takes long or is full.
  * Waits for nothing: it has others kept in its place meanwhile. */
-int life_next_incarnation(struct agent *a, uint32_t *out, struct base_errbuf *err);
+int agent_life_next_incarnation(struct agent *a, uint32_t *out, struct base_errbuf *err);
 /* The latest that a pool or the node has had in this life. */
-uint32_t life_newest_incarnation(const struct agent *a);
+uint32_t agent_life_newest_incarnation(const struct agent *a);
 /* What the life that follows, above a later incarnation, has of the one before. */
-void life_begin_anew(struct agent *a, const struct agent *before);
+void agent_life_begin_anew(struct agent *a, const struct agent *before);
 
 #endif

@@ -11,16 +11,16 @@ static void on_reclaimed(void *agent)
     a->reclaiming = false;
 }
 
-uint64_t memory_reclaim_due_ns(const struct agent *a)
+uint64_t agent_memory_reclaim_due_ns(const struct agent *a)
 {
     return due_if(a->unmade > 0 && !a->reclaiming, a->reclaimed_ns + BASE_NS_PER_S);
 }
 
 /* What one task thread allocates another one frees, and malloc keeps it for each of them: it gives
  * back what many sessions left. */
-void memory_reclaim(struct agent *a)
+void agent_memory_reclaim(struct agent *a)
 {
-    if (world_now_ns(a->world) < memory_reclaim_due_ns(a))
+    if (world_now_ns(a->world) < agent_memory_reclaim_due_ns(a))
         return;
     a->unmade = 0;
     a->reclaimed_ns = world_now_ns(a->world);

@@ -8,7 +8,7 @@
 struct agent;
 
 /* Now and then: once a second, if sessions have left something. */
-void memory_reclaim(struct agent *a);
-uint64_t memory_reclaim_due_ns(const struct agent *a);
+void agent_memory_reclaim(struct agent *a);
+uint64_t agent_memory_reclaim_due_ns(const struct agent *a);
 
 #endif

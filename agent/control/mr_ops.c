@@ -9,7 +9,7 @@ static const struct tenant_queue_bound BOUND = {
 static void begin_ops(struct agent *a)
 {
     for (struct tenant_queue_item *item;
-         (item = tenant_queue_begin(&a->mr_queue, &BOUND)) != NULL;) {
+         (item = agent_tenant_queue_begin(&a->mr_queue, &BOUND)) != NULL;) {
         struct mr_op *op = TENANT_QUEUE_IN(struct mr_op, turn, item);
         fab_submit(op->pool->device.fab, &op->ctl);
     }
@@ -20,27 +20,27 @@ static void on_done(struct fab_ctl *ctl)
 {
     struct mr_op *op = ctl->user;
     struct agent *a = op->pool->agent;
-    tenant_queue_end(&a->mr_queue, op->owner);
+    agent_tenant_queue_end(&a->mr_queue, op->owner);
     op->pool->fab_ops--;
     op->done(op);
     begin_ops(a);
 }
 
-void mr_op_submit(struct pool *p, struct mr_op *op)
+void agent_mr_op_submit(struct pool *p, struct mr_op *op)
 {
     op->pool = p;
     op->ctl.done = on_done;
     op->ctl.user = op;
     p->fab_ops++;
-    tenant_queue_join(&p->agent->mr_queue, &op->turn, op->owner, op->soon);
+    agent_tenant_queue_join(&p->agent->mr_queue, &op->turn, op->owner, op->soon);
     begin_ops(p->agent);
 }
 
-bool mr_op_cancel(struct mr_op *op)
+bool agent_mr_op_cancel(struct mr_op *op)
 {
     if (!op->turn.waits)
         return false;
-    tenant_queue_leave(&op->pool->agent->mr_queue, &op->turn);
+    agent_tenant_queue_leave(&op->pool->agent->mr_queue, &op->turn);
     op->pool->fab_ops--;
     return true;
 }

@@ -34,9 +34,9 @@ struct mr_op {
 };
 
 /* The members that are not private are set, and the others 0. */
-void mr_op_submit(struct pool *p, struct mr_op *op);
+void agent_mr_op_submit(struct pool *p, struct mr_op *op);
 /* Whether it was still waiting for its turn: it is not under way any more, and done() does not
  * come. */
-bool mr_op_cancel(struct mr_op *op);
+bool agent_mr_op_cancel(struct mr_op *op);
 
 #endif

@@ -206,7 +206,7 @@ static void ask_next(struct names_question *q)
     while (!a->stopping && q->next < a->config.metaservers) {
         const struct registration *r = &a->pools[0]->registration[q->next++];
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
-        const struct http_call c = metaserver_call(a, NULL, url, share_ms(q));
+        const struct http_call c = agent_metaserver_call(a, NULL, url, share_ms(q));
         if (r->state == REGISTRATION_DONE && world_call(a->world, &c, on_named, q, NULL) == 0)
             return;
     }
@@ -239,12 +239,12 @@ static struct names_account *find_account(struct agent *a, uint32_t id)
     return spare;
 }
 
-/* The place of a tenant of that id; AGENTD_TENANT_SLOTS: it has gone. */
+/* The place of a tenant of that id; AGENT_TENANT_SLOTS: it has gone. */
 static uint32_t find_place(const struct agent *a, uint32_t id)
 {
     uint32_t i = 0;
-    while (i < AGENTD_TENANT_SLOTS &&
-           (a->tenants.at[i].state == AGENTD_TENANT_FREE || a->tenants.at[i].config.id != id))
+    while (i < AGENT_TENANT_SLOTS &&
+           (a->tenants.at[i].state == AGENT_TENANT_FREE || a->tenants.at[i].config.id != id))
         i++;
     return i;
 }
@@ -253,12 +253,12 @@ static uint32_t find_place(const struct agent *a, uint32_t id)
  * have gone have no part. */
 static bool has_room(const struct agent *a, uint32_t place)
 {
-    uint32_t out[AGENTD_TENANT_SLOTS + 1] = {0}, reserved[AGENTD_TENANT_SLOTS + 1] = {0};
-    quotas_reserve(a, NULL, NAMES_OUT, reserved);
+    uint32_t out[AGENT_TENANT_SLOTS + 1] = {0}, reserved[AGENT_TENANT_SLOTS + 1] = {0};
+    agent_quotas_reserve(a, NULL, NAMES_OUT, reserved);
     for (uint32_t i = 0; i < NAMES_ACCOUNTS; i++)
         if (a->names.account[i].out > 0)
             out[find_place(a, a->names.account[i].tenant)] += a->names.account[i].out;
-    return lane_reserve_allows(NAMES_OUT, out, reserved, AGENTD_TENANT_SLOTS + 1, place);
+    return lane_reserve_allows(NAMES_OUT, out, reserved, AGENT_TENANT_SLOTS + 1, place);
 }
 
 /* One more of that tenant's. False: it has as many out as it may, or has asked for a second's. */
@@ -266,8 +266,8 @@ static bool take_place(struct agent *a, struct names_account *t)
 {
     const uint64_t now = world_now_ns(a->world);
     uint32_t tenants = 0;
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        tenants += a->tenants.at[i].state == AGENTD_TENANT_LIVE;
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
+        tenants += a->tenants.at[i].state == AGENT_TENANT_LIVE;
     const uint64_t from_ns = t->whole_ns > now ? t->whole_ns : now;
     const uint64_t then_ns = from_ns + (tenants > 0 ? tenants : 1) * BASE_NS_PER_S / NAMES_PER_S;
     if (then_ns > now + BASE_NS_PER_S || !has_room(a, find_place(a, t->tenant)))
@@ -297,8 +297,8 @@ static struct names_question *begin_question(struct agent *a, struct names_accou
     return q;
 }
 
-void names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
-                   names_done *done, void *user)
+void agent_names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
+                         names_done *done, void *user)
 {
     static const uint8_t none[16];
     if (!is_name(name)) {

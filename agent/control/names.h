@@ -27,7 +27,7 @@ enum {
      * by its name a second later at most. */
     NAMES_KEPT = 16,
     NAMES_KEPT_MS = 1000,
-    NAMES_ACCOUNTS = 2 * AGENTD_TENANT_SLOTS
+    NAMES_ACCOUNTS = 2 * AGENT_TENANT_SLOTS
 };
 
 /* What metaservers said of a name: that there is no such node, or its endpoint in one pool. */
@@ -60,7 +60,7 @@ typedef void names_done(void *user, int status, const uint8_t gid[16], uint16_t 
  * for a worker of that tenant (its index + 1). done() once, later or before this returns: 0, the
  * gid and the pool; or -ENOENT; -EAGAIN: the tenant has asked for too many names, or a metaserver
  * says so of this agent; -EHOSTUNREACH: none could be asked. */
-void names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
-                   names_done *done, void *user);
+void agent_names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
+                         names_done *done, void *user);
 
 #endif

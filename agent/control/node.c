@@ -11,10 +11,10 @@
 #include "pools.h"
 #include "sessions.h"
 
-void node_apply(struct agent *a, const struct agentd_node *desired)
+void agent_node_apply(struct agent *a, const struct agent_node *desired)
 {
     struct node_state *n = &a->node;
-    const struct agentd_node before = n->desired;
+    const struct agent_node before = n->desired;
     const bool ends = desired->draining && desired->grace_ms != RESOURCE_UNSAID;
     char grace[32] = "";
     n->desired = *desired;
@@ -30,24 +30,24 @@ void node_apply(struct agent *a, const struct agentd_node *desired)
                   : desired->cordoned ? "cordoned: no new workers"
                                       : "taking workers again",
                   "node=%s reason=\"%s\"%s workers=%u", a->config.node, desired->reason, grace,
-                  pools_workers_left(a));
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        sessions_drain(p, pools_drains(p));
+                  agent_pools_workers_left(a));
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_sessions_drain(p, agent_pools_drains(p));
 }
 
-uint64_t node_due_ns(const struct agent *a)
+uint64_t agent_node_due_ns(const struct agent *a)
 {
     return due_if(a->node.desired.draining, a->node.end_ns);
 }
 
-void node_tick(struct agent *a)
+void agent_node_tick(struct agent *a)
 {
     struct node_state *n = &a->node;
     if (!n->desired.draining || world_now_ns(a->world) < n->end_ns)
         return;
     n->end_ns = UINT64_MAX;
     world_log(a->world, BASE_LOG_WARN, "draining: the workers that are left have had their time",
-              "node=%s workers=%u", a->config.node, pools_workers_left(a));
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        sessions_end_all(p, SCHEMA_REASON_NODE_DRAINED);
+              "node=%s workers=%u", a->config.node, agent_pools_workers_left(a));
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_sessions_end_all(p, SCHEMA_REASON_NODE_DRAINED);
 }

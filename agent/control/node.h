@@ -10,22 +10,22 @@
 #include "control/desired.h"
 
 struct agent;
-struct agentd_node;
+struct agent_node;
 struct base_text;
 
 struct node_state {
-    struct agentd_node desired;
+    struct agent_node desired;
     uint64_t end_ns; /* draining: when the sessions that are left are ended; UINT64_MAX: never */
 };
 
-void node_apply(struct agent *a, const struct agentd_node *desired);
+void agent_node_apply(struct agent *a, const struct agent_node *desired);
 /* Now and then: ends what has had its time. */
-void node_tick(struct agent *a);
-uint64_t node_due_ns(const struct agent *a);
+void agent_node_tick(struct agent *a);
+uint64_t agent_node_due_ns(const struct agent *a);
 /* Whether no new workers are taken, and the sentence that says so. */
-bool node_refuses(const struct agent *a, char *text, size_t size);
+bool agent_node_refuses(const struct agent *a, char *text, size_t size);
 /* A member of the status's object; and metrics. */
-void node_status(const struct agent *a, struct base_text *t);
-void node_metrics(const struct agent *a, struct base_text *t);
+void agent_node_status(const struct agent *a, struct base_text *t);
+void agent_node_metrics(const struct agent *a, struct base_text *t);
 
 #endif

@@ -10,9 +10,9 @@
 #include "node.h"
 #include "pools.h"
 
-bool node_refuses(const struct agent *a, char *text, size_t size)
+bool agent_node_refuses(const struct agent *a, char *text, size_t size)
 {
-    const struct agentd_node *desired = &a->node.desired;
+    const struct agent_node *desired = &a->node.desired;
     if (!desired->cordoned)
         return false;
     snprintf(text, size,
@@ -22,14 +22,14 @@ bool node_refuses(const struct agent *a, char *text, size_t size)
     return true;
 }
 
-void node_status(const struct agent *a, struct base_text *t)
+void agent_node_status(const struct agent *a, struct base_text *t)
 {
     const struct node_state *n = &a->node;
     const uint64_t now = world_now_ns(a->world);
     base_json_object(t, "node_state");
     base_json_bool(t, "cordoned", n->desired.cordoned);
     base_json_bool(t, "draining", n->desired.draining);
-    base_json_u64(t, "workers_left", pools_workers_left(a));
+    base_json_u64(t, "workers_left", agent_pools_workers_left(a));
     if (!n->desired.draining || n->end_ns == UINT64_MAX)
         base_json_null(t, "ends_in_ms");
     else
@@ -38,7 +38,7 @@ void node_status(const struct agent *a, struct base_text *t)
     base_json_object_end(t);
 }
 
-void node_metrics(const struct agent *a, struct base_text *t)
+void agent_node_metrics(const struct agent *a, struct base_text *t)
 {
     base_metric_one(t, "kedge_agent_cordoned", BASE_METRIC_GAUGE,
                     "Whether this node takes no new workers.", a->node.desired.cordoned);

@@ -54,7 +54,7 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
         world_log(p->world, BASE_LOG_WARN,
                   "a queue pair is ended: a request has been out for as long as any may take",
                   "qpn=%u suppressed=%u", qp->qpn, suppressed);
-    qp_end_at_once(p, qp);
+    agent_qp_end_at_once(p, qp);
 }
 
 /* ---- DC */
@@ -65,7 +65,7 @@ static void give_address(struct control_op *e)
 {
     struct pool *p = e->pool;
     if (p->lane != NULL && !p->stopping)
-        pool_command(p, &e->command);
+        agent_pool_command(p, &e->command);
     else if (e->command.path.path.ah != NULL)
         fab_retire(p->device.fab, FAB_DESTROY_AH, e->command.path.path.ah, &p->fab_ops);
     free(e);
@@ -108,7 +108,7 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
     for (uint32_t i = 1; i < d->dcis; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
         if (d->dci[i].qp != NULL && d->dci[i].mtu > mtu)
-            pool_command(p, &c);
+            agent_pool_command(p, &c);
     }
 }
 
@@ -149,23 +149,23 @@ static void make_address(struct pool *p, const struct lane_event *wanted)
     submit_control_op(e, on_address);
 }
 
-void peer_setup_spare(struct pool *p, bool more)
+void agent_peer_setup_spare(struct pool *p, bool more)
 {
     if (!more) {
-        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
+        agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
         return;
     }
-    dci_make_spare(p);
+    agent_dci_make_spare(p);
 }
 
-void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
+void agent_peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
 {
-    prewarm_spare(p, qp != NULL ? -1 : 0,
-                  -EAGAIN); /* all of them may be in use or being repaired */
+    agent_prewarm_spare(p, qp != NULL ? -1 : 0,
+                        -EAGAIN); /* all of them may be in use or being repaired */
     if (qp == NULL)
         return;
-    dci_remove(p, qp);
-    dci_destroy(p, qp);
+    agent_dci_remove(p, qp);
+    agent_dci_destroy(p, qp);
 }
 
 /* ---- RC */
@@ -182,13 +182,13 @@ static void connect_to(struct pool *p, const struct lane_event *e)
 
 static void done_with(struct pool *p, struct fab_qp *qp)
 {
-    if (!table_initiator_done(p, qp))
+    if (!agent_table_initiator_done(p, qp))
         connector_drop(p->device.connector, qp, world_now_ns(p->world));
 }
 
 static void on_message(void *user)
 {
-    peer_setup_step(user);
+    agent_peer_setup_step(user);
 }
 
 /* Where RESET is final, the queue pair of handshakes that broke is another one now. */
@@ -203,10 +203,10 @@ static void tell_number(struct pool *p)
               "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
     d->ud_qpn = qpn;
     p->agent->endpoints++;
-    registrations_changed(p->agent);
+    agent_registrations_changed(p->agent);
 }
 
-void peer_setup_step(struct pool *p)
+void agent_peer_setup_step(struct pool *p)
 {
     struct connector_event e;
     if (p->device.connector == NULL || p->stopping)
@@ -216,10 +216,10 @@ void peer_setup_step(struct pool *p)
     while (connector_event(p->device.connector, &e)) {
         struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
-        pool_command(p, &c);
+        agent_pool_command(p, &c);
     }
     for (struct fab_qp *qp; (qp = connector_broken(p->device.connector)) != NULL;)
-        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = qp});
+        agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = qp});
     tell_number(p);
     if (due == UINT64_MAX)
         world_timer_clear(p->world, &p->handshakes_timer);
@@ -227,23 +227,23 @@ void peer_setup_step(struct pool *p)
         world_timer_at(p->world, &p->handshakes_timer, due > now ? due : now);
 }
 
-int peer_setup_start(struct pool *p, struct base_errbuf *err)
+int agent_peer_setup_start(struct pool *p, struct base_errbuf *err)
 {
     for (uint32_t i = 0; p->device.rest_until_ns != 0 && i < p->device.dcis; i++)
-        dci_raise(p, p->device.dci[i].qp);
+        agent_dci_raise(p, p->device.dci[i].qp);
     if (p->device.connector == NULL)
         return 0;
     p->handshakes_timer = (struct world_timer){.fired = on_message, .user = p};
     p->handshakes = (struct world_watch){.ready = on_message, .user = p};
     int status = world_watch(p->world, &p->handshakes, connector_fd(p->device.connector), err);
     if (status == 0)
-        peer_setup_step(p);
+        agent_peer_setup_step(p);
     return status;
 }
 
 /* ---- either */
 
-void peer_setup_event(struct pool *p, const struct lane_event *e)
+void agent_peer_setup_event(struct pool *p, const struct lane_event *e)
 {
     const bool rc = p->device.rc;
     switch (e->kind) {
@@ -257,7 +257,7 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
         if (rc) {
             done_with(p, e->path.qp);
         } else {
-            registrations_take_back(p, e->path.ah);
+            agent_registrations_take_back(p, e->path.ah);
             fab_retire(p->device.fab, FAB_DESTROY_AH, e->path.ah, &p->fab_ops);
         }
         return;
@@ -265,26 +265,26 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
         end_overdue(p, e->qp);
         return;
     case LANE_EVENT_QP_RETIRED:
-        qp_end_at_once(p, e->qp);
+        agent_qp_end_at_once(p, e->qp);
         return;
     case LANE_EVENT_PROVED:
-        proofs_event(p, e);
+        agent_proofs_event(p, e);
         return;
     default: /* LANE_EVENT_QP_BROKEN */
-        if (qp_end_broken(p, e))
+        if (agent_qp_end_broken(p, e))
             return;
         if (rc)
             done_with(p, e->broken.qp);
         else
-            dci_repair(p, e->broken.qp, e->broken.posted, e->broken.most);
+            agent_dci_repair(p, e->broken.qp, e->broken.posted, e->broken.most);
         return;
     }
 }
 
 /* With DC the target stays as it is, and its READ responses as long as they were. */
-void peer_setup_mtu(struct pool *p)
+void agent_peer_setup_mtu(struct pool *p)
 {
-    const enum ibv_mtu mtu = prewarm_mtu(p);
+    const enum ibv_mtu mtu = agent_prewarm_mtu(p);
     if (p->device.connector != NULL) {
         connector_set_mtu(p->device.connector, mtu);
         return;
@@ -303,12 +303,12 @@ static void rebuild_former(struct pool *p)
     const struct agent_device *d = &p->device;
     for (uint32_t i = 0; i < d->dcis; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
-        if (d->dci[i].qp != NULL && !dci_is_of_now(p, &d->dci[i]))
-            pool_command(p, &c);
+        if (d->dci[i].qp != NULL && !agent_dci_is_of_now(p, &d->dci[i]))
+            agent_pool_command(p, &c);
     }
 }
 
-void peer_setup_repartition(struct pool *p)
+void agent_peer_setup_repartition(struct pool *p)
 {
     if (p->device.connector != NULL)
         connector_repartition(p->device.connector, world_now_ns(p->world));
@@ -317,13 +317,13 @@ void peer_setup_repartition(struct pool *p)
 
 /* A queue pair keeps the entry of the kernel's table of GIDs that it was brought up with, which is
  * not free for another address while it does. */
-void peer_setup_readdress(struct pool *p)
+void agent_peer_setup_readdress(struct pool *p)
 {
     p->device.addresses++;
     rebuild_former(p);
 }
 
-void peer_setup_stop(struct pool *p)
+void agent_peer_setup_stop(struct pool *p)
 {
     world_unwatch(p->world, &p->handshakes);
     world_timer_clear(p->world, &p->handshakes_timer);

@@ -10,23 +10,23 @@ struct fab_qp;
 struct lane_event;
 struct pool;
 
-int peer_setup_start(struct pool *p, struct base_errbuf *err);
+int agent_peer_setup_start(struct pool *p, struct base_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
-void peer_setup_event(struct pool *p, const struct lane_event *e);
-/* DC: makes one spare more, or has one less; prewarm_spare() follows. */
-void peer_setup_spare(struct pool *p, bool more);
+void agent_peer_setup_event(struct pool *p, const struct lane_event *e);
+/* DC: makes one spare more, or has one less; agent_prewarm_spare() follows. */
+void agent_peer_setup_spare(struct pool *p, bool more);
 /* SPARE_DROPPED. */
-void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
+void agent_peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
 /* After anything that concerns connections. */
-void peer_setup_step(struct pool *p);
+void agent_peer_setup_step(struct pool *p);
 /* The port has another MTU: connections and initiators that are made from now on have it. */
-void peer_setup_mtu(struct pool *p);
+void agent_peer_setup_mtu(struct pool *p);
 /* The P_Key of a domain is at another place of the port's table: initiators and the queue pair of
  * handshakes are brought up anew with it. */
-void peer_setup_repartition(struct pool *p);
+void agent_peer_setup_repartition(struct pool *p);
 /* The device has another address: initiators are brought up anew at it. */
-void peer_setup_readdress(struct pool *p);
+void agent_peer_setup_readdress(struct pool *p);
 /* No peer is heard any more. */
-void peer_setup_stop(struct pool *p);
+void agent_peer_setup_stop(struct pool *p);
 
 #endif

@@ -40,8 +40,8 @@ static bool ask_for_next(struct pool *p)
  * now, or nobody's. */
 static void leave_former_place(struct pool *p)
 {
-    peer_setup_repartition(p);
-    address_paths_anew(p);
+    agent_peer_setup_repartition(p);
+    agent_address_paths_anew(p);
 }
 
 static void tell_gone(struct pool *p, const struct fab_pd *pd)
@@ -94,10 +94,10 @@ static void on_found(struct fab_ctl *ctl)
         leave_former_place(p);
     w->moved = false;
     if (w->again)
-        pkey_watch_look(p);
+        agent_pkey_watch_look(p);
 }
 
-void pkey_watch_look(struct pool *p)
+void agent_pkey_watch_look(struct pool *p)
 {
     struct pkey_watch *w = &p->pkeys;
     w->again = w->asking;
@@ -107,10 +107,10 @@ void pkey_watch_look(struct pool *p)
     (void)ask_for_next(p);
 }
 
-void pkey_watch_why(const struct agent *a, char *why, size_t bytes)
+void agent_pkey_watch_why(const struct agent *a, char *why, size_t bytes)
 {
     why[0] = '\0';
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         if (p->pkeys.gone == 0)
             continue;
         snprintf(why, bytes,

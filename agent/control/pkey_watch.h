@@ -25,8 +25,8 @@ struct pkey_watch {
 };
 
 /* Asks where they are, unless it is being asked, or the pool's port has but one. */
-void pkey_watch_look(struct pool *p);
+void agent_pkey_watch_look(struct pool *p);
 /* Why a pool reaches nobody, if the port does not have its P_Key: a sentence, else empty. */
-void pkey_watch_why(const struct agent *a, char *why, size_t bytes);
+void agent_pkey_watch_why(const struct agent *a, char *why, size_t bytes);
 
 #endif

@@ -55,7 +55,7 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     return p;
 }
 
-int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_errbuf *err)
+int agent_pools_start(struct agent *a, const struct agent_pool *desired, struct base_errbuf *err)
 {
     struct pool *p = pool_new(a, 0, a->config.pool);
     if (p == NULL)
@@ -63,9 +63,9 @@ int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_
     p->number = (uint16_t)a->config.pool_number;
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
-    prewarm_init(p, desired);
-    pool_start_begin(p);
-    while (!pool_start_step(p))
+    agent_prewarm_init(p, desired);
+    agent_pool_start_begin(p);
+    while (!agent_pool_start_step(p))
         world_settle(p->world, p);
     if (p->start.status != 0)
         return base_err(err, p->start.status, "%s", p->start.err.text);
@@ -73,14 +73,14 @@ int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_
     return 0;
 }
 
-bool pools_are_starting(const struct agent *a)
+bool agent_pools_are_starting(const struct agent *a)
 {
-    return sessions_are_making(own_pool(a));
+    return agent_sessions_are_making(own_pool(a));
 }
 
-int pools_check(struct agent *a, struct base_errbuf *err)
+int agent_pools_check(struct agent *a, struct base_errbuf *err)
 {
-    return sessions_check(own_pool(a), err);
+    return agent_sessions_check(own_pool(a), err);
 }
 
 /* ---- given back */
@@ -90,30 +90,30 @@ int pools_check(struct agent *a, struct base_errbuf *err)
 static void end_talks(struct pool *p)
 {
     p->stopping = true;
-    registrations_stop(p);
-    peer_setup_stop(p);
+    agent_registrations_stop(p);
+    agent_peer_setup_stop(p);
 }
 
 static void end_lane(struct pool *p)
 {
     const bool served = p->lane != NULL;
-    dci_repairs_stop(p);
-    pool_stop_lane(p);
-    qp_ends_stop(p);
+    agent_dci_repairs_stop(p);
+    agent_pool_stop_lane(p);
+    agent_qp_ends_stop(p);
     if (served && p->device.connector != NULL)
         connector_leave(p->device.connector);
-    sessions_stop(p);
+    agent_sessions_stop(p);
 }
 
 /* Some may have been registering when their sessions ended. */
 static void end_arenas(struct pool *p)
 {
-    arenas_stop(p);
+    agent_arenas_stop(p);
 }
 
 static void end_objects(struct pool *p)
 {
-    sessions_free(p);
+    agent_sessions_free(p);
     if (p->start.stage != START_RETIRING) /* else that is done */
         (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
 }
@@ -121,7 +121,7 @@ static void end_objects(struct pool *p)
 static void end_memory(struct pool *p)
 {
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
-    pool_start_fini(p);
+    agent_pool_start_fini(p);
     struct world_task release = {.work = WORLD_FREE_PEERS, .peers = &p->peers};
     world_run_here(p->world, &release);
 }
@@ -148,9 +148,9 @@ static void give_back(struct pool *p)
 /* What is counted for ever is not less for its end. */
 static void keep_counts(struct pool *p)
 {
-    session_counts_add(&p->agent->gone, &p->count);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
+    agent_session_counts_add(&p->agent->gone, &p->count);
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
+        agent_quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
 
 /* One that is quiet, or could not be made: nobody waits for what the device has of it. */
@@ -166,17 +166,17 @@ static void close_pool(struct pool *p)
     keep_counts(p);
     a->pools[p->place] = NULL;
     free(p);
-    windows_apply(a);
+    agent_windows_apply(a);
 }
 
-void pools_end_sessions(struct agent *a, uint32_t reason)
+void agent_pools_end_sessions(struct agent *a, uint32_t reason)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
-            session_release(p, (uint32_t)i, reason);
+            agent_session_release(p, (uint32_t)i, reason);
 }
 
-void pools_stop(struct agent *a)
+void agent_pools_stop(struct agent *a)
 {
     for (uint32_t i = 0; i < POOLS; i++)
         if (a->pools[i] != NULL)
@@ -220,7 +220,7 @@ static int choose_incarnation(struct pool *p, struct base_errbuf *err)
     p->incarnation = had && spare ? a->unused : a->incarnation;
     if (!had || spare)
         return 0;
-    return life_next_incarnation(a, &p->incarnation, err);
+    return agent_life_next_incarnation(a, &p->incarnation, err);
 }
 
 /* One that could not be made was seen by nobody: the next that needs an incarnation gets its. So
@@ -256,9 +256,9 @@ static void begin_pool(struct agent *a, struct desired_pool *desired, uint32_t p
     p->mr_lease_ns = desired->is.numbers.mr_lease_ms != RESOURCE_UNSAID
                          ? desired->is.numbers.mr_lease_ms * BASE_NS_PER_MS
                          : a->config.mr_lease_ns;
-    prewarm_init(p, &desired->is);
+    agent_prewarm_init(p, &desired->is);
     if (choose_incarnation(p, &err) == 0) {
-        pool_start_begin(p);
+        agent_pool_start_begin(p);
         return;
     }
     tell_not_made(a, desired, err.text);
@@ -274,18 +274,18 @@ static void begin_serving(struct pool *p)
     world_log(a->world, BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name,
               p->number, (unsigned long long)((now_ns - p->start.begun_ns) / 1000));
     p->ready_ns = now_ns + READY_MS * BASE_NS_PER_MS;
-    windows_apply(a);
+    agent_windows_apply(a);
     a->endpoints++;
     if (a->registering) /* else all of them begin together */
-        registrations_start(p);
-    registrations_changed(a);
+        agent_registrations_start(p);
+    agent_registrations_changed(a);
 }
 
 /* One that is wanted, and has begun as far as it can: desired is what is said of it. */
 static void step_start(struct pool *p, struct desired_pool *desired)
 {
     struct agent *a = p->agent;
-    if (!pool_start_step(p))
+    if (!agent_pool_start_step(p))
         return;
     const int status = p->start.status;
     keep_incarnation(p, status == 0);
@@ -319,7 +319,7 @@ static uint32_t find_place(const struct agent *a)
 static uint64_t making_due_ns(const struct agent *a, const struct desired_pool *desired)
 {
     const bool may_begin = is_wanted(a, desired) && find_place(a) < POOLS &&
-                           pools_find(a, desired->is.name) == NULL && !some_pool_starts(a);
+                           agent_pools_find(a, desired->is.name) == NULL && !some_pool_starts(a);
     return due_if(may_begin, desired->again_ns);
 }
 
@@ -355,9 +355,9 @@ static void leave_pool(struct pool *p)
     p->stage = POOL_LEAVING;
     p->left_ns = world_now_ns(p->world);
     choose_end(p);
-    sessions_drain(p, true);
+    agent_sessions_drain(p, true);
     world_log(p->world, BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
-              "pool=%s workers=%u", p->name, sessions_left(p));
+              "pool=%s workers=%u", p->name, agent_sessions_left(p));
 }
 
 /* Nobody is left in it. */
@@ -365,11 +365,11 @@ static void begin_closing(struct pool *p)
 {
     p->stage = POOL_CLOSING;
     p->stopping = true;
-    registrations_stop(p);
+    agent_registrations_stop(p);
     p->agent->endpoints++;
-    registrations_changed(p->agent);
-    sessions_let_go(p);
-    attach_give_up(p);
+    agent_registrations_changed(p->agent);
+    agent_sessions_let_go(p);
+    agent_attach_give_up(p);
     (void)world_device(p->world, WORLD_DEVICE_LEAVE, p, NULL);
 }
 
@@ -391,10 +391,10 @@ static void step_out(struct pool *p)
         p->end_ns = UINT64_MAX;
         world_log(p->world, BASE_LOG_WARN,
                   "a pool goes: the workers that are left have had their time",
-                  "pool=%s workers=%u", p->name, sessions_left(p));
-        sessions_end_all(p, SCHEMA_REASON_POOL);
+                  "pool=%s workers=%u", p->name, agent_sessions_left(p));
+        agent_sessions_end_all(p, SCHEMA_REASON_POOL);
     }
-    if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
+    if (p->stage == POOL_LEAVING && agent_sessions_left(p) == 0)
         begin_closing(p);
     if (p->stage == POOL_STARTING)
         keep_incarnation(p, false);
@@ -404,19 +404,19 @@ static void step_out(struct pool *p)
 }
 
 /* What it keeps ready is as said: as much is made of it as is missing. */
-static void keep_ready(struct pool *p, const struct agentd_pool *desired)
+static void keep_ready(struct pool *p, const struct agent_pool *desired)
 {
-    prewarm_apply(p, desired);
-    sessions_refill(p);
-    peer_setup_step(p);
+    agent_prewarm_apply(p, desired);
+    agent_sessions_refill(p);
+    agent_peer_setup_step(p);
 }
 
 /* What a step does for a pool that operators want, and that has begun. */
-static void step_in(struct pool *p, const struct agentd_pool *desired)
+static void step_in(struct pool *p, const struct agent_pool *desired)
 {
     if (p->stage == POOL_LEAVING) {
         p->stage = POOL_RUNS;
-        sessions_drain(p, pools_drains(p));
+        agent_sessions_drain(p, agent_pools_drains(p));
         world_log(p->world, BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
     }
     if (memcmp(&p->prewarm.desired, desired, sizeof *desired) != 0)
@@ -442,7 +442,7 @@ static void step_pools(struct agent *a)
 
 static uint64_t leaving_due_ns(const struct pool *p)
 {
-    const bool is_over = sessions_left(p) == 0;
+    const bool is_over = agent_sessions_left(p) == 0;
     const bool is_news = grace_of(p) != p->prewarm.desired.numbers.grace_ms;
     return is_over || is_news ? DUE_NOW : p->end_ns;
 }
@@ -459,7 +459,7 @@ static uint64_t step_due_ns(const struct agent *a, const struct pool *p)
     return p->stage == POOL_LEAVING && !is_said ? leaving_due_ns(p) : DUE_NOW;
 }
 
-uint64_t pools_due_ns(const struct agent *a)
+uint64_t agent_pools_due_ns(const struct agent *a)
 {
     uint64_t due_ns = DUE_NEVER;
     if (a->stopping)
@@ -472,27 +472,27 @@ uint64_t pools_due_ns(const struct agent *a)
     return due_ns;
 }
 
-void pools_step(struct agent *a)
+void agent_pools_step(struct agent *a)
 {
     step_pools(a);
     if (!a->stopping)
         make_wanted(a);
 }
 
-void pools_step_starting(struct agent *a)
+void agent_pools_step_starting(struct agent *a)
 {
     if (some_pool_starts(a))
-        pools_step(a);
+        agent_pools_step(a);
 }
 
-void pools_apply(struct agent *a, const struct agentd_desired *s)
+void agent_pools_apply(struct agent *a, const struct agent_desired *s)
 {
-    const struct agentd_pool mine = agentd_desired_pool(s, own_pool(a)->name);
+    const struct agent_pool mine = agent_desired_pool(s, own_pool(a)->name);
     keep_ready(own_pool(a), &mine);
     a->desired.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)
         a->desired.at[i] = (struct desired_pool){.is = s->pool[i]};
     a->desired.others = s->other_pools;
     memcpy(a->desired.other, s->other_pool, s->other_pools * sizeof s->other_pool[0]);
-    pools_step(a);
+    agent_pools_step(a);
 }

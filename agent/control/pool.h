@@ -26,7 +26,7 @@
 #include "sessions.h"
 
 struct agent;
-struct agentd_config;
+struct agent_config;
 struct arena;
 struct control_op;
 struct fencing;
@@ -40,10 +40,10 @@ enum { POOLS = 8 }; /* of one agent: each has a thread */
  * others come and go as metaservers say. */
 struct pool {
     struct agent *agent;
-    struct world *world;                /* the agent's */
-    const struct agentd_config *config; /* the agent's */
-    uint32_t place;                     /* in agent->pools; 0: the own one */
-    char name[AGENTD_TEXT];
+    struct world *world;               /* the agent's */
+    const struct agent_config *config; /* the agent's */
+    uint32_t place;                    /* in agent->pools; 0: the own one */
+    char name[AGENT_TEXT];
     uint16_t number;      /* in records and handshakes */
     uint32_t incarnation; /* the agent's; a later one if the number has had a pool in this life */
     uint64_t mr_lease_ns;
@@ -67,7 +67,7 @@ struct pool {
     struct pkey_watch pkeys;
     struct readdress readdress;
     struct lane *lane;
-    uint64_t lookups_failed; /* of it, as registrations_note_lookups() was told last */
+    uint64_t lookups_failed; /* of it, as agent_registrations_note_lookups() was told last */
     struct world_peers peers;
     struct world_lane stepping; /* of it */
     /* register.c */
@@ -76,9 +76,9 @@ struct pool {
     struct agent_session *sessions;
     struct agent_sessions sessions_empty, sessions_ready;
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
-    struct lane_quota quota[AGENTD_TENANT_SLOTS];
-    bool quarantined[AGENTD_TENANT_SLOTS];  /* quotas_apart() */
-    uint32_t unmaking[AGENTD_TENANT_SLOTS]; /* sessions that a tenant has had */
+    struct lane_quota quota[AGENT_TENANT_SLOTS];
+    bool quarantined[AGENT_TENANT_SLOTS];  /* agent_quotas_apart() */
+    uint32_t unmaking[AGENT_TENANT_SLOTS]; /* sessions that a tenant has had */
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
@@ -86,8 +86,8 @@ struct pool {
     /* arenas.c */
     void (*arena_made)(struct pool *p, struct arena *arena, int status); /* that was asked for */
     struct arena *arenas_ahead;                                          /* nobody's yet */
-    struct arena *arenas_of[AGENTD_TENANT_SLOTS]; /* a tenant's, zeroed and registered anew; */
-    uint32_t arenas_of_all;                       /* so many of all */
+    struct arena *arenas_of[AGENT_TENANT_SLOTS]; /* a tenant's, zeroed and registered anew; */
+    uint32_t arenas_of_all;                      /* so many of all */
     uint32_t arenas_making;
     int arenas_status;            /* of the last one that was made ahead */
     struct fencing *fences_again; /* that the device did not carry out */
@@ -95,8 +95,8 @@ struct pool {
     uint64_t arenas_after_ns; /* failed: when the next one is made */
     struct base_log_limit arena_log;
     /* windows.c */
-    struct agentd_share share;                                  /* of the device's window */
-    struct agentd_destination own_windows[AGENTD_DESTINATIONS]; /* as the lane has them */
+    struct agent_share share;                                 /* of the device's window */
+    struct agent_destination own_windows[AGENT_DESTINATIONS]; /* as the lane has them */
     uint32_t own_window_count;
     uint32_t own_windows_left; /* destinations for which there was no room */
     /* prewarm.c, leases.c */
@@ -115,6 +115,6 @@ struct pool {
 };
 
 /* Since when no earlier life of this endpoint has had queue pairs. */
-uint64_t pool_begun_ns(const struct pool *p);
+uint64_t agent_pool_begun_ns(const struct pool *p);
 
 #endif

@@ -16,29 +16,30 @@ static struct pool *own_pool(const struct agent *a)
  * for. */
 static bool is_ready(struct pool *p)
 {
-    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
-                             world_now_ns(p->world) >= p->ready_ns))
+    if (p->ready_ns != 0 &&
+        (agent_registrations_of(p) > 0 || agent_registrations_of(own_pool(p->agent)) == 0 ||
+         world_now_ns(p->world) >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;
 }
 
-const char *pools_state(struct pool *p)
+const char *agent_pools_state(struct pool *p)
 {
     static const char *const states[] = {"running", "leaving", "closing", "closing", "starting"};
     return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
 }
 
-int pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,
-                    struct base_errbuf *why)
+int agent_pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,
+                          struct base_errbuf *why)
 {
-    const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
-    struct pool *p = t->pool[0] == '\0' ? own_pool(a) : pools_find(a, t->pool);
+    const struct agent_tenant_config *t = &a->tenants.at[tenant - 1].config;
+    struct pool *p = t->pool[0] == '\0' ? own_pool(a) : agent_pools_find(a, t->pool);
     const bool runs = p != NULL && p->stage == POOL_RUNS;
     if (runs && is_ready(p)) {
         *out = p;
         return 0;
     }
-    if (runs || pools_pending(a, t->pool))
+    if (runs || agent_pools_pending(a, t->pool))
         return base_err(why, -EAGAIN,
                         "tenant %s belongs to pool %s, which node %.60s is just making: try again "
                         "in a moment, or say wait_ms",

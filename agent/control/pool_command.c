@@ -3,7 +3,7 @@
 #include "lane_setup.h"
 #include "pool.h"
 
-void pool_command(struct pool *p, const struct lane_command *command)
+void agent_pool_command(struct pool *p, const struct lane_command *command)
 {
     world_lane_command(p->world, &p->stepping, command);
 }

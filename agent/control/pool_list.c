@@ -18,7 +18,7 @@ static struct pool *own_pool(const struct agent *a)
     return a->pools[0];
 }
 
-struct pool *pools_next(const struct agent *a, const struct pool *p)
+struct pool *agent_pools_next(const struct agent *a, const struct pool *p)
 {
     for (uint32_t i = p == NULL ? 0 : p->place + 1; i < POOLS; i++)
         if (a->pools[i] != NULL && a->pools[i]->lane != NULL)
@@ -26,7 +26,7 @@ struct pool *pools_next(const struct agent *a, const struct pool *p)
     return NULL;
 }
 
-struct pool *pools_find(const struct agent *a, const char *name)
+struct pool *agent_pools_find(const struct agent *a, const char *name)
 {
     for (uint32_t i = 0; i < POOLS; i++)
         if (a->pools[i] != NULL && strcmp(a->pools[i]->name, name) == 0)
@@ -36,22 +36,22 @@ struct pool *pools_find(const struct agent *a, const char *name)
 
 /* Of the own pool that is before the device was opened: its state directory was locked, so that the
  * process before this one was gone. */
-uint64_t pool_begun_ns(const struct pool *p)
+uint64_t agent_pool_begun_ns(const struct pool *p)
 {
     return p->place == 0 ? p->agent->started_ns : world_now_ns(p->world);
 }
 
-bool pools_drains(const struct pool *p)
+bool agent_pools_drains(const struct pool *p)
 {
     return p->stage != POOL_RUNS || p->agent->node.desired.draining;
 }
 
-uint32_t sessions_left(const struct pool *p)
+uint32_t agent_sessions_left(const struct pool *p)
 {
     return p->count.live + p->count.ending - p->count.held;
 }
 
-bool pools_are_idle(const struct agent *a)
+bool agent_pools_are_idle(const struct agent *a)
 {
     for (uint32_t i = 0; i < POOLS; i++) {
         const struct pool *p = a->pools[i];
@@ -61,22 +61,22 @@ bool pools_are_idle(const struct agent *a)
     return true;
 }
 
-uint32_t pools_workers_left(const struct agent *a)
+uint32_t agent_pools_workers_left(const struct agent *a)
 {
     uint32_t n = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        n += sessions_left(p);
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        n += agent_sessions_left(p);
     return n;
 }
 
-uint32_t pools_sessions(const struct agent *a)
+uint32_t agent_pools_sessions(const struct agent *a)
 {
-    const struct session_counts c = pools_count(a);
+    const struct session_counts c = agent_pools_count(a);
     return c.ready + c.making + c.live + c.ending;
 }
 
 /* What is counted for ever. */
-void session_counts_add(struct session_counts *sum, const struct session_counts *c)
+void agent_session_counts_add(struct session_counts *sum, const struct session_counts *c)
 {
     sum->attached += c->attached;
     sum->not_ahead += c->not_ahead;
@@ -85,10 +85,10 @@ void session_counts_add(struct session_counts *sum, const struct session_counts 
     sum->faults += c->faults;
 }
 
-struct session_counts pools_count(const struct agent *a)
+struct session_counts agent_pools_count(const struct agent *a)
 {
     struct session_counts sum = a->gone;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         const struct session_counts *c = &p->count;
         sum.ready += c->ready;
         sum.making += c->making;
@@ -97,7 +97,7 @@ struct session_counts pools_count(const struct agent *a)
         sum.arenas += c->arenas;
         sum.arenas_ahead += c->arenas_ahead;
         sum.arena_bytes += c->arena_bytes;
-        session_counts_add(&sum, c);
+        agent_session_counts_add(&sum, c);
     }
     return sum;
 }
@@ -161,7 +161,7 @@ static const char *why_not(const struct agent *a, const struct desired_pool *des
     if (desired->is.numbers.number == own_pool(a)->number)
         return "it has the number of the agent's own pool: give it another one, or change `number` "
                "in [pool] of the agent";
-    const struct pool *p = pools_find(a, desired->is.name);
+    const struct pool *p = agent_pools_find(a, desired->is.name);
     if (p == NULL)
         return why_it_is_not(a, space, size);
     if (p->stage == POOL_STARTING)
@@ -187,14 +187,14 @@ static bool some_start_is_long(const struct agent *a)
 static bool is_pending(const struct agent *a, const struct desired_pool *desired)
 {
     char space[160];
-    const struct pool *p = pools_find(a, desired->is.name);
+    const struct pool *p = agent_pools_find(a, desired->is.name);
     if (some_start_is_long(a) || (p != NULL && !has_never_run(p)))
         return false;
     return p != NULL ? desired->why[0] == '\0'
                      : why_not(a, desired, space, sizeof space)[0] == '\0';
 }
 
-bool pools_pending(const struct agent *a, const char *name)
+bool agent_pools_pending(const struct agent *a, const char *name)
 {
     for (uint32_t i = 0; i < a->desired.count; i++)
         if (strcmp(a->desired.at[i].is.name, name) == 0)
@@ -202,7 +202,7 @@ bool pools_pending(const struct agent *a, const char *name)
     return false;
 }
 
-bool pools_any_pending(const struct agent *a)
+bool agent_pools_any_pending(const struct agent *a)
 {
     for (uint32_t i = 0; i < a->desired.count; i++)
         if (is_pending(a, &a->desired.at[i]))
@@ -210,7 +210,7 @@ bool pools_any_pending(const struct agent *a)
     return false;
 }
 
-void pools_why(const struct agent *a, char *why, size_t size)
+void agent_pools_why(const struct agent *a, char *why, size_t size)
 {
     if (own_pool(a)->prewarm.why[0] != '\0')
         add_reason(why, size, own_pool(a)->name, own_pool(a)->prewarm.why);

@@ -30,13 +30,13 @@ static int begin_serving(struct pool *p, struct base_errbuf *err)
 {
     int status = format_peers(p, err);
     if (status == 0)
-        status = pool_start_lane(p, err);
+        status = agent_pool_start_lane(p, err);
     if (status == 0)
-        status = peer_setup_start(p, err);
+        status = agent_peer_setup_start(p, err);
     if (status == 0)
-        status = sessions_start(p, err);
+        status = agent_sessions_start(p, err);
     if (status == 0)
-        sessions_refill(p);
+        agent_sessions_refill(p);
     return status;
 }
 
@@ -46,7 +46,7 @@ static void open_device(struct pool *p)
     s->stage = START_OPENING;
     const int status = world_device(p->world, WORLD_DEVICE_OPEN, p, &s->err);
     if (status != 0)
-        pool_device_opened(p, status, &s->err);
+        agent_pool_device_opened(p, status, &s->err);
 }
 
 static void on_memory(void *user)
@@ -91,7 +91,7 @@ static void use_memory(struct pool *p)
     struct base_errbuf why;
     int status = s->making.status;
     if (status != 0) {
-        (void)device_why(p->world, status, &why);
+        (void)agent_device_why(p->world, status, &why);
         (void)base_err(&s->err, status, "the memory of the MR table cannot be made: %.380s",
                        why.text);
     } else if ((status = s->making_peers.status) != 0) {
@@ -100,16 +100,16 @@ static void use_memory(struct pool *p)
     if (status == 0)
         open_device(p);
     else
-        pool_device_opened(p, status, &s->err);
+        agent_pool_device_opened(p, status, &s->err);
 }
 
-void pool_start_fini(struct pool *p)
+void agent_pool_start_fini(struct pool *p)
 {
     if (p->start.table.addr != NULL)
         fab_mem_free(&p->start.table);
 }
 
-void pool_start_begin(struct pool *p)
+void agent_pool_start_begin(struct pool *p)
 {
     p->stage = POOL_STARTING;
     p->start = (struct pool_start){.begun_ns = world_now_ns(p->world),
@@ -118,7 +118,7 @@ void pool_start_begin(struct pool *p)
     make_memory(p);
 }
 
-void pool_device_opened(struct pool *p, int status, const struct base_errbuf *err)
+void agent_pool_device_opened(struct pool *p, int status, const struct base_errbuf *err)
 {
     struct pool_start *s = &p->start;
     s->stage = START_OPENED;
@@ -142,9 +142,9 @@ static void retire_desired(struct pool *p)
 static void open_as_file(struct pool *p)
 {
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
-    prewarm_own(p);
+    agent_prewarm_own(p);
     p->start.as_file = true;
-    pool_start_fini(p); /* if it has not come that far */
+    agent_pool_start_fini(p); /* if it has not come that far */
     make_memory(p);
 }
 
@@ -158,7 +158,7 @@ static bool is_outdated(const struct pool *p)
 static void use_device(struct pool *p)
 {
     struct pool_start *s = &p->start;
-    if (s->status != 0 && !s->as_file && prewarm_is_desired(p)) {
+    if (s->status != 0 && !s->as_file && agent_prewarm_is_desired(p)) {
         retire_desired(p);
         return;
     }
@@ -169,7 +169,7 @@ static void use_device(struct pool *p)
         s->status = begin_serving(p, &s->err);
 }
 
-bool pool_start_step(struct pool *p)
+bool agent_pool_start_step(struct pool *p)
 {
     const struct pool_start *s = &p->start;
     while (p->fab_ops == 0 && p->works == 0 && s->stage != START_OVER)

@@ -37,14 +37,14 @@ struct pool_start {
 };
 
 /* What it has that the device has not got; nothing is under way. */
-void pool_start_fini(struct pool *p);
+void agent_pool_start_fini(struct pool *p);
 /* Once; all of the pool that is not of the device is there. */
-void pool_start_begin(struct pool *p);
+void agent_pool_start_begin(struct pool *p);
 /* As far as that goes without waiting for the device. True: it is over, with start.status; with
  * -ESTALE the device has another address or MTU than when it began, and what was made is of no
  * use. */
-bool pool_start_step(struct pool *p);
+bool agent_pool_start_step(struct pool *p);
 /* WORLD_DEVICE_OPEN is over: 0, or -errno and a sentence. */
-void pool_device_opened(struct pool *p, int status, const struct base_errbuf *err);
+void agent_pool_device_opened(struct pool *p, int status, const struct base_errbuf *err);
 
 #endif

@@ -55,12 +55,12 @@ static bool is_service(const struct fab_service *a, const struct fab_service *b)
            a->flow_label == b->flow_label && a->pkey_index == b->pkey_index && a->mtu == b->mtu;
 }
 
-bool prewarm_has_own_service(const struct pool *p)
+bool agent_prewarm_has_own_service(const struct pool *p)
 {
     return !is_service(&p->prewarm.service, &p->config->service);
 }
 
-enum ibv_mtu prewarm_mtu(const struct pool *p)
+enum ibv_mtu agent_prewarm_mtu(const struct pool *p)
 {
     const enum ibv_mtu port = p->agent->port.mtu, own = p->prewarm.service.mtu;
     return own != 0 && own < port ? own : port;
@@ -106,7 +106,7 @@ static void explain_spares(struct pool *p)
         snprintf(text, sizeof text,
                  "spares %u are more than the %u that this start has room for (restart the agent)",
                  wanted, p->device.max_spares);
-    else if (wanted > k->spares && device_why(p->world, k->spare_status, &why) != 0)
+    else if (wanted > k->spares && agent_device_why(p->world, k->spare_status, &why) != 0)
         snprintf(text, sizeof text, "spares %u cannot be made (%u in force): %.240s", wanted,
                  k->spares, why.text);
     else
@@ -134,10 +134,10 @@ static void step_spares(struct pool *p)
     if (world_now_ns(p->world) < spares_due_ns(p))
         return;
     k->sparing = true;
-    peer_setup_spare(p, k->spares < wanted_spares(p));
+    agent_peer_setup_spare(p, k->spares < wanted_spares(p));
 }
 
-void prewarm_spare(struct pool *p, int change, int status)
+void agent_prewarm_spare(struct pool *p, int change, int status)
 {
     struct prewarm *k = &p->prewarm;
     k->sparing = false;
@@ -194,7 +194,7 @@ static bool are_explained(const struct pool *p)
 static void explain_prewarm(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
-    const struct agentd_config *c = p->config;
+    const struct agent_config *c = p->config;
     const uint64_t pairs = k->connections + c->queue_pairs_ahead;
     char text[160];
     k->why[0] = '\0';
@@ -229,7 +229,7 @@ static void explain_prewarm(struct pool *p)
 
 /* ---- what is said */
 
-void prewarm_init(struct pool *p, const struct agentd_pool *desired)
+void agent_prewarm_init(struct pool *p, const struct agent_pool *desired)
 {
     struct prewarm *k = &p->prewarm;
     k->desired = *desired;
@@ -242,9 +242,9 @@ void prewarm_init(struct pool *p, const struct agentd_pool *desired)
     set_targets(p);
 }
 
-bool prewarm_is_desired(const struct pool *p)
+bool agent_prewarm_is_desired(const struct pool *p)
 {
-    const struct agentd_config *c = p->config;
+    const struct agent_config *c = p->config;
     const struct prewarm *k = &p->prewarm;
     return desired_or(k->desired.numbers.dcis, c->dcis) != c->dcis ||
            desired_or(k->desired.numbers.spares, c->spares) != c->spares ||
@@ -253,9 +253,9 @@ bool prewarm_is_desired(const struct pool *p)
            (p->place == 0 && !is_service(&k->service, &c->service));
 }
 
-void prewarm_own(struct pool *p)
+void agent_prewarm_own(struct pool *p)
 {
-    const struct agentd_config *c = p->config;
+    const struct agent_config *c = p->config;
     p->prewarm.dcis = (uint32_t)c->dcis;
     p->prewarm.spares = p->place == 0 ? (uint32_t)c->spares : 0;
     p->prewarm.connections = (uint32_t)c->connections;
@@ -264,10 +264,10 @@ void prewarm_own(struct pool *p)
         p->prewarm.service = c->service;
 }
 
-void prewarm_apply(struct pool *p, const struct agentd_pool *desired)
+void agent_prewarm_apply(struct pool *p, const struct agent_pool *desired)
 {
     struct prewarm *k = &p->prewarm;
-    const struct agentd_pool before = k->desired;
+    const struct agent_pool before = k->desired;
     k->desired = *desired;
     set_targets(p);
     if (p->device.connector != NULL)
@@ -296,7 +296,7 @@ static uint64_t turn_seconds(struct world *w, struct prewarm *k)
     return second;
 }
 
-void prewarm_taken(struct pool *p)
+void agent_prewarm_taken(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
     const uint32_t now = ++k->taken[turn_seconds(p->world, k) % POOL_SECONDS];
@@ -307,14 +307,14 @@ void prewarm_taken(struct pool *p)
 }
 
 /* With each second one is forgotten in which workers came. */
-uint64_t prewarm_due_ns(const struct pool *p)
+uint64_t agent_prewarm_due_ns(const struct pool *p)
 {
     const struct prewarm *k = &p->prewarm;
     return due_first(spares_due_ns(p),
                      due_if(k->demand > 0 || !are_explained(p), (k->second + 1) * BASE_NS_PER_S));
 }
 
-void prewarm_tick(struct pool *p)
+void agent_prewarm_tick(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
     const uint64_t before = k->second;
@@ -331,7 +331,7 @@ void prewarm_tick(struct pool *p)
 
 /* ---- shown */
 
-void prewarm_status(const struct pool *p, struct base_text *t)
+void agent_prewarm_status(const struct pool *p, struct base_text *t)
 {
     const struct prewarm *k = &p->prewarm;
     const uint64_t most = k->desired.numbers.ahead_max;

@@ -10,7 +10,7 @@
 #include "control/desired.h"
 #include "fabric/fabric.h"
 
-struct agentd_pool;
+struct agent_pool;
 struct base_text;
 struct pool;
 
@@ -19,7 +19,7 @@ struct pool;
 enum { POOL_SECONDS = 60 };
 
 struct prewarm {
-    struct agentd_pool desired;       /* by metaservers; its name is empty if they say nothing */
+    struct agent_pool desired;        /* by metaservers; its name is empty if they say nothing */
     uint32_t sessions, arenas;        /* that are to be kept ready now */
     uint32_t dcis;                    /* of this start */
     struct fab_service service;       /* likewise */
@@ -40,23 +40,23 @@ struct prewarm {
 };
 
 /* Before the device is opened: what is said, for the own pool when the agent ended. */
-void prewarm_init(struct pool *p, const struct agentd_pool *desired);
+void agent_prewarm_init(struct pool *p, const struct agent_pool *desired);
 /* The device cannot be opened with that: as the agent's own settings say. */
-void prewarm_own(struct pool *p);
+void agent_prewarm_own(struct pool *p);
 /* Whether the device is opened with anything but those. */
-bool prewarm_is_desired(const struct pool *p);
-void prewarm_apply(struct pool *p, const struct agentd_pool *desired);
+bool agent_prewarm_is_desired(const struct pool *p);
+void agent_prewarm_apply(struct pool *p, const struct agent_pool *desired);
 /* Whether anything but the device's is said of it. */
-bool prewarm_has_own_service(const struct pool *p);
+bool agent_prewarm_has_own_service(const struct pool *p);
 /* The largest MTU of its queue pairs now. */
-enum ibv_mtu prewarm_mtu(const struct pool *p);
+enum ibv_mtu agent_prewarm_mtu(const struct pool *p);
 /* A worker got a session. */
-void prewarm_taken(struct pool *p);
-void prewarm_tick(struct pool *p);
-uint64_t prewarm_due_ns(const struct pool *p);
+void agent_prewarm_taken(struct pool *p);
+void agent_prewarm_tick(struct pool *p);
+uint64_t agent_prewarm_due_ns(const struct pool *p);
 /* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
-void prewarm_spare(struct pool *p, int change, int status);
+void agent_prewarm_spare(struct pool *p, int change, int status);
 /* Members of the status's `pool`. */
-void prewarm_status(const struct pool *p, struct base_text *t);
+void agent_prewarm_status(const struct pool *p, struct base_text *t);
 
 #endif

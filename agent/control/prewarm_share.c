@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-bool prewarm_share_allows(const struct prewarm_share *s, uint32_t tenant, uint32_t ready)
+bool agent_prewarm_share_allows(const struct prewarm_share *s, uint32_t tenant, uint32_t ready)
 {
     return ready > s->taken[tenant - 1];
 }
 
-bool prewarm_share_is_low(const struct prewarm_share *s, uint32_t ready, uint32_t wanted)
+bool agent_prewarm_share_is_low(const struct prewarm_share *s, uint32_t ready, uint32_t wanted)
 {
     if (ready >= wanted || 2 * ready < wanted)
         return ready < wanted;
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         if (s->taken[i] >= ready)
             return true;
     return false;
 }
 
-void prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full)
+void agent_prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full)
 {
     if (full && s->sum > 0)
         memset(s, 0, sizeof *s);
@@ -26,12 +26,12 @@ void prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full)
     s->sum++;
 }
 
-void prewarm_share_made(struct prewarm_share *s)
+void agent_prewarm_share_made(struct prewarm_share *s)
 {
     if (s->sum == 0)
         return;
     do
-        s->last = (s->last + 1) % AGENTD_TENANT_SLOTS;
+        s->last = (s->last + 1) % AGENT_TENANT_SLOTS;
     while (s->taken[s->last] == 0);
     s->taken[s->last]--;
     s->sum--;

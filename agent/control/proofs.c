@@ -49,10 +49,10 @@ static void put_off(struct agent *a, uint64_t now)
 static void prove_next(struct agent *a)
 {
     struct proofs *f = &a->proofs;
-    f->place = agentd_reach_next(&f->reach);
+    f->place = agent_reach_next(&f->reach);
     if (f->place < 0)
         return;
-    const struct agentd_reach_target *t = &f->reach.at[f->place];
+    const struct agent_reach_target *t = &f->reach.at[f->place];
     struct lane_command c = {.kind = LANE_COMMAND_PROVE,
                              .prove = {.tag = ++f->tag,
                                        .metaserver = t->peer ? LANE_PROVE_ENDPOINT : t->metaserver,
@@ -60,28 +60,28 @@ static void prove_next(struct agent *a)
     memcpy(c.prove.gid, t->gid, sizeof c.prove.gid);
     memcpy(f->gid, t->gid, sizeof f->gid);
     f->under_way = true;
-    pool_command(own_pool(a), &c);
+    agent_pool_command(own_pool(a), &c);
 }
 
-static void log_news(struct world *w, const struct agentd_reach_target *t,
-                     enum agentd_reach_news news, uint64_t for_ms)
+static void log_news(struct world *w, const struct agent_reach_target *t,
+                     enum agent_reach_news news, uint64_t for_ms)
 {
     char gid[BASE_GID_TEXT] = "-";
     const char *what = t->peer ? "node" : "metaserver";
     if (t->peer)
         (void)base_gid_format(t->gid, gid);
-    if (news == AGENTD_REACH_FAILS || news == AGENTD_REACH_OTHER)
+    if (news == AGENT_REACH_FAILS || news == AGENT_REACH_OTHER)
         world_log(w, BASE_LOG_WARN, "the fabric does not lead there", "%s=\"%s\" gid=%s why=\"%s\"",
-                  what, t->name, gid, agentd_reach_why(t->status));
-    else if (news == AGENTD_REACH_AGAIN)
+                  what, t->name, gid, agent_reach_why(t->status));
+    else if (news == AGENT_REACH_AGAIN)
         world_log(w, BASE_LOG_INFO, "the fabric leads there again",
                   "%s=\"%s\" gid=%s after_ms=%llu", what, t->name, gid, (unsigned long long)for_ms);
-    else if (news == AGENTD_REACH_GONE)
+    else if (news == AGENT_REACH_GONE)
         world_log(w, BASE_LOG_INFO, "what the fabric did not lead to is not there any more",
                   "%s=\"%s\" gid=%s", what, t->name, gid);
 }
 
-void proofs_event(struct pool *p, const struct lane_event *e)
+void agent_proofs_event(struct pool *p, const struct lane_event *e)
 {
     struct agent *a = p->agent;
     struct proofs *f = &a->proofs;
@@ -90,17 +90,17 @@ void proofs_event(struct pool *p, const struct lane_event *e)
         return;
     f->under_way = false;
     put_off(a, now);
-    const struct agentd_reach_target *t = &f->reach.at[f->place];
+    const struct agent_reach_target *t = &f->reach.at[f->place];
     if (!t->used || memcmp(t->gid, f->gid, sizeof f->gid) != 0) /* it is another's place by now */
         return;
     /* One that has lost the node for now may be just one that is not reached. */
     const int status = e->proved.status == -ENOENT && !t->peer ? -EAGAIN : e->proved.status;
     const uint64_t since_ns = t->since_ns;
     if (status == -ETIMEDOUT && !t->peer)
-        registrations_unreached(a, t->metaserver);
-    const enum agentd_reach_news news = agentd_reach_note(
-        &f->reach, f->place, status, now, KEEP_ROUNDS * AGENTD_REACH_TARGETS * a->config.prove_ns);
-    if (news == AGENTD_REACH_SAME)
+        agent_registrations_unreached(a, t->metaserver);
+    const enum agent_reach_news news = agent_reach_note(
+        &f->reach, f->place, status, now, KEEP_ROUNDS * AGENT_REACH_TARGETS * a->config.prove_ns);
+    if (news == AGENT_REACH_SAME)
         return;
     log_news(a->world, t, news, (now - since_ns) / BASE_NS_PER_MS);
     memset(f->tell_ns, 0, sizeof f->tell_ns);
@@ -108,7 +108,7 @@ void proofs_event(struct pool *p, const struct lane_event *e)
 
 /* ---- told */
 
-static json_t *describe_target(const struct agentd_reach_target *t, uint64_t now)
+static json_t *describe_target(const struct agent_reach_target *t, uint64_t now)
 {
     char gid[BASE_GID_TEXT];
     json_t *o = json_object();
@@ -117,7 +117,7 @@ static json_t *describe_target(const struct agentd_reach_target *t, uint64_t now
     if (t->since_ns != 0) {
         json_object_set_new(o, "for_ms",
                             json_integer((json_int_t)((now - t->since_ns) / BASE_NS_PER_MS)));
-        json_object_set_new(o, "error", json_string(agentd_reach_error(t->status)));
+        json_object_set_new(o, "error", json_string(agent_reach_error(t->status)));
     }
     return o;
 }
@@ -128,8 +128,8 @@ static char *describe_targets(const struct agent *a, uint32_t metaserver, uint64
     json_t *targets = json_array();
     json_t *root = json_pack("{s:I, s:i, s:o}", "incarnation", (json_int_t)a->incarnation, "pool",
                              (int)own_pool(a)->number, "targets", targets);
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
-        const struct agentd_reach_target *t = &a->proofs.reach.at[i];
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++) {
+        const struct agent_reach_target *t = &a->proofs.reach.at[i];
         if (!t->used || t->known_ns == 0)
             continue;
         if (t->peer)
@@ -145,7 +145,7 @@ static char *describe_targets(const struct agent *a, uint32_t metaserver, uint64
 /* The endpoints that a metaserver names, to be proven from now on. */
 static void take_peers(struct agent *a, const json_t *root)
 {
-    struct agentd_reach_peer peers[AGENTD_REACH_PEERS];
+    struct agent_reach_peer peers[AGENT_REACH_PEERS];
     uint32_t count = 0;
     size_t i;
     json_t *list = json_object_get(root, "prove"), *one;
@@ -153,12 +153,12 @@ static void take_peers(struct agent *a, const json_t *root)
     {
         const char *gid = json_string_value(json_object_get(one, "gid"));
         const char *name = json_string_value(json_object_get(one, "node"));
-        if (count < AGENTD_REACH_PEERS && gid != NULL && name != NULL &&
+        if (count < AGENT_REACH_PEERS && gid != NULL && name != NULL &&
             base_parse_name(name, NODE_ID_MOST) == 0 && base_gid_parse(gid, peers[count].gid) == 0)
             snprintf(peers[count++].name, sizeof peers[0].name, "%s", name);
     }
     if (json_is_array(list))
-        agentd_reach_peers(&a->proofs.reach, peers, count);
+        agent_reach_peers(&a->proofs.reach, peers, count);
 }
 
 /* ---- this node is not reached */
@@ -167,12 +167,12 @@ static void take_peers(struct agent *a, const json_t *root)
  * wire that is cut; and one that is being made is waited for. */
 static bool may_help(const struct agent *a)
 {
-    const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
+    const struct agent_reach_counts c = agent_reach_count(&a->proofs.reach);
     return !own_pool(a)->device.rc && !a->address.down && !a->address.gone &&
            a->readdressing == 0 && c.tried > c.failing;
 }
 
-static void log_unreached(struct world *w, const struct agentd_unreached *u)
+static void log_unreached(struct world *w, const struct agent_unreached *u)
 {
     if (u->is)
         world_log(w, BASE_LOG_WARN, "most nodes that tried do not reach this one over the fabric",
@@ -190,19 +190,19 @@ static uint64_t bounded_ns(json_int_t for_ms)
 /* Of all pools: what broke the target of one may have broken those that nobody proves. */
 static void heed_others(struct agent *a, const json_t *root)
 {
-    struct agentd_unreached *u = &a->proofs.unreached;
+    struct agent_unreached *u = &a->proofs.unreached;
     const json_t *said = json_object_get(root, "unreached");
     const json_int_t by = json_integer_value(json_object_get(said, "by")),
                      tried_by = json_integer_value(json_object_get(said, "tried_by")),
                      for_ms = json_integer_value(json_object_get(said, "for_ms"));
     const uint64_t now = world_now_ns(a->world);
     const bool sound = by > 0 && by <= tried_by && tried_by <= UINT32_MAX && for_ms >= 0;
-    if (agentd_unreached_hear(u, sound ? (uint32_t)by : 0, sound ? (uint32_t)tried_by : 0,
-                              sound ? bounded_ns(for_ms) : 0, now))
+    if (agent_unreached_hear(u, sound ? (uint32_t)by : 0, sound ? (uint32_t)tried_by : 0,
+                             sound ? bounded_ns(for_ms) : 0, now))
         log_unreached(a->world, u);
-    if (!agentd_unreached_may(u, now) || !may_help(a))
+    if (!agent_unreached_may(u, now) || !may_help(a))
         return;
-    agentd_unreached_heed(u, now, AGENTD_REACH_TARGETS * a->config.prove_ns);
+    agent_unreached_heed(u, now, AGENT_REACH_TARGETS * a->config.prove_ns);
     world_log(a->world, BASE_LOG_WARN,
               "most nodes do not reach this one, and it reaches others: its DC targets are made "
               "anew, in case one broke and the device did not say so",
@@ -239,7 +239,7 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
     struct registration *r = &own_pool(a)->registration[i];
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/reach", r->url, a->config.node);
-    struct http_call c = metaserver_call(a, "PUT", url, CALL_MS);
+    struct http_call c = agent_metaserver_call(a, "PUT", url, CALL_MS);
     char *body = describe_targets(a, i, now);
     if (body == NULL)
         return;
@@ -256,7 +256,7 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
 static bool may_prove(const struct agent *a)
 {
     return a->config.prove_ns != 0 && !a->stopping && !a->device_lost &&
-           registrations_of(own_pool(a)) > 0;
+           agent_registrations_of(own_pool(a)) > 0;
 }
 
 /* Never: it is being told, or has not this node. */
@@ -268,7 +268,7 @@ static uint64_t tell_due_ns(const struct agent *a, uint32_t i)
                   f->tell_ns[i]);
 }
 
-uint64_t proofs_due_ns(const struct agent *a)
+uint64_t agent_proofs_due_ns(const struct agent *a)
 {
     const struct proofs *f = &a->proofs;
     uint64_t due_ns = due_if(!f->under_way, f->due_ns);
@@ -279,7 +279,7 @@ uint64_t proofs_due_ns(const struct agent *a)
     return f->begun ? due_ns : DUE_NOW;
 }
 
-void proofs_tick(struct agent *a)
+void agent_proofs_tick(struct agent *a)
 {
     struct proofs *f = &a->proofs;
     const uint64_t now = world_now_ns(a->world), period = a->config.prove_ns;
@@ -289,7 +289,7 @@ void proofs_tick(struct agent *a)
         f->begun = true;
         base_prng_seed(&f->random, now ^ (uint64_t)a->incarnation << 32);
         for (uint32_t i = 0; i < a->config.metaservers; i++)
-            agentd_reach_metaserver(&f->reach, i, a->config.metaserver[i]);
+            agent_reach_metaserver(&f->reach, i, a->config.metaserver[i]);
         f->due_ns = now + base_prng_below(&f->random, period); /* a rack comes up at once */
     }
     uint64_t again_ns = TELL_PERIODS * period;
@@ -306,14 +306,14 @@ void proofs_tick(struct agent *a)
     }
 }
 
-void proofs_forgotten(struct agent *a, uint32_t metaserver)
+void agent_proofs_forgotten(struct agent *a, uint32_t metaserver)
 {
     a->proofs.tell_ns[metaserver] = 0;
 }
 
 /* ---- shown */
 
-static const char *state_of(const struct agent *a, const struct agentd_reach_counts *c)
+static const char *state_of(const struct agent *a, const struct agent_reach_counts *c)
 {
     return a->config.prove_ns == 0 ? "off"
            : c->tried == 0         ? "unknown"
@@ -321,7 +321,7 @@ static const char *state_of(const struct agent *a, const struct agentd_reach_cou
                                    : "ok";
 }
 
-static void status_unreached(const struct agentd_unreached *u, uint64_t now, struct base_text *t)
+static void status_unreached(const struct agent_unreached *u, uint64_t now, struct base_text *t)
 {
     if (u->is) {
         base_json_object(t, "unreached");
@@ -333,9 +333,9 @@ static void status_unreached(const struct agentd_unreached *u, uint64_t now, str
     base_json_u64(t, "targets_anew", u->anew);
 }
 
-void proofs_status(const struct agent *a, struct base_text *t)
+void agent_proofs_status(const struct agent *a, struct base_text *t)
 {
-    const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
+    const struct agent_reach_counts c = agent_reach_count(&a->proofs.reach);
     const uint64_t now = world_now_ns(a->world);
     char gid[BASE_GID_TEXT];
     base_json_object(t, "fabric");
@@ -343,16 +343,16 @@ void proofs_status(const struct agent *a, struct base_text *t)
     base_json_u64(t, "tried", c.tried);
     base_json_u64(t, "failing", c.failing);
     base_json_array(t, "towards");
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
-        const struct agentd_reach_target *r = &a->proofs.reach.at[i];
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++) {
+        const struct agent_reach_target *r = &a->proofs.reach.at[i];
         if (!r->used || r->since_ns == 0)
             continue;
         base_json_object(t, NULL);
         base_json_string(t, "name", r->name);
         base_json_string(t, "kind", r->peer ? "node" : "metaserver");
         base_json_u64(t, "for_ms", (now - r->since_ns) / BASE_NS_PER_MS);
-        base_json_string(t, "error", agentd_reach_error(r->status));
-        base_json_string(t, "why", agentd_reach_why(r->status));
+        base_json_string(t, "error", agent_reach_error(r->status));
+        base_json_string(t, "why", agent_reach_why(r->status));
         if (r->peer)
             base_json_string(t, "gid", base_gid_format(r->gid, gid));
         base_json_object_end(t);
@@ -362,9 +362,9 @@ void proofs_status(const struct agent *a, struct base_text *t)
     base_json_object_end(t);
 }
 
-void proofs_metrics(const struct agent *a, struct base_text *t)
+void agent_proofs_metrics(const struct agent *a, struct base_text *t)
 {
-    const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
+    const struct agent_reach_counts c = agent_reach_count(&a->proofs.reach);
     base_metric_one(t, "kedge_agent_fabric_targets", BASE_METRIC_GAUGE,
                     "Nodes and metaservers of which it is known whether the fabric leads there.",
                     c.tried);

@@ -17,27 +17,27 @@ struct lane_event;
 struct pool;
 
 struct proofs {
-    struct agentd_reach reach;
-    struct agentd_unreached unreached;
+    struct agent_reach reach;
+    struct agent_unreached unreached;
     struct base_prng random;
     bool begun, under_way; /* under_way: a proof of one target is */
     int place;             /* of that target */
     uint8_t gid[16];       /* of that target */
     uint32_t tag;
-    uint64_t due_ns;                      /* the next one */
-    uint64_t tell_ns[AGENTD_METASERVERS]; /* when each metaserver is told (again) */
-    uint32_t telling;                     /* bit i: metaserver i is being told */
+    uint64_t due_ns;                     /* the next one */
+    uint64_t tell_ns[AGENT_METASERVERS]; /* when each metaserver is told (again) */
+    uint32_t telling;                    /* bit i: metaserver i is being told */
 };
 
 /* Now and then: proves the next way, tells metaservers. */
-void proofs_tick(struct agent *a);
-uint64_t proofs_due_ns(const struct agent *a);
+void agent_proofs_tick(struct agent *a);
+uint64_t agent_proofs_due_ns(const struct agent *a);
 /* LANE_EVENT_PROVED. */
-void proofs_event(struct pool *p, const struct lane_event *e);
+void agent_proofs_event(struct pool *p, const struct lane_event *e);
 /* That metaserver may have forgotten what it was told. */
-void proofs_forgotten(struct agent *a, uint32_t metaserver);
+void agent_proofs_forgotten(struct agent *a, uint32_t metaserver);
 /* A member of the status's object; and metrics. */
-void proofs_status(const struct agent *a, struct base_text *t);
-void proofs_metrics(const struct agent *a, struct base_text *t);
+void agent_proofs_status(const struct agent *a, struct base_text *t);
+void agent_proofs_metrics(const struct agent *a, struct base_text *t);
 
 #endif

@@ -73,7 +73,8 @@ static void on_tried(void *user, const struct fab_qp *qp, int status)
     }
     e->state = END_DESTROYED;
     if (p->lane != NULL && !p->stopping)
-        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_DESTROYED, .qp = e->qp});
+        agent_pool_command(p,
+                           &(struct lane_command){.kind = LANE_COMMAND_QP_DESTROYED, .qp = e->qp});
 }
 
 static void destroy_early(struct qp_end *e, int status)
@@ -88,8 +89,8 @@ static void destroy_early(struct qp_end *e, int status)
             suppressed);
     e->state = END_BY_DESTROYING;
     if (!p->device.rc)
-        e->system = dci_destroy_early(p, e->qp, on_tried);
-    else if (!table_initiator_destroy(p, e->qp, on_tried))
+        e->system = agent_dci_destroy_early(p, e->qp, on_tried);
+    else if (!agent_table_initiator_destroy(p, e->qp, on_tried))
         connector_destroy(p->device.connector, e->qp, world_now_ns(p->world), on_tried, p);
 }
 
@@ -118,7 +119,7 @@ static void put_to_err(struct qp_end *e)
     fab_submit(e->pool->device.fab, &e->ctl);
 }
 
-void qp_end_at_once(struct pool *p, struct fab_qp *qp)
+void agent_qp_end_at_once(struct pool *p, struct fab_qp *qp)
 {
     struct qp_end *e = calloc(1, sizeof *e);
     BASE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
@@ -129,7 +130,7 @@ void qp_end_at_once(struct pool *p, struct fab_qp *qp)
     put_to_err(e);
 }
 
-bool qp_end_broken(struct pool *p, const struct lane_event *event)
+bool agent_qp_end_broken(struct pool *p, const struct lane_event *event)
 {
     struct qp_end *e = find_end(p, event->broken.qp);
     if (e == NULL)
@@ -144,13 +145,13 @@ bool qp_end_broken(struct pool *p, const struct lane_event *event)
     if (p->device.rc || p->stopping)
         return true;
     if (undestroyed)
-        pool_command(p,
-                     &(struct lane_command){.kind = LANE_COMMAND_QP_GONE, .qp = event->broken.qp});
-    dci_make_other(p, system, event->broken.most);
+        agent_pool_command(
+            p, &(struct lane_command){.kind = LANE_COMMAND_QP_GONE, .qp = event->broken.qp});
+    agent_dci_make_other(p, system, event->broken.most);
     return true;
 }
 
-void qp_ends_stop(struct pool *p)
+void agent_qp_ends_stop(struct pool *p)
 {
     while (p->ends != NULL)
         forget_end(p->ends);

@@ -17,11 +17,11 @@ struct pool;
 enum { QP_ENDS_TRIED = 3 /* that the device may refuse, until it is destroyed */ };
 
 /* QP_OVERDUE, QP_RETIRED. */
-void qp_end_at_once(struct pool *p, struct fab_qp *qp);
+void agent_qp_end_at_once(struct pool *p, struct fab_qp *qp);
 /* QP_BROKEN. False: the queue pair is there, and the caller's to use again; else another is made in
  * its place where there is to be one. */
-bool qp_end_broken(struct pool *p, const struct lane_event *e);
+bool agent_qp_end_broken(struct pool *p, const struct lane_event *e);
 /* The lane is gone. */
-void qp_ends_stop(struct pool *p);
+void agent_qp_ends_stop(struct pool *p);
 
 #endif

@@ -54,7 +54,7 @@ static void send_answer(struct agent_query *q, int status, const char *body)
     base_json_object_end(&t);
     snprintf(url, sizeof url, "%s/v1/nodes/%s/answers/%s", a->config.metaserver[q->metaserver],
              a->config.node, q->id);
-    struct http_call c = metaserver_call(a, "PUT", url, CALL_MS);
+    struct http_call c = agent_metaserver_call(a, "PUT", url, CALL_MS);
     c.body = base_text_str(&t);
     c.body_length = t.length;
     const bool told = t.error == 0 && world_call(a->world, &c, on_told, q, NULL) == 0;
@@ -65,12 +65,12 @@ static void send_answer(struct agent_query *q, int status, const char *body)
     agent_query_forget(q);
 }
 
-bool asker_is_gone(struct asker by)
+bool agent_asker_is_gone(struct asker by)
 {
     return by.request != NULL && world_is_gone(by.world, by.request);
 }
 
-void asker_refuse(struct asker by, int errnum, const char *detail)
+void agent_asker_refuse(struct asker by, int errnum, const char *detail)
 {
     const struct base_error *row = base_error_of(errnum);
     struct base_text t;
@@ -84,23 +84,23 @@ void asker_refuse(struct asker by, int errnum, const char *detail)
     base_text_fini(&t);
 }
 
-void asker_reply(struct agent *a, struct asker by, int status)
+void agent_asker_reply(struct agent *a, struct asker by, int status)
 {
     const struct base_text *t = &a->answer;
     if (t->error != 0) {
-        asker_refuse(by, t->error, NULL);
+        agent_asker_refuse(by, t->error, NULL);
     } else if (by.request != NULL) {
         const struct admin_answer answer = {
             .status = status, .body = base_text_str(t), .length = t->length};
         world_answer(by.world, by.request, &answer);
     } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
-        asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
+        agent_asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
     } else {
         send_answer(by.asked, status, base_text_str(t));
     }
 }
 
-void admin_refuse_method(struct agent *a, struct world_request *r, const char *allow)
+void agent_admin_refuse_method(struct agent *a, struct world_request *r, const char *allow)
 {
     struct base_text t;
     char detail[64];

@@ -8,18 +8,18 @@
 
 static const char head[] = "{\"ask\":";
 
-bool agentd_is_question(const char *line, size_t length)
+bool agent_is_question(const char *line, size_t length)
 {
     return length >= sizeof head - 1 && memcmp(line, head, sizeof head - 1) == 0;
 }
 
-bool agentd_is_renewal(const char *line, size_t length)
+bool agent_is_renewal(const char *line, size_t length)
 {
     static const char renew[] = "{\"renew\":";
     return length >= sizeof renew - 1 && memcmp(line, renew, sizeof renew - 1) == 0;
 }
 
-static int decode_id(const json_t *ask, struct agentd_question *out, struct base_errbuf *why)
+static int decode_id(const json_t *ask, struct agent_question *out, struct base_errbuf *why)
 {
     const char *id = json_string_value(json_object_get(ask, "id"));
     if (id == NULL || strlen(id) != sizeof out->id - 1 ||
@@ -29,7 +29,7 @@ static int decode_id(const json_t *ask, struct agentd_question *out, struct base
     return 0;
 }
 
-static int decode_limit(const json_t *value, struct agentd_question *out, struct base_errbuf *why)
+static int decode_limit(const json_t *value, struct agent_question *out, struct base_errbuf *why)
 {
     const json_int_t limit = json_integer_value(value);
     if (!json_is_integer(value) || limit < 1 || limit > 1000)
@@ -59,7 +59,7 @@ static int decode_choice(const char *name, const json_t *value, const char *no, 
     return 0;
 }
 
-static int decode_member(const char *name, const json_t *value, struct agentd_question *out,
+static int decode_member(const char *name, const json_t *value, struct agent_question *out,
                          struct base_errbuf *why)
 {
     const struct {
@@ -89,7 +89,7 @@ static int decode_member(const char *name, const json_t *value, struct agentd_qu
                     name);
 }
 
-static int decode_question(json_t *ask, struct agentd_question *out, struct base_errbuf *why)
+static int decode_question(json_t *ask, struct agent_question *out, struct base_errbuf *why)
 {
     const char *name;
     json_t *value;
@@ -107,12 +107,12 @@ static int decode_question(json_t *ask, struct agentd_question *out, struct base
     return 0;
 }
 
-int agentd_question_decode(const char *line, size_t length, struct agentd_question *out,
-                           struct base_errbuf *why)
+int agent_question_decode(const char *line, size_t length, struct agent_question *out,
+                          struct base_errbuf *why)
 {
     json_error_t error;
     memset(out, 0, sizeof *out);
-    json_t *root = length <= AGENTD_QUESTION_BYTES
+    json_t *root = length <= AGENT_QUESTION_BYTES
                        ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &error)
                        : NULL;
     const int status = decode_question(json_object_get(root, "ask"), out, why);

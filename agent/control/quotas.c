@@ -24,12 +24,12 @@ static const struct {
     [LANE_QUOTA_CONTROL_OPS] = {"control_ops_per_s", "control operations per second"},
 };
 
-const char *quota_name(enum lane_quota_kind which)
+const char *agent_quota_name(enum lane_quota_kind which)
 {
     return names[which].name;
 }
 
-const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant)
+const struct agent_tenant_config *agent_quota_tenant(const struct agent *a, uint32_t tenant)
 {
     return &a->tenants.at[tenant - 1].config;
 }
@@ -42,34 +42,34 @@ static uint32_t bound_of(uint64_t setting)
 static bool may_come(const struct agent *a, const struct pool *p, uint32_t place)
 {
     const char *pool = a->tenants.at[place].config.pool;
-    if (a->tenants.at[place].state != AGENTD_TENANT_LIVE)
+    if (a->tenants.at[place].state != AGENT_TENANT_LIVE)
         return false;
     return p == NULL || (pool[0] == '\0' ? p == a->pools[0] : strcmp(pool, p->name) == 0);
 }
 
-void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
-                    uint32_t reserved[AGENTD_TENANT_SLOTS])
+void agent_quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
+                          uint32_t reserved[AGENT_TENANT_SLOTS])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         count += may_come(a, p, i);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         reserved[i] = may_come(a, p, i) ? lane_reserve_each(capacity, count) : 0;
 }
 
-bool quotas_have_others(const struct pool *p, uint32_t tenant)
+bool agent_quotas_have_others(const struct pool *p, uint32_t tenant)
 {
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         if (i != tenant - 1 && may_come(p->agent, p, i))
             return true;
     return false;
 }
 
-void quotas_apply(struct pool *p)
+void agent_quotas_apply(struct pool *p)
 {
-    uint32_t reserved[AGENTD_TENANT_SLOTS];
-    quotas_reserve(p->agent, p, p->config->max_mrs, reserved);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+    uint32_t reserved[AGENT_TENANT_SLOTS];
+    agent_quotas_reserve(p->agent, p, p->config->max_mrs, reserved);
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         p->quota[i].reserved_mrs = reserved[i];
         p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
         p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
@@ -80,7 +80,7 @@ void quotas_apply(struct pool *p)
 
 /* ---- what tenants have */
 
-bool session_has_tenant(const struct agent_session *s)
+bool agent_session_has_tenant(const struct agent_session *s)
 {
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
@@ -92,7 +92,7 @@ static struct quota_counted count_session(const struct agent_session *s)
     const bool ended = s->stage == STAGE_ENDING && s->connection != NULL;
     struct quota_counted n = {
         .tenant = s->tenant, .is_session = s->stage == STAGE_LIVE || ended, .ended = ended};
-    if (!session_has_tenant(s))
+    if (!agent_session_has_tenant(s))
         return (struct quota_counted){0};
     n.has_place = true;
     n.has_arena = s->arenas > 0;
@@ -124,7 +124,7 @@ static void take_away(struct quota_used *sum, const struct quota_counted *n)
     sum->places -= n->has_place;
 }
 
-void quotas_note(struct agent_session *s)
+void agent_quotas_note(struct agent_session *s)
 {
     struct agent *a = s->pool->agent;
     if (s->counted.tenant != 0)
@@ -157,25 +157,25 @@ static void say_miscounted(const struct agent *a, uint32_t tenant, const struct 
         "of the agent, please report it",
         "tenant=\"%s\" sessions=%llu counted=%llu ended=%llu counted=%llu bytes=%llu "
         "counted=%llu arenas=%llu counted=%llu",
-        quota_tenant(a, tenant)->name, (unsigned long long)is->sessions,
+        agent_quota_tenant(a, tenant)->name, (unsigned long long)is->sessions,
         (unsigned long long)was->sessions, (unsigned long long)is->ended,
         (unsigned long long)was->ended, (unsigned long long)is->bytes,
         (unsigned long long)was->bytes, (unsigned long long)is->firsts,
         (unsigned long long)was->firsts);
 }
 
-bool quotas_recount(struct agent *a)
+bool agent_quotas_recount(struct agent *a)
 {
-    struct quota_used sums[AGENTD_TENANT_SLOTS] = {0};
+    struct quota_used sums[AGENT_TENANT_SLOTS] = {0};
     bool right = true;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++) {
             struct quota_counted *n = &p->sessions[i].counted;
             *n = count_session(&p->sessions[i]);
             if (n->tenant != 0)
                 add_up(&sums[n->tenant - 1], n);
         }
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         if (memcmp(&sums[i], &a->of_sessions[i], sizeof sums[i]) == 0)
             continue;
         right = false;
@@ -185,15 +185,15 @@ bool quotas_recount(struct agent *a)
     return right;
 }
 
-void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
+void agent_quotas_used(const struct agent *a, struct quota_used used[AGENT_TENANT_SLOTS])
 {
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         used[i] = used_by(a, i + 1);
 }
 
 /* ---- what is refused */
 
-static uint64_t quota_of(const struct agentd_tenant_config *t, enum lane_quota_kind which)
+static uint64_t quota_of(const struct agent_tenant_config *t, enum lane_quota_kind which)
 {
     const uint64_t all[LANE_QUOTAS] = {
         [LANE_QUOTA_SESSIONS] = t->sessions,
@@ -210,7 +210,7 @@ enum { RAISE_BYTES = 96 };
 static const char *describe_raise(const struct agent *a, uint32_t tenant,
                                   enum lane_quota_kind which, char out[RAISE_BYTES])
 {
-    const char *of = quota_tenant(a, tenant)->name;
+    const char *of = agent_quota_tenant(a, tenant)->name;
     if (a->tenants.at[tenant - 1].central)
         snprintf(out, RAISE_BYTES, ": rdmactl tenant set %s %s=... raises it", of,
                  which == LANE_QUOTA_MEMORY ? "memory_bytes" : names[which].name);
@@ -223,7 +223,7 @@ static const char *describe_raise(const struct agent *a, uint32_t tenant,
 static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind which,
                     struct base_errbuf *why)
 {
-    const struct agentd_tenant_config *t = quota_tenant(p->agent, tenant);
+    const struct agent_tenant_config *t = agent_quota_tenant(p->agent, tenant);
     char more[120] = "";
     const bool counted = which == LANE_QUOTA_SESSIONS || which == LANE_QUOTA_MEMORY;
     const uint64_t ended = counted ? used_by(p->agent, tenant).ended : 0;
@@ -241,30 +241,31 @@ static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind 
                     which == LANE_QUOTA_MEMORY ? " bytes" : "", more);
 }
 
-int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
-                 struct base_errbuf *why)
+int agent_quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                       struct base_errbuf *why)
 {
     p->quota[tenant - 1].refused[which]++;
     return say_over(p, tenant, which, why);
 }
 
-int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why)
+int agent_quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why)
 {
     if (lane_quota_ask(&p->quota[tenant - 1], world_now_ns(p->world)))
         return 0;
     return say_over(p, tenant, LANE_QUOTA_CONTROL_OPS, why);
 }
 
-void quotas_add(struct quota_counts *sum, const struct lane_quota *quota)
+void agent_quotas_add(struct quota_counts *sum, const struct lane_quota *quota)
 {
     sum->control_ops += quota->control_ops;
     for (int which = 0; which < LANE_QUOTAS; which++)
         sum->refused[which] += quota->refused[which];
 }
 
-int quota_say_arena(const struct agent *a, uint32_t tenant, uint64_t bytes, struct base_errbuf *why)
+int agent_quota_say_arena(const struct agent *a, uint32_t tenant, uint64_t bytes,
+                          struct base_errbuf *why)
 {
-    const struct agentd_tenant_config *t = quota_tenant(a, tenant);
+    const struct agent_tenant_config *t = agent_quota_tenant(a, tenant);
     char raise[RAISE_BYTES];
     return base_err(why, -EDQUOT,
                     "an arena of %llu bytes is more than tenant %s may have in all: its quota of "
@@ -273,19 +274,19 @@ int quota_say_arena(const struct agent *a, uint32_t tenant, uint64_t bytes, stru
                     describe_raise(a, tenant, LANE_QUOTA_MEMORY, raise));
 }
 
-int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
-                struct base_errbuf *why)
+int agent_quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
+                      struct base_errbuf *why)
 {
-    const struct agentd_tenant_config *t = quota_tenant(p->agent, tenant);
+    const struct agent_tenant_config *t = agent_quota_tenant(p->agent, tenant);
     const struct quota_used used = used_by(p->agent, tenant);
     if (used.sessions + more_sessions > t->sessions)
-        return quota_refuse(p, tenant, LANE_QUOTA_SESSIONS, why);
+        return agent_quota_refuse(p, tenant, LANE_QUOTA_SESSIONS, why);
     if (used.bytes <= t->memory && more_bytes <= t->memory - used.bytes)
         return 0;
     if (used.bytes - used.bytes_left + more_bytes > t->memory) {
-        const int status = quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
+        const int status = agent_quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
         return more_bytes <= t->memory ? status
-                                       : quota_say_arena(p->agent, tenant, more_bytes, why);
+                                       : agent_quota_say_arena(p->agent, tenant, more_bytes, why);
     }
     p->quota[tenant - 1].refused[LANE_QUOTA_MEMORY]++;
     return base_err(why, -EAGAIN,
@@ -298,7 +299,7 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
 static uint64_t bytes_left_by_all(const struct agent *a)
 {
     uint64_t left = 0;
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         left += used_by(a, i + 1).bytes_left;
     return left;
 }
@@ -310,7 +311,7 @@ static int check_host(const struct agent *a, const struct host_memory *m, bool f
                       uint64_t more_bytes, struct base_errbuf *why)
 {
     const uint64_t most = m->most / 16 * (first ? 15 : 14);
-    const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
+    const uint64_t have = agent_pools_count(a).arena_bytes + a->arenas_coming;
     if (have <= most && more_bytes <= most - have)
         return 0;
     const uint64_t left = bytes_left_by_all(a);
@@ -329,14 +330,14 @@ static int check_host(const struct agent *a, const struct host_memory *m, bool f
                     (unsigned long long)most);
 }
 
-int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
+int agent_quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
 {
     struct host_memory m;
     m.most = world_memory_most(a->world, &m.of_group);
     return check_host(a, &m, false, more_bytes, why);
 }
 
-int quota_check_host_first(struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
+int agent_quota_check_host_first(struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
 {
     const uint64_t now = world_now_ns(a->world);
     struct host_memory *m = &a->host_memory;
@@ -348,9 +349,9 @@ int quota_check_host_first(struct agent *a, uint64_t more_bytes, struct base_err
 }
 
 /* No more often than a tenant is forgiven, which takes most of a minute. */
-void quotas_apart(struct pool *p, const struct lane_event *e)
+void agent_quotas_apart(struct pool *p, const struct lane_event *e)
 {
-    const char *tenant = quota_tenant(p->agent, e->quarantined.tenant + 1)->name;
+    const char *tenant = agent_quota_tenant(p->agent, e->quarantined.tenant + 1)->name;
     p->quarantined[e->quarantined.tenant] = e->quarantined.begins;
     if (e->quarantined.begins && !e->quarantined.named)
         world_log(

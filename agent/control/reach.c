@@ -6,23 +6,23 @@
 #include "base/assert.h"
 #include "control/reach.h"
 
-static struct agentd_reach_target *find_peer(struct agentd_reach *r, const uint8_t gid[16])
+static struct agent_reach_target *find_peer(struct agent_reach *r, const uint8_t gid[16])
 {
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++)
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++)
         if (r->at[i].used && r->at[i].peer && memcmp(r->at[i].gid, gid, sizeof r->at[i].gid) == 0)
             return &r->at[i];
     return NULL;
 }
 
-static struct agentd_reach_target *find_unused(struct agentd_reach *r)
+static struct agent_reach_target *find_unused(struct agent_reach *r)
 {
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++)
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++)
         if (!r->at[i].used)
             return &r->at[i];
     return NULL;
 }
 
-static bool is_among(const struct agentd_reach_target *t, const struct agentd_reach_peer *peers,
+static bool is_among(const struct agent_reach_target *t, const struct agent_reach_peer *peers,
                      uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -31,85 +31,83 @@ static bool is_among(const struct agentd_reach_target *t, const struct agentd_re
     return false;
 }
 
-void agentd_reach_peers(struct agentd_reach *r, const struct agentd_reach_peer *peers,
-                        uint32_t count)
+void agent_reach_peers(struct agent_reach *r, const struct agent_reach_peer *peers, uint32_t count)
 {
-    BASE_ASSERT(count <= AGENTD_REACH_PEERS);
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++)
+    BASE_ASSERT(count <= AGENT_REACH_PEERS);
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++)
         if (r->at[i].used && r->at[i].peer && !is_among(&r->at[i], peers, count))
             r->at[i].used = false;
     for (uint32_t i = 0; i < count; i++) {
-        struct agentd_reach_target *t = find_peer(r, peers[i].gid);
+        struct agent_reach_target *t = find_peer(r, peers[i].gid);
         if (t == NULL) {
             t = find_unused(r);
             BASE_ASSERT(t != NULL);
-            *t = (struct agentd_reach_target){.used = true, .peer = true};
+            *t = (struct agent_reach_target){.used = true, .peer = true};
             memcpy(t->gid, peers[i].gid, sizeof t->gid);
         }
         snprintf(t->name, sizeof t->name, "%s", peers[i].name);
     }
 }
 
-void agentd_reach_metaserver(struct agentd_reach *r, uint32_t number, const char *url)
+void agent_reach_metaserver(struct agent_reach *r, uint32_t number, const char *url)
 {
-    struct agentd_reach_target *t = find_unused(r);
+    struct agent_reach_target *t = find_unused(r);
     BASE_ASSERT(t != NULL);
-    *t = (struct agentd_reach_target){.used = true, .metaserver = number};
+    *t = (struct agent_reach_target){.used = true, .metaserver = number};
     snprintf(t->name, sizeof t->name, "%s", url);
 }
 
-int agentd_reach_next(struct agentd_reach *r)
+int agent_reach_next(struct agent_reach *r)
 {
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++) {
         const uint32_t place = r->next;
-        r->next = (r->next + 1) % AGENTD_REACH_TARGETS;
+        r->next = (r->next + 1) % AGENT_REACH_TARGETS;
         if (r->at[place].used)
             return (int)place;
     }
     return -1;
 }
 
-static enum agentd_reach_news forget_target(struct agentd_reach_target *t)
+static enum agent_reach_news forget_target(struct agent_reach_target *t)
 {
     const bool was_failing = t->since_ns != 0;
     t->known_ns = t->since_ns = 0;
     t->status = 0;
-    return was_failing ? AGENTD_REACH_GONE : AGENTD_REACH_SAME;
+    return was_failing ? AGENT_REACH_GONE : AGENT_REACH_SAME;
 }
 
-enum agentd_reach_news agentd_reach_note(struct agentd_reach *r, int place, int status,
-                                         uint64_t now_ns, uint64_t keep_ns)
+enum agent_reach_news agent_reach_note(struct agent_reach *r, int place, int status,
+                                       uint64_t now_ns, uint64_t keep_ns)
 {
-    struct agentd_reach_target *t = &r->at[place];
+    struct agent_reach_target *t = &r->at[place];
     const uint64_t before_ns = t->known_ns;
     const int before = t->status;
     if (!t->used)
-        return AGENTD_REACH_SAME;
+        return AGENT_REACH_SAME;
     if (status == -EAGAIN)
-        return before_ns != 0 && now_ns - before_ns > keep_ns ? forget_target(t)
-                                                              : AGENTD_REACH_SAME;
+        return before_ns != 0 && now_ns - before_ns > keep_ns ? forget_target(t) : AGENT_REACH_SAME;
     if (status == -ENOENT)
         return forget_target(t);
     t->known_ns = now_ns;
     t->status = status;
     if (status == 0) {
         t->since_ns = 0;
-        return before_ns == 0 ? AGENTD_REACH_KNOWN
-               : before != 0  ? AGENTD_REACH_AGAIN
-                              : AGENTD_REACH_SAME;
+        return before_ns == 0 ? AGENT_REACH_KNOWN
+               : before != 0  ? AGENT_REACH_AGAIN
+                              : AGENT_REACH_SAME;
     }
     if (t->since_ns == 0) {
         t->since_ns = now_ns;
-        return AGENTD_REACH_FAILS;
+        return AGENT_REACH_FAILS;
     }
-    return status != before ? AGENTD_REACH_OTHER : AGENTD_REACH_SAME;
+    return status != before ? AGENT_REACH_OTHER : AGENT_REACH_SAME;
 }
 
-struct agentd_reach_counts agentd_reach_count(const struct agentd_reach *r)
+struct agent_reach_counts agent_reach_count(const struct agent_reach *r)
 {
-    struct agentd_reach_counts c = {.tried = 0};
-    for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
-        const struct agentd_reach_target *t = &r->at[i];
+    struct agent_reach_counts c = {.tried = 0};
+    for (int i = 0; i < AGENT_REACH_TARGETS; i++) {
+        const struct agent_reach_target *t = &r->at[i];
         if (!t->used || t->known_ns == 0)
             continue;
         c.tried++;
@@ -120,7 +118,7 @@ struct agentd_reach_counts agentd_reach_count(const struct agentd_reach *r)
     return c;
 }
 
-const char *agentd_reach_error(int status)
+const char *agent_reach_error(int status)
 {
     switch (status) {
     case 0:
@@ -136,7 +134,7 @@ const char *agentd_reach_error(int status)
     }
 }
 
-const char *agentd_reach_why(int status)
+const char *agent_reach_why(int status)
 {
     switch (status) {
     case 0:

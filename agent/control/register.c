@@ -41,7 +41,7 @@ static void tell_lane(struct pool *p)
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         if (p->registration[i].lane.ah != NULL || p->registration[i].lane.qp != NULL)
             c.metaservers.at[c.metaservers.count++] = p->registration[i].lane;
-    pool_command(p, &c);
+    agent_pool_command(p, &c);
 }
 
 /* Whether what is over was begun before this node had another address. */
@@ -177,7 +177,7 @@ static void lose_registration(struct registration *r, const char *why)
                   suppressed);
     }
     if (r->offered != NULL)
-        table_initiator_withdraw(r->offered);
+        agent_table_initiator_withdraw(r->offered);
     r->offered = NULL;
     r->state = REGISTRATION_LOST;
     snprintf(r->why, sizeof r->why, "%s", why);
@@ -196,10 +196,10 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
     const char *field = json_string_value(json_object_get(problem, "field"));
     if (detail == NULL)
         detail = "refused";
-    if (answer->status != 409 || !registration_is_superseded(r, problem, &detail)) {
+    if (answer->status != 409 || !agent_registration_is_superseded(r, problem, &detail)) {
         snprintf(why, sizeof why, "%d: %.60s%s%s", answer->status, field != NULL ? field : "",
                  field != NULL ? ": " : "", detail);
-        register_json_name_gid(r, why, sizeof why);
+        agent_register_json_name_gid(r, why, sizeof why);
         lose_registration(r, why);
     }
     json_decref(problem);
@@ -209,14 +209,15 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
  * pair is made meanwhile. One that was connected after this was written is not what it names. */
 static void heed_broken(struct registration *r, const char *body)
 {
-    const struct table_initiator *initiator = table_initiator_of(r, r->lane.qp);
-    if (initiator == NULL || !register_json_is_broken(body, initiator->rtr.dest_qp_num))
+    const struct table_initiator *initiator = agent_table_initiator_of(r, r->lane.qp);
+    if (initiator == NULL || !agent_register_json_is_broken(body, initiator->rtr.dest_qp_num))
         return;
     world_log(r->pool->world, BASE_LOG_WARN,
               "a metaserver says that its end of the queue pair to its table broke: another one is "
               "made",
               "pool=%s metaserver=\"%s\"", r->pool->name, r->url);
-    pool_command(r->pool, &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = r->lane.qp});
+    agent_pool_command(r->pool,
+                       &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = r->lane.qp});
     put_registration(r);
 }
 
@@ -230,7 +231,7 @@ static void on_renewed(void *user, const struct http_answer *answer)
     if (r->pool->stopping || r->state != REGISTRATION_DONE)
         return;
     if (answer->status == 404 ||
-        (answer->status == 200 && !register_json_is_of_table(r, answer->body)))
+        (answer->status == 200 && !agent_register_json_is_of_table(r, answer->body)))
         put_registration(r);
     else if (answer->status != 200)
         on_refused(r, answer);
@@ -251,7 +252,8 @@ static void complete_registration(struct registration *r)
               r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
-    registrations_look_at_token(r->pool->agent); /* which may be another one than at the start */
+    agent_registrations_look_at_token(
+        r->pool->agent); /* which may be another one than at the start */
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;
@@ -271,7 +273,7 @@ static void on_registered(void *user, const struct http_answer *answer)
     if (r->pool->stopping)
         return;
     if (is_stale(r) && offered != NULL) { /* the metaserver has connected to the former address */
-        table_initiator_withdraw(offered);
+        agent_table_initiator_withdraw(offered);
         r->offered = NULL;
         put_registration(r);
         return;
@@ -284,24 +286,24 @@ static void on_registered(void *user, const struct http_answer *answer)
         put_registration(r);
         return;
     }
-    if (!register_json_understand(r, answer->body, &peer)) {
+    if (!agent_register_json_understand(r, answer->body, &peer)) {
         lose_registration(r, "its answer is not a metaserver's, or of another version");
         return;
     }
     if (offered != NULL) {
         r->offered = NULL;
-        table_initiator_raise(offered, &peer);
+        agent_table_initiator_raise(offered, &peer);
         return;
     }
     make_ah(r, &peer);
 }
 
-void registration_initiator_up(struct registration *r, struct table_initiator *initiator,
-                               int status)
+void agent_registration_initiator_up(struct registration *r, struct table_initiator *initiator,
+                                     int status)
 {
     if (is_stale(r)) {
         if (status == 0)
-            table_initiator_drop(initiator);
+            agent_table_initiator_drop(initiator);
         put_registration(r);
         return;
     }
@@ -314,7 +316,7 @@ void registration_initiator_up(struct registration *r, struct table_initiator *i
     complete_registration(r);
 }
 
-void registration_initiator_lost(struct registration *r)
+void agent_registration_initiator_lost(struct registration *r)
 {
     r->lane.qp = NULL;
     if (r->pool->stopping)
@@ -328,7 +330,7 @@ void registration_initiator_lost(struct registration *r)
         r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
-void registrations_look_at_token(struct agent *a)
+void agent_registrations_look_at_token(struct agent *a)
 {
     struct base_errbuf why;
     const bool open = !world_token_is_private(a->world, &why);
@@ -337,8 +339,8 @@ void registrations_look_at_token(struct agent *a)
     a->token_is_open = open;
 }
 
-struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
-                                 uint32_t ms)
+struct http_call agent_metaserver_call(const struct agent *a, const char *method, const char *url,
+                                       uint32_t ms)
 {
     return (struct http_call){.method = method,
                               .url = url,
@@ -362,7 +364,7 @@ static bool call_metaserver(struct registration *r, const char *method, const ch
 {
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
-    struct http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
+    struct http_call c = agent_metaserver_call(r->pool->agent, method, url, CALL_MS);
     c.body = body;
     c.body_length = strlen(body);
     int status = world_call(r->pool->world, &c, done, r, NULL);
@@ -383,8 +385,8 @@ static void put_registration(struct registration *r)
     if (r->held)
         return;
     if (r->pool->device.rc) {
-        r->offered = table_initiator_offer(r);
-        const uint64_t rests_ms = r->offered == NULL ? table_initiator_rests_ms(r) : 0;
+        r->offered = agent_table_initiator_offer(r);
+        const uint64_t rests_ms = r->offered == NULL ? agent_table_initiator_rests_ms(r) : 0;
         if (rests_ms > 0) {
             world_timer_after(r->pool->world, &r->timer, rests_ms * BASE_NS_PER_MS);
             return;
@@ -395,7 +397,7 @@ static void put_registration(struct registration *r)
         }
     }
     r->endpoints = r->pool->agent->endpoints;
-    char *body = register_json_describe(r->pool, r->offered);
+    char *body = agent_register_json_describe(r->pool, r->offered);
     if (body == NULL) {
         lose_registration(r, "out of memory");
         return;
@@ -436,7 +438,7 @@ static void try_later(struct registration *r)
     world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
 }
 
-void registrations_start(struct pool *p)
+void agent_registrations_start(struct pool *p)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         struct registration *r = &p->registration[i];
@@ -455,10 +457,10 @@ static bool is_raising(const struct registration *r)
 }
 
 /* What is under way goes to its end first, and is not used. */
-void registrations_readdress(struct pool *p)
+void agent_registrations_readdress(struct pool *p)
 {
     if (p->device.rc) /* the lane gives them up, and others are offered */
-        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_METASERVERS});
+        agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_METASERVERS});
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         struct registration *r = &p->registration[i];
         if (p->device.rc) {
@@ -486,7 +488,7 @@ static void endpoints_told(void *user, const struct http_answer *answer)
         return;
     if (answer->status != 200 && answer->status != 201)
         on_refused(r, answer);
-    else if (!register_json_is_of_table(r, answer->body))
+    else if (!agent_register_json_is_of_table(r, answer->body))
         put_registration(r);
     else
         look_again(r);
@@ -499,7 +501,7 @@ static void tell_endpoints(struct registration *r)
     if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints ||
         a->readdressing > 0)
         return;
-    char *body = register_json_describe(r->pool, NULL);
+    char *body = agent_register_json_describe(r->pool, NULL);
     if (body == NULL) {
         lose_registration(r, "out of memory");
         return;
@@ -556,14 +558,14 @@ static void look_with_others(const struct registration *r)
     }
 }
 
-void registrations_take_back(struct pool *p, const struct fab_ah *ah)
+void agent_registrations_take_back(struct pool *p, const struct fab_ah *ah)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         if (p->registration[i].before == ah)
             p->registration[i].before = NULL;
 }
 
-void registrations_note_lookups(struct pool *p, uint64_t failed)
+void agent_registrations_note_lookups(struct pool *p, uint64_t failed)
 {
     const bool more = failed != p->lookups_failed;
     p->lookups_failed = failed;
@@ -574,7 +576,7 @@ void registrations_note_lookups(struct pool *p, uint64_t failed)
         }
 }
 
-void registrations_unreached(struct agent *a, uint32_t metaserver)
+void agent_registrations_unreached(struct agent *a, uint32_t metaserver)
 {
     for (uint32_t i = 0; i < POOLS; i++)
         if (a->pools[i] != NULL && a->pools[i]->stage != POOL_STARTING &&
@@ -583,7 +585,7 @@ void registrations_unreached(struct agent *a, uint32_t metaserver)
 }
 
 /* While the address changes nothing is put or told: this follows when that is over. */
-void registrations_changed(struct agent *a)
+void agent_registrations_changed(struct agent *a)
 {
     for (uint32_t k = 0; a->readdressing == 0 && k < POOLS; k++)
         for (uint32_t i = 0; a->pools[k] != NULL && i < a->config.metaservers; i++)

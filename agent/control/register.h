@@ -65,50 +65,50 @@ struct registration {
 
 /* Begins to register with every metaserver: all endpoints of the node, and this pool's table
  * initiators; needs agent->incarnation. */
-void registrations_start(struct pool *p);
+void agent_registrations_start(struct pool *p);
 /* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
  * broken. */
-void registration_initiator_up(struct registration *r, struct table_initiator *initiator,
-                               int status);
-void registration_initiator_lost(struct registration *r);
+void agent_registration_initiator_up(struct registration *r, struct table_initiator *initiator,
+                                     int status);
+void agent_registration_initiator_lost(struct registration *r);
 /* So many of the pool's lookups have found no metaserver that answers, since it began: when there
  * are more than before, it asks soon whether those that have it were started again, and with DC has
  * their addresses resolved anew. */
-void registrations_note_lookups(struct pool *p, uint64_t failed);
+void agent_registrations_note_lookups(struct pool *p, uint64_t failed);
 /* The fabric does not lead to that metaserver: with DC its address is resolved anew. */
-void registrations_unreached(struct agent *a, uint32_t metaserver);
+void agent_registrations_unreached(struct agent *a, uint32_t metaserver);
 /* The lane gives an address handle back, which may be a metaserver's; the caller destroys it. */
-void registrations_take_back(struct pool *p, const struct fab_ah *ah);
+void agent_registrations_take_back(struct pool *p, const struct fab_ah *ah);
 /* This node's address is another: metaservers' tables are READ on paths that are made anew. */
-void registrations_readdress(struct pool *p);
+void agent_registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
-void registrations_stop(struct pool *p);
+void agent_registrations_stop(struct pool *p);
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
-enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
+enum { METASERVER_URL_BYTES = 2 * AGENT_TEXT + 64 };
 /* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
  * all. */
-struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
-                                 uint32_t ms);
+struct http_call agent_metaserver_call(const struct agent *a, const char *method, const char *url,
+                                       uint32_t ms);
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
-void registrations_doubt(struct agent *a, uint32_t metaserver);
+void agent_registrations_doubt(struct agent *a, uint32_t metaserver);
 /* Of all pools, likewise: it has asked for that. */
-void registrations_renew(struct agent *a, uint32_t metaserver);
+void agent_registrations_renew(struct agent *a, uint32_t metaserver);
 /* How many metaservers have the pool now; and how many have the node with all its pools. */
-uint32_t registrations_of(const struct pool *p);
-uint32_t registrations_done(const struct agent *a);
+uint32_t agent_registrations_of(const struct pool *p);
+uint32_t agent_registrations_done(const struct agent *a);
 /* What is to be said of that metaserver: how the own pool is registered there; if that is in order,
  * how another one is not. */
-const struct registration *registrations_with(const struct agent *a, uint32_t metaserver);
+const struct registration *agent_registrations_with(const struct agent *a, uint32_t metaserver);
 /* One that no metaserver has, and that each has refused or left without an answer; or NULL. */
-const struct pool *registrations_missed(const struct agent *a);
+const struct pool *agent_registrations_missed(const struct agent *a);
 /* The node has other endpoints than before: the metaservers are told. */
-void registrations_changed(struct agent *a);
+void agent_registrations_changed(struct agent *a);
 /* A warning when others may read the file that was just found to hold a token; one until they may
  * not. */
-void registrations_look_at_token(struct agent *a);
+void agent_registrations_look_at_token(struct agent *a);
 /* The node goes: metaservers that have it are asked to forget it, which a->unregistering counts,
  * and each has grace_ms to answer. */
-void registrations_leave(struct agent *a, unsigned grace_ms);
+void agent_registrations_leave(struct agent *a, unsigned grace_ms);
 
 #endif

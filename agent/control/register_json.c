@@ -65,7 +65,7 @@ static json_t *describe_initiator(const struct pool *p, const struct table_initi
 static json_t *describe_endpoints(const struct agent *a)
 {
     json_t *list = json_array();
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         const struct agent_device *d = &p->device;
         if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
             continue;
@@ -78,7 +78,7 @@ static json_t *describe_endpoints(const struct agent *a)
     return list;
 }
 
-char *register_json_describe(const struct pool *p, const struct table_initiator *initiator)
+char *agent_register_json_describe(const struct pool *p, const struct table_initiator *initiator)
 {
     json_t *root = json_pack("{s:I, s:o}", "incarnation", (json_int_t)p->agent->incarnation,
                              "endpoints", describe_endpoints(p->agent));
@@ -101,7 +101,7 @@ static bool read_hex(const json_t *object, const char *key, uint64_t *out)
     return *end == '\0';
 }
 
-bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
+bool agent_register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
@@ -116,10 +116,10 @@ static bool understand_initiator(const json_t *endpoint, struct table_initiator_
 {
     const json_t *rc = json_object_get(endpoint, "rc");
     uint64_t qpn = 0, psn = 0, mtu = 0, reads = 0;
-    if (!register_json_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
-        !register_json_number(rc, "psn", 0xffffff, &psn) ||
-        !register_json_number(rc, "mtu", 4096, &mtu) || mtu < 256 || (mtu & (mtu - 1)) != 0 ||
-        !register_json_number(rc, "reads", UINT8_MAX, &reads) || reads == 0)
+    if (!agent_register_json_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
+        !agent_register_json_number(rc, "psn", 0xffffff, &psn) ||
+        !agent_register_json_number(rc, "mtu", 4096, &mtu) || mtu < 256 || (mtu & (mtu - 1)) != 0 ||
+        !agent_register_json_number(rc, "reads", UINT8_MAX, &reads) || reads == 0)
         return false;
     *peer = (struct table_initiator_peer){.qpn = (uint32_t)qpn,
                                           .psn = (uint32_t)psn,
@@ -129,8 +129,8 @@ static bool understand_initiator(const json_t *endpoint, struct table_initiator_
 }
 
 /* The answer to a registration: how to READ that metaserver's table. */
-bool register_json_understand(struct registration *r, const char *body,
-                              struct table_initiator_peer *peer)
+bool agent_register_json_understand(struct registration *r, const char *body,
+                                    struct table_initiator_peer *peer)
 {
     uint8_t *gid = peer->gid;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
@@ -141,16 +141,16 @@ bool register_json_understand(struct registration *r, const char *body,
     uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
     bool ok = text != NULL &&
               (r->offered != NULL ? understand_initiator(e, peer)
-                                  : register_json_number(e, "dct_number", 0xffffff, &dctn) &&
+                                  : agent_register_json_number(e, "dct_number", 0xffffff, &dctn) &&
                                         read_hex(e, "dc_key", &key)) &&
               base_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
-              register_json_number(t, "rkey", UINT32_MAX, &rkey) &&
-              register_json_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
+              agent_register_json_number(t, "rkey", UINT32_MAX, &rkey) &&
+              agent_register_json_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
               read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
-              register_json_number(t, "version", UINT16_MAX, &version) &&
+              agent_register_json_number(t, "version", UINT16_MAX, &version) &&
               version == SCHEMA_RECORD_VERSION &&
-              register_json_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
-    (void)register_json_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
+              agent_register_json_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
+    (void)agent_register_json_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
     json_decref(root);
     if (!ok)
         return false;
@@ -165,22 +165,22 @@ bool register_json_understand(struct registration *r, const char *body,
 
 /* Every metaserver says the generation: one that does not is asked for all of it. With DC it says
  * its target's number as well, which is another one when its address or P_Key has moved. */
-bool register_json_is_of_table(const struct registration *r, const char *body)
+bool agent_register_json_is_of_table(const struct registration *r, const char *body)
 {
     uint64_t generation = 0, dctn = r->answered.dctn;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
     const json_t *m = json_object_get(root, "metaserver");
     const json_t *table = json_object_get(m, "table"), *endpoint = json_object_get(m, "endpoint");
     if (r->answered.dctn != 0) /* else it is read through a connection */
-        (void)register_json_number(endpoint != NULL ? endpoint : root, "dct_number", 0xffffff,
-                                   &dctn);
+        (void)agent_register_json_number(endpoint != NULL ? endpoint : root, "dct_number", 0xffffff,
+                                         &dctn);
     const bool is = read_hex(table != NULL ? table : root, "generation", &generation) &&
                     generation == r->answered.table.generation && dctn == r->answered.dctn;
     json_decref(root);
     return is;
 }
 
-bool register_json_is_broken(const char *body, uint32_t qpn)
+bool agent_register_json_is_broken(const char *body, uint32_t qpn)
 {
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL), *broken;
     bool is = false;
@@ -191,7 +191,7 @@ bool register_json_is_broken(const char *body, uint32_t qpn)
     return is;
 }
 
-void register_json_name_gid(const struct registration *r, char *why, size_t size)
+void agent_register_json_name_gid(const struct registration *r, char *why, size_t size)
 {
     static const char BLANK[] = "gids=GID";
     char gid[BASE_GID_TEXT], rest[sizeof r->why];

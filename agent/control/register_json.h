@@ -14,21 +14,21 @@ struct registration;
 
 /* The body of a PUT: the node's endpoints, and as "reader" the table initiator of this pool, unless
  * it is NULL. To be freed; NULL: no memory. */
-char *register_json_describe(const struct pool *p, const struct table_initiator *initiator);
+char *agent_register_json_describe(const struct pool *p, const struct table_initiator *initiator);
 /* The answer to that: how to READ that metaserver's table, which goes to r->answered, and to peer;
  * r->lane stays as it is. False: it is no such answer, and r is as it was. */
-bool register_json_understand(struct registration *r, const char *body,
-                              struct table_initiator_peer *peer);
+bool agent_register_json_understand(struct registration *r, const char *body,
+                                    struct table_initiator_peer *peer);
 /* Whether the answer to a renewal, or to a PUT, is of the table that r->answered has: a metaserver
  * that was started again has another one. */
-bool register_json_is_of_table(const struct registration *r, const char *body);
+bool agent_register_json_is_of_table(const struct registration *r, const char *body);
 /* Whether the answer to a renewal says that the metaserver's queue pair of that number has broken.
  */
-bool register_json_is_broken(const char *body, uint32_t qpn);
+bool agent_register_json_is_broken(const char *body, uint32_t qpn);
 /* Puts this node's GID into a metaserver's refusal, a text with room for size bytes: one to which
  * no token was shown does not know for which GID such is to be made. */
-void register_json_name_gid(const struct registration *r, char *why, size_t size);
+void agent_register_json_name_gid(const struct registration *r, char *why, size_t size);
 /* An integer of 0 to max. False: there is none, and out is as it was. */
-bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
+bool agent_register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
 
 #endif

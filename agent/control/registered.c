@@ -7,7 +7,7 @@
 #include "pools.h"
 #include "register.h"
 
-uint32_t registrations_of(const struct pool *p)
+uint32_t agent_registrations_of(const struct pool *p)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->config->metaservers; i++)
@@ -22,28 +22,28 @@ static bool is_missed(const struct pool *p, uint32_t metaserver)
     return p->stage == POOL_RUNS && r->state != REGISTRATION_DONE && r->why[0] != '\0';
 }
 
-const struct registration *registrations_with(const struct agent *a, uint32_t metaserver)
+const struct registration *agent_registrations_with(const struct agent *a, uint32_t metaserver)
 {
     const struct registration *first = &a->pools[0]->registration[metaserver];
     if (first->state != REGISTRATION_DONE)
         return first;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         if (is_missed(p, metaserver))
             return &p->registration[metaserver];
     return first;
 }
 
-uint32_t registrations_done(const struct agent *a)
+uint32_t agent_registrations_done(const struct agent *a)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        n += registrations_with(a, i)->state == REGISTRATION_DONE;
+        n += agent_registrations_with(a, i)->state == REGISTRATION_DONE;
     return n;
 }
 
-const struct pool *registrations_missed(const struct agent *a)
+const struct pool *agent_registrations_missed(const struct agent *a)
 {
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         uint32_t missed = 0;
         for (uint32_t i = 0; i < p->config->metaservers; i++)
             missed += is_missed(p, i);
@@ -53,7 +53,7 @@ const struct pool *registrations_missed(const struct agent *a)
     return NULL;
 }
 
-void registrations_renew(struct agent *a, uint32_t metaserver)
+void agent_registrations_renew(struct agent *a, uint32_t metaserver)
 {
     for (uint32_t i = 0; i < POOLS; i++) {
         if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
@@ -64,7 +64,7 @@ void registrations_renew(struct agent *a, uint32_t metaserver)
     }
 }
 
-void registrations_doubt(struct agent *a, uint32_t metaserver)
+void agent_registrations_doubt(struct agent *a, uint32_t metaserver)
 {
     struct registration *r = &a->pools[0]->registration[metaserver];
     if (r->state == REGISTRATION_DONE)

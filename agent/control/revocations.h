@@ -11,8 +11,8 @@
 /* Whose they are; a copy, since a worker may end meanwhile and its session's number be another's.
  */
 struct lease_owner {
-    struct agentd_worker_id id;
-    char tenant[AGENTD_NAME];
+    struct agent_worker_id id;
+    char tenant[AGENT_NAME];
     uid_t uid;
     pid_t pid;
 };
@@ -59,34 +59,35 @@ struct revocation {
 };
 
 /* Whether the session is there and has leases to show. */
-bool lease_session_shown(const struct agent_session *s);
-void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
+bool agent_lease_session_shown(const struct agent_session *s);
+void agent_lease_owner_of(const struct agent_session *s, struct lease_owner *out);
 /* Sessions of all pools have one row of places. NULL: there is none there, or no pool. */
-struct agent_session *lease_at(const struct agent *a, uint32_t place);
+struct agent_session *agent_session_at(const struct agent *a, uint32_t place);
 /* A worker's session, or NULL: it is gone. */
-struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id);
+struct agent_session *agent_lease_session(const struct agent *a, const struct agent_worker_id *id);
 /* Its lease of that number. False: there is none. */
-bool lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out);
+bool agent_lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out);
 /* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or
  * the lane says so. */
-bool revocation_is_over(const struct revocation *r);
-bool revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease);
+bool agent_revocation_is_over(const struct revocation *r);
+bool agent_revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease);
 
 /* Begins to revoke a lease (by its number) or all (0) of a live session for who asks, which
- * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is
- * being forced; -ENOMEM. */
-int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force);
+ * agent_revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker
+ * is being forced; -ENOMEM. */
+int agent_lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force);
 
 /* admin_leases.c: says what is there, at once; and begins to revoke: then the answer comes later,
  * else (false) it has been given. */
-void leases_look(struct agent *a, const struct held_request *request, bool leases);
-bool leases_revoke(struct agent *a, const struct held_request *request);
-/* admin_leases.c: /v1/leases and /v1/workers, as admin_take(). False: the path is none of them. */
-bool leases_handle(struct agent *a, struct world_request *r, const struct admin_request *request,
-                   bool *answered);
+void agent_leases_look(struct agent *a, const struct held_request *request, bool leases);
+bool agent_leases_revoke(struct agent *a, const struct held_request *request);
+/* admin_leases.c: /v1/leases and /v1/workers, as agent_admin_take(). False: the path is none of
+ * them. */
+bool agent_leases_handle(struct agent *a, struct world_request *r,
+                         const struct admin_request *request, bool *answered);
 /* Questions of metaservers get no answer any more. */
-void leases_forget_asked(struct agent *a);
+void agent_leases_forget_asked(struct agent *a);
 /* Answers r->by. status: 0, and r says how far it is; or -errno. */
-void revocation_reply(struct revocation *r, int status);
+void agent_revocation_reply(struct revocation *r, int status);
 
 #endif

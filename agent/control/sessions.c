@@ -58,7 +58,7 @@ static void on_made(void *session)
     p->sessions_failed = s->task.status != 0;
     move_session(s, s->task.status == 0 ? STAGE_READY : STAGE_EMPTY);
     if (s->task.status == 0)
-        prewarm_share_made(&p->sessions_share);
+        agent_prewarm_share_made(&p->sessions_share);
     if (s->task.status == 0)
         p->agent->worker_events->ready(p);
     else
@@ -92,14 +92,14 @@ static void start_task(struct agent_session *s, enum stage stage, enum world_wor
 
 /* ---- sessions */
 
-void session_make(struct agent_session *s)
+void agent_session_make(struct agent_session *s)
 {
     s->pool->count.making++;
     start_task(s, STAGE_MAKING, WORLD_MAKE_RINGS, 0, on_made);
 }
 
 /* One that is ready: nobody has it. */
-void session_shed(struct pool *p)
+void agent_session_shed(struct pool *p)
 {
     struct agent_session *s = TAILQ_FIRST(&p->sessions_ready);
     BASE_ASSERT(s != NULL);
@@ -108,10 +108,10 @@ void session_shed(struct pool *p)
 
 static void give_arena(struct pool *p, struct arena *arena, int status);
 
-int sessions_start(struct pool *p, struct base_errbuf *err)
+int agent_sessions_start(struct pool *p, struct base_errbuf *err)
 {
     p->arena_made = give_arena;
-    quotas_apply(p);
+    agent_quotas_apply(p);
     p->sessions = calloc(p->config->max_sessions, sizeof p->sessions[0]);
     if (p->sessions == NULL)
         return base_err(err, -ENOMEM, "out of memory for %llu sessions",
@@ -134,12 +134,12 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
     return 0;
 }
 
-bool sessions_are_making(const struct pool *p)
+bool agent_sessions_are_making(const struct pool *p)
 {
     return p->count.making > 0 || p->arenas_making > 0;
 }
 
-int sessions_check(struct pool *p, struct base_errbuf *err)
+int agent_sessions_check(struct pool *p, struct base_errbuf *err)
 {
     if (p->count.ready == 0)
         return base_err(
@@ -149,8 +149,8 @@ int sessions_check(struct pool *p, struct base_errbuf *err)
             (unsigned long long)FDS_OF(p->config->max_sessions));
     if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
         struct base_errbuf why;
-        if (quota_check_host_first(p->agent, p->config->arena_bytes, &why) == 0)
-            (void)device_why(p->world, p->arenas_status, &why);
+        if (agent_quota_check_host_first(p->agent, p->config->arena_bytes, &why) == 0)
+            (void)agent_device_why(p->world, p->arenas_status, &why);
         return base_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
     }
     return 0;
@@ -167,7 +167,7 @@ static struct lane_arena describe_arena(const struct arena *arena)
 static void fill_in(struct pool *p, struct agent_session *s)
 {
     struct schema_session_ro *ro = s->rings.ro;
-    const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
+    const struct agent_tenant_config *t = agent_quota_tenant(p->agent, s->tenant);
     ro->magic = SCHEMA_SESSION_MAGIC;
     ro->version = SCHEMA_SESSION_VERSION;
     ro->sq_slots = (uint32_t)p->config->sq_slots;
@@ -177,7 +177,7 @@ static void fill_in(struct pool *p, struct agent_session *s)
     ro->tenant = t->id;
     ro->pool = p->number;
     memcpy(ro->gid, p->device.fab->caps.gid, sizeof ro->gid);
-    atomic_store(&ro->drains, pools_drains(p));
+    atomic_store(&ro->drains, agent_pools_drains(p));
     atomic_store(&ro->doorbell, 1);
 }
 
@@ -185,39 +185,39 @@ static void fill_in(struct pool *p, struct agent_session *s)
 static bool may_take(const struct pool *p, uint32_t tenant)
 {
     const uint32_t ready = p->count.ready;
-    return ready > 0 &&
-           (prewarm_share_allows(&p->sessions_share, tenant, ready) ||
-            ready >= p->prewarm.sessions || p->sessions_failed ||
-            pools_sessions(p->agent) >= p->config->max_sessions || !quotas_have_others(p, tenant));
+    return ready > 0 && (agent_prewarm_share_allows(&p->sessions_share, tenant, ready) ||
+                         ready >= p->prewarm.sessions || p->sessions_failed ||
+                         agent_pools_sessions(p->agent) >= p->config->max_sessions ||
+                         !agent_quotas_have_others(p, tenant));
 }
 
 /* Else a tenant whose sessions take long to be taken back could come and go until it had the places
  * of all. */
 static bool leaves_places(const struct pool *p, uint32_t tenant)
 {
-    const uint64_t part = quota_tenant(p->agent, tenant)->sessions / UNMAKING_PART;
+    const uint64_t part = agent_quota_tenant(p->agent, tenant)->sessions / UNMAKING_PART;
     return p->unmaking[tenant - 1] < (part > UNMAKING_LEAST ? part : UNMAKING_LEAST);
 }
 
-bool session_is_ready(const struct pool *p, uint32_t tenant)
+bool agent_session_is_ready(const struct pool *p, uint32_t tenant)
 {
-    return may_take(p, tenant) && leaves_places(p, tenant) && arena_is_ready(p, tenant);
+    return may_take(p, tenant) && leaves_places(p, tenant) && agent_arena_is_ready(p, tenant);
 }
 
-int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
-                 uint32_t *number)
+int agent_session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+                       uint32_t *number)
 {
     struct agent_session *s = TAILQ_FIRST(&p->sessions_ready);
-    struct arena *arena = s != NULL ? arena_take(p, tenant) : NULL;
+    struct arena *arena = s != NULL ? agent_arena_take(p, tenant) : NULL;
     if (arena == NULL)
         return -EAGAIN;
     *number = (uint32_t)(s - p->sessions);
     int status = world_lane_watch(p->world, &p->stepping, *number, &s->rings);
     if (status != 0) {
-        arena_retire(arena);
+        agent_arena_retire(arena);
         return status;
     }
-    prewarm_share_take(&p->sessions_share, tenant, p->count.ready >= p->prewarm.sessions);
+    agent_prewarm_share_take(&p->sessions_share, tenant, p->count.ready >= p->prewarm.sessions);
     move_session(s, STAGE_LIVE);
     s->serial = ++p->agent->serial;
     s->attached_ns = world_now_ns(p->world);
@@ -227,17 +227,17 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     s->connection = c;
     s->arena[0] = arena;
     s->arenas = 1;
-    quotas_note(s);
+    agent_quotas_note(s);
     p->count.live++;
     p->count.attached++;
     p->count.attached_ahead += c->queued_ns == 0;
-    prewarm_taken(p);
+    agent_prewarm_taken(p);
     p->taken_ns = s->attached_ns;
     fill_in(p, s);
     return 0;
 }
 
-void session_begin(struct pool *p, uint32_t number)
+void agent_session_begin(struct pool *p, uint32_t number)
 {
     struct agent_session *s = &p->sessions[number];
     struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
@@ -247,7 +247,7 @@ void session_begin(struct pool *p, uint32_t number)
                                            .ro = s->rings.ro,
                                            .sq_slots = s->rings.sq_slots,
                                            .cq_slots = s->rings.cq_slots,
-                                           .tenant = quota_tenant(p->agent, s->tenant)->id,
+                                           .tenant = agent_quota_tenant(p->agent, s->tenant)->id,
                                            .tenant_slot = s->tenant - 1,
                                            .max_vqps = s->rings.max_vqps,
                                            .max_inflight = s->rings.max_inflight,
@@ -255,10 +255,11 @@ void session_begin(struct pool *p, uint32_t number)
                                            .quota = &p->quota[s->tenant - 1],
                                            .memory = s->rings.memory,
                                            .arena = describe_arena(s->arena[0])}};
-    pool_command(p, &command);
+    agent_pool_command(p, &command);
 }
 
-int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why)
+int agent_session_add_arena(struct pool *p, uint32_t number, uint64_t bytes,
+                            struct base_errbuf *why)
 {
     struct agent_session *s = &p->sessions[number];
     const uint64_t page = p->world->page_bytes;
@@ -268,24 +269,24 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
         return base_err(why, -EDQUOT, "this session has all the arenas that it can have");
     if (bytes <= p->config->arena_bytes)
         bytes = p->config->arena_bytes;
-    const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
+    const struct agent_tenant_config *t = agent_quota_tenant(p->agent, s->tenant);
     if (bytes > t->memory) {
-        (void)quota_refuse(p, s->tenant, LANE_QUOTA_MEMORY, why);
-        return quota_say_arena(p->agent, s->tenant, bytes, why);
+        (void)agent_quota_refuse(p, s->tenant, LANE_QUOTA_MEMORY, why);
+        return agent_quota_say_arena(p->agent, s->tenant, bytes, why);
     }
-    int status = quota_check_host(p->agent, bytes, why);
+    int status = agent_quota_check_host(p->agent, bytes, why);
     if (status != 0)
         return status;
     bytes = (bytes + page - 1) & ~(page - 1);
-    status = quota_check(p, s->tenant, 0, bytes, why);
+    status = agent_quota_check(p, s->tenant, 0, bytes, why);
     if (status == 0)
-        status = arena_check_room(p->agent, s->tenant, why);
+        status = agent_arena_check_room(p->agent, s->tenant, why);
     if (status != 0)
         return status;
-    status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
+    status = agent_arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
     if (status != 0)
         return base_err(why, status, "no arena could be made: %s", strerror(-status));
-    quotas_note(s);
+    agent_quotas_note(s);
     if (!s->arena_asked->asked)
         give_arena(p, s->arena_asked, 0);
     return status;
@@ -301,11 +302,11 @@ static void give_arena(struct pool *p, struct arena *arena, int status)
         struct lane_command command = {.kind = LANE_COMMAND_ARENA_ADD,
                                        .session = arena->session,
                                        .arena = describe_arena(arena)};
-        pool_command(p, &command);
+        agent_pool_command(p, &command);
         return;
     }
     s->arena_asked = NULL;
-    quotas_note(s);
+    agent_quotas_note(s);
     if (s->connection != NULL)
         p->agent->worker_events->arena(s->connection, -ENOMEM, NULL, 0);
 }
@@ -316,11 +317,11 @@ static void give_arenas(struct agent_session *s)
     const uint32_t arenas = s->arenas;
     s->arenas = 0;
     s->arena_asked = NULL;
-    quotas_note(s);
+    agent_quotas_note(s);
     for (uint32_t i = 0; i < arenas; i++)
-        arena_retire(s->arena[i]);
+        agent_arena_retire(s->arena[i]);
     if (asked != NULL)
-        arena_retire(asked);
+        agent_arena_retire(asked);
 }
 
 /* All that it had. Its rings are its worker's as long as that likes, which may make each take long:
@@ -333,7 +334,7 @@ static void take_back(struct pool *p, struct agent_session *s)
     p->count.ending--;
     p->unmaking[s->tenant - 1]++;
     start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, s->tenant, on_unmade);
-    quotas_note(s);
+    agent_quotas_note(s);
 }
 
 static void begin_ending(struct pool *p, struct agent_session *s)
@@ -341,7 +342,7 @@ static void begin_ending(struct pool *p, struct agent_session *s)
     move_session(s, STAGE_ENDING);
     p->count.live--;
     p->count.ending++;
-    quotas_note(s);
+    agent_quotas_note(s);
 }
 
 static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
@@ -349,10 +350,10 @@ static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
     struct lane_command command = {
         .kind = LANE_COMMAND_SESSION_END, .session = number, .reason = reason};
     begin_ending(p, &p->sessions[number]);
-    pool_command(p, &command);
+    agent_pool_command(p, &command);
 }
 
-void session_release(struct pool *p, uint32_t number, uint32_t reason)
+void agent_session_release(struct pool *p, uint32_t number, uint32_t reason)
 {
     struct agent_session *s = &p->sessions[number];
     s->connection = NULL;
@@ -361,7 +362,7 @@ void session_release(struct pool *p, uint32_t number, uint32_t reason)
     else if (s->held)
         take_back(p, s);
     else
-        quotas_note(s);
+        agent_quotas_note(s);
 }
 
 /* tenant 0: of all. */
@@ -377,13 +378,13 @@ static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
     }
 }
 
-void sessions_end_tenant(struct pool *p, uint32_t tenant)
+void agent_sessions_end_tenant(struct pool *p, uint32_t tenant)
 {
     end_those(p, tenant, SCHEMA_REASON_TENANT);
     p->agent->worker_events->tenant_ended(p, tenant);
 }
 
-void sessions_end_all(struct pool *p, uint32_t reason)
+void agent_sessions_end_all(struct pool *p, uint32_t reason)
 {
     end_those(p, 0, reason);
 }
@@ -393,7 +394,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
     if (!s->over) /* else it was when the lane had ended it */
         world_lane_unwatch(p->world, &p->stepping, &s->rings);
     for (uint32_t i = 0; i < s->arenas; i++)
-        fenced_drop(s->arena[i]);
+        agent_fenced_drop(s->arena[i]);
     if (s->connection != NULL)
         p->agent->worker_events->ended(s->connection);
     if (s->stage == STAGE_LIVE)
@@ -405,7 +406,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
      * zeroed. */
     s->held = !s->over && s->connection != NULL;
     p->count.held += s->held;
-    quotas_note(s);
+    agent_quotas_note(s);
     if (!s->over && !s->held)
         take_back(p, s);
 }
@@ -417,12 +418,12 @@ static void arena_answered(struct pool *p, struct agent_session *s, const struct
     if (arena == NULL)
         return;
     if (e->arena.status != 0) {
-        arena_retire(arena);
+        agent_arena_retire(arena);
         arena = NULL;
     } else {
         s->arena[s->arenas++] = arena;
     }
-    quotas_note(s);
+    agent_quotas_note(s);
     if (s->connection != NULL)
         p->agent->worker_events->arena(s->connection, e->arena.status, arena, e->arena.number);
     if (s->over)
@@ -432,21 +433,21 @@ static void arena_answered(struct pool *p, struct agent_session *s, const struct
 /* A worker can bring this about as often as it likes: it must not fill the log. */
 static void log_fault(struct pool *p, const struct agent_session *s, const struct lane_event *e)
 {
-    char worker[AGENTD_ID_BYTES];
+    char worker[AGENT_ID_BYTES];
     struct lease_owner owner = {.tenant = ""};
     uint32_t suppressed;
     p->count.faults++;
     if (s->tenant != 0)
-        lease_owner_of(s, &owner);
+        agent_lease_owner_of(s, &owner);
     if (base_log_allow(&p->fault_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
                        FAULTS_LOGGED, &suppressed))
         world_log(p->world, BASE_LOG_WARN, "session ended by the agent",
                   "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
-                  agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
+                  agent_worker_id_format(&owner.id, worker), p->name, owner.tenant,
                   (unsigned)s->uid, (int)s->pid, schema_reason_name(e->reason), suppressed);
 }
 
-void sessions_event(struct pool *p, const struct lane_event *e)
+void agent_sessions_event(struct pool *p, const struct lane_event *e)
 {
     struct agent_session *s = &p->sessions[e->session];
     switch (e->kind) {
@@ -464,14 +465,14 @@ void sessions_event(struct pool *p, const struct lane_event *e)
         arena_answered(p, s, e);
         return;
     case LANE_EVENT_WANT_FENCE:
-        fence_begin(p, e);
+        agent_fence_begin(p, e);
         return;
     default: /* of others (lane_setup.c) */
         return;
     }
 }
 
-void sessions_let_go(struct pool *p)
+void agent_sessions_let_go(struct pool *p)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
         if (p->sessions[i].held)
@@ -480,10 +481,10 @@ void sessions_let_go(struct pool *p)
 
 /* After the lane thread has ended: nothing is posted any more. What a worker hangs on its doorbell
  * may make giving that back slow, here too: but nobody waits for this thread any more. */
-void sessions_stop(struct pool *p)
+void agent_sessions_stop(struct pool *p)
 {
-    leases_stop(p);
-    fences_forget(p);
+    agent_leases_stop(p);
+    agent_fences_forget(p);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
         p->sessions[i].stage = STAGE_EMPTY;
         give_arenas(&p->sessions[i]);
@@ -493,7 +494,7 @@ void sessions_stop(struct pool *p)
     }
 }
 
-void sessions_free(struct pool *p)
+void agent_sessions_free(struct pool *p)
 {
     free(p->sessions);
     p->sessions = NULL;

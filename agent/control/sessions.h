@@ -63,56 +63,58 @@ struct session_counts {
     uint64_t faults; /* sessions that the lane ended */
 };
 
-void session_counts_add(struct session_counts *sum, const struct session_counts *c);
-int sessions_start(struct pool *p, struct base_errbuf *err);
+void agent_session_counts_add(struct session_counts *sum, const struct session_counts *c);
+int agent_sessions_start(struct pool *p, struct base_errbuf *err);
 /* Whether some of what is kept ready is still being made; then, as the agent begins, whether there
  * is any: 0, or -errno and a sentence. */
-bool sessions_are_making(const struct pool *p);
-int sessions_check(struct pool *p, struct base_errbuf *err);
+bool agent_sessions_are_making(const struct pool *p);
+int agent_sessions_check(struct pool *p, struct base_errbuf *err);
 /* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0.
  * -EAGAIN: none is ready. One that is has to wait too while too many that its tenant has had are
  * still being taken back. */
-bool session_is_ready(const struct pool *p, uint32_t tenant);
-int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
-                 uint32_t *number);
+bool agent_session_is_ready(const struct pool *p, uint32_t tenant);
+int agent_session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+                       uint32_t *number);
 /* session_room.c. Whether one more worker of that tenant may have a session, or wait for one, so
  * that every other one finds its part of them: 0; or -EAGAIN, a sentence, and whether it may
  * soon, since some that have ended are being taken back. */
-int session_check_room(const struct agent *a, uint32_t tenant, bool *soon, struct base_errbuf *why);
+int agent_session_check_room(const struct agent *a, uint32_t tenant, bool *soon,
+                             struct base_errbuf *why);
 /* The lane hears of it: once, before anything else happens to it. */
-void session_begin(struct pool *p, uint32_t number);
+void agent_session_begin(struct pool *p, uint32_t number);
 /* Gives it one more arena; the answer is an event (worker_events.h). 0; or -errno and a sentence.
  */
-int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why);
+int agent_session_add_arena(struct pool *p, uint32_t number, uint64_t bytes,
+                            struct base_errbuf *why);
 /* Its worker is gone, or all of this ends. */
-void session_release(struct pool *p, uint32_t number, uint32_t reason);
+void agent_session_release(struct pool *p, uint32_t number, uint32_t reason);
 /* Events of the lane about sessions. */
-void sessions_event(struct pool *p, const struct lane_event *e);
+void agent_sessions_event(struct pool *p, const struct lane_event *e);
 /* Begins to make one that is EMPTY; gives back one of those that are READY, of which there is one.
  */
-void session_make(struct agent_session *s);
-void session_shed(struct pool *p);
+void agent_session_make(struct agent_session *s);
+void agent_session_shed(struct pool *p);
 /* sessions_refill.c. What is missing of what is kept ready is made. */
-void sessions_refill(struct pool *p);
+void agent_sessions_refill(struct pool *p);
 /* Now and then: refills when it is due. */
-void sessions_tick(struct pool *p);
-uint64_t sessions_due_ns(const struct pool *p);
+void agent_sessions_tick(struct pool *p);
+uint64_t agent_sessions_due_ns(const struct pool *p);
 /* After a worker has its answer: refills early when little is left. */
-void sessions_taken(struct pool *p);
+void agent_sessions_taken(struct pool *p);
 /* Of a tenant (its index + 1) that nobody says any more. */
-void sessions_end_tenant(struct pool *p, uint32_t tenant);
-void sessions_end_all(struct pool *p, uint32_t reason);
+void agent_sessions_end_tenant(struct pool *p, uint32_t tenant);
+void agent_sessions_end_all(struct pool *p, uint32_t reason);
 /* Says so to all workers, or that they may stay; those that sleep are woken. */
-void sessions_drain(struct pool *p, bool drains);
+void agent_sessions_drain(struct pool *p, bool drains);
 /* Those that anything is still in flight of, or believed; not those whose worker has only not
  * closed them yet. */
-uint32_t sessions_left(const struct pool *p);
+uint32_t agent_sessions_left(const struct pool *p);
 /* Those that are over but for their workers, which have not closed them: they have had their time.
  */
-void sessions_let_go(struct pool *p);
+void agent_sessions_let_go(struct pool *p);
 /* At a pool's end: all of them are over; when nothing of them is under way any more, their memory.
  */
-void sessions_stop(struct pool *p);
-void sessions_free(struct pool *p);
+void agent_sessions_stop(struct pool *p);
+void agent_sessions_free(struct pool *p);
 
 #endif

@@ -5,7 +5,7 @@
 #include "pool.h"
 #include "sessions.h"
 
-void sessions_drain(struct pool *p, bool drains)
+void agent_sessions_drain(struct pool *p, bool drains)
 {
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
         struct schema_session_ro *ro = p->sessions[i].rings.ro;

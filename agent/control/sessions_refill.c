@@ -16,8 +16,9 @@
 /* For one more: all pools share what the agent may have. */
 static struct agent_session *find_place(const struct pool *p)
 {
-    return pools_sessions(p->agent) < p->config->max_sessions ? TAILQ_FIRST(&p->sessions_empty)
-                                                              : NULL;
+    return agent_pools_sessions(p->agent) < p->config->max_sessions
+               ? TAILQ_FIRST(&p->sessions_empty)
+               : NULL;
 }
 
 static bool are_too_many(const struct pool *p)
@@ -29,8 +30,8 @@ static bool are_too_many(const struct pool *p)
 static void shed_some(struct pool *p)
 {
     for (uint32_t most = SHED_AT_ONCE; most > 0 && are_too_many(p); most--)
-        session_shed(p);
-    arenas_shed(p, SHED_AT_ONCE);
+        agent_session_shed(p);
+    agent_arenas_shed(p, SHED_AT_ONCE);
 }
 
 /* Whether a worker waits there for a session that is not being made. */
@@ -41,7 +42,8 @@ static bool is_awaited(const struct pool *p)
 
 static bool is_awaited_elsewhere(const struct pool *p)
 {
-    for (const struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
+    for (const struct pool *o = agent_pools_next(p->agent, NULL); o != NULL;
+         o = agent_pools_next(p->agent, o))
         if (o != p && is_awaited(o))
             return true;
     return false;
@@ -51,7 +53,8 @@ static bool is_awaited_elsewhere(const struct pool *p)
 static struct pool *find_most(const struct pool *p)
 {
     struct pool *most = NULL;
-    for (struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
+    for (struct pool *o = agent_pools_next(p->agent, NULL); o != NULL;
+         o = agent_pools_next(p->agent, o))
         if (o != p && o->count.ready > o->queue.by_tenant.waiting &&
             (most == NULL || o->count.ready > most->count.ready))
             most = o;
@@ -77,7 +80,7 @@ static struct agent_session *find_room(struct pool *p)
     struct agent_session *s = find_place(p);
     if (s != NULL || !can_make_room(p))
         return s;
-    session_shed(find_most(p));
+    agent_session_shed(find_most(p));
     return find_place(p);
 }
 
@@ -91,17 +94,17 @@ static bool lacks_sessions(const struct pool *p)
     return !p->stopping && p->count.making < most && p->count.ready + p->count.making < wanted;
 }
 
-void sessions_refill(struct pool *p)
+void agent_sessions_refill(struct pool *p)
 {
     while (lacks_sessions(p)) {
         struct agent_session *s = find_room(p);
         if (s == NULL)
             break;
-        session_make(s);
+        agent_session_make(s);
     }
-    arenas_refill(p);
+    agent_arenas_refill(p);
     if (!p->stopping)
-        memory_reclaim(p->agent);
+        agent_memory_reclaim(p->agent);
 }
 
 /* When refilling does anything, unless workers have come just now. What has no room has some when
@@ -110,45 +113,45 @@ static uint64_t refill_due_ns(const struct pool *p)
 {
     const bool has_room =
         lacks_sessions(p) && has_turn(p) && (find_place(p) != NULL || can_make_room(p));
-    const uint64_t rest_ns =
-        due_first(arenas_refill_due_ns(p), due_if(!p->stopping, memory_reclaim_due_ns(p->agent)));
+    const uint64_t rest_ns = due_first(agent_arenas_refill_due_ns(p),
+                                       due_if(!p->stopping, agent_memory_reclaim_due_ns(p->agent)));
     return has_room ? DUE_NOW : rest_ns;
 }
 
 static bool is_low(const struct pool *p)
 {
-    return prewarm_share_is_low(&p->sessions_share, p->count.ready, p->prewarm.sessions) ||
-           prewarm_share_is_low(&p->arenas_share, p->count.arenas_ahead, p->prewarm.arenas);
+    return agent_prewarm_share_is_low(&p->sessions_share, p->count.ready, p->prewarm.sessions) ||
+           agent_prewarm_share_is_low(&p->arenas_share, p->count.arenas_ahead, p->prewarm.arenas);
 }
 
-uint64_t sessions_due_ns(const struct pool *p)
+uint64_t agent_sessions_due_ns(const struct pool *p)
 {
     const bool waits = p->queue.by_tenant.waiting == 0 && !is_low(p);
     const uint64_t quiet_ns = p->taken_ns + QUIET_MS * BASE_NS_PER_MS;
-    const uint64_t rest_ns =
-        due_first(prewarm_due_ns(p), due_first(fences_due_ns(p), leases_due_ns(p)));
-    if (are_too_many(p) || arenas_are_too_many(p))
+    const uint64_t rest_ns = due_first(agent_prewarm_due_ns(p),
+                                       due_first(agent_fences_due_ns(p), agent_leases_due_ns(p)));
+    if (are_too_many(p) || agent_arenas_are_too_many(p))
         return DUE_NOW;
     return due_first(rest_ns, due_last(refill_due_ns(p), waits ? quiet_ns : DUE_NOW));
 }
 
 /* What is made ahead takes processors and the device while the worker that has just come makes its
  * first requests: that waits until it is quiet, or little is left of what some tenant may take. */
-void sessions_tick(struct pool *p)
+void agent_sessions_tick(struct pool *p)
 {
-    prewarm_tick(p);
-    fences_again(p);
+    agent_prewarm_tick(p);
+    agent_fences_again(p);
     shed_some(p);
-    leases_tick(p);
+    agent_leases_tick(p);
     if (p->queue.by_tenant.waiting > 0 ||
         world_now_ns(p->world) - p->taken_ns >= QUIET_MS * BASE_NS_PER_MS)
-        sessions_refill(p);
+        agent_sessions_refill(p);
     else
-        sessions_taken(p);
+        agent_sessions_taken(p);
 }
 
-void sessions_taken(struct pool *p)
+void agent_sessions_taken(struct pool *p)
 {
     if (is_low(p))
-        sessions_refill(p);
+        agent_sessions_refill(p);
 }

@@ -22,7 +22,7 @@ static struct stranger *find_stranger(struct strangers *r, uid_t uid)
     return oldest;
 }
 
-bool strangers_refused(struct strangers *r, uid_t uid, uint64_t now_ns)
+bool agent_strangers_refused(struct strangers *r, uid_t uid, uint64_t now_ns)
 {
     struct stranger *s = find_stranger(r, uid);
     if (s == NULL || s->out_until != 0) /* it had come before, and waited to be accepted */
@@ -38,8 +38,8 @@ bool strangers_refused(struct strangers *r, uid_t uid, uint64_t now_ns)
     return true;
 }
 
-bool strangers_let_in(struct strangers *r, uint64_t now_ns,
-                      bool (*is_stranger)(void *user, uid_t uid), void *user)
+bool agent_strangers_let_in(struct strangers *r, uint64_t now_ns,
+                            bool (*is_stranger)(void *user, uid_t uid), void *user)
 {
     bool any = false;
     for (struct stranger *s = r->at; s < r->at + r->known; s++) {
@@ -52,7 +52,7 @@ bool strangers_let_in(struct strangers *r, uint64_t now_ns,
     return any;
 }
 
-uint32_t strangers_out(const struct strangers *r, uid_t uids[STRANGERS_KNOWN])
+uint32_t agent_strangers_out(const struct strangers *r, uid_t uids[STRANGERS_KNOWN])
 {
     uint32_t count = 0;
     for (const struct stranger *s = r->at; s < r->at + r->known; s++)

@@ -8,19 +8,20 @@
 
 enum { POOLS_OF_A_LIFE = 1 << 12 };
 
-uint32_t superseded_least(uint32_t known)
+uint32_t agent_superseded_least(uint32_t known)
 {
     return known == 0                                 ? 0
            : known < UINT32_MAX - 1 - POOLS_OF_A_LIFE ? known + 1 + POOLS_OF_A_LIFE
                                                       : known + 1;
 }
 
-bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why)
+bool agent_registration_is_superseded(struct registration *r, const json_t *problem,
+                                      const char **why)
 {
     struct pool *p = r->pool;
     const uint32_t bit = 1u << (r - p->registration);
     uint64_t known = 0;
-    if (!register_json_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
+    if (!agent_register_json_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
         known < p->agent->incarnation)
         return false;
     if (p->agent->restarted_for_mask & bit) {

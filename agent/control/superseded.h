@@ -13,10 +13,11 @@ struct registration;
 /* Whether that is why it has refused the registration: everything that carries the incarnation is
  * made anew then, above that one. Once for each metaserver: when it happens again, somebody else
  * uses the node's id, and the two would supersede each other for ever, which *why says. */
-bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why);
+bool agent_registration_is_superseded(struct registration *r, const json_t *problem,
+                                      const char **why);
 /* The least incarnation of the life that follows; @known is the node's (0: none is). Pools that
  * were made in that life, each time with a number of its own, have later ones, which no metaserver
  * keeps of a node that has expired: a life is taken to draw fewer than 4,096. */
-uint32_t superseded_least(uint32_t known);
+uint32_t agent_superseded_least(uint32_t known);
 
 #endif

@@ -160,7 +160,7 @@ static void clean_initiator(struct table_initiator *initiator, bool is_new)
 }
 
 /* Each is cleaned while the next one is made. */
-int table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl)
+int agent_table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     if (over > 0) {
@@ -168,7 +168,7 @@ int table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl)
         struct table_initiator *initiator = &r->initiator[(over - 1) % 2];
         r->pool = p;
         *initiator = (struct table_initiator){
-            .registration = r, .qp = ctl->qp.x, .rest_ns = new_rest_ns(p, pool_begun_ns(p))};
+            .registration = r, .qp = ctl->qp.x, .rest_ns = new_rest_ns(p, agent_pool_begun_ns(p))};
         if (!p->stopping && !p->agent->stopping)
             clean_initiator(initiator, true);
     }
@@ -180,7 +180,7 @@ int table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl)
 
 /* ---- connected: RTR, RTS */
 
-struct table_initiator *table_initiator_offer(struct registration *r)
+struct table_initiator *agent_table_initiator_offer(struct registration *r)
 {
     const uint64_t now = world_now_ns(r->pool->world);
     for (int i = 0; i < 2; i++) {
@@ -195,7 +195,7 @@ struct table_initiator *table_initiator_offer(struct registration *r)
     return NULL;
 }
 
-uint64_t table_initiator_rests_ms(const struct registration *r)
+uint64_t agent_table_initiator_rests_ms(const struct registration *r)
 {
     const uint64_t now = world_now_ns(r->pool->world);
     uint64_t least = 0;
@@ -210,7 +210,7 @@ uint64_t table_initiator_rests_ms(const struct registration *r)
     return least;
 }
 
-void table_initiator_withdraw(struct table_initiator *initiator)
+void agent_table_initiator_withdraw(struct table_initiator *initiator)
 {
     initiator_move(initiator, WITHDRAWN);
 }
@@ -239,11 +239,11 @@ static void on_raised(struct fab_ctl *ctl)
     const int status = ctl->status;
     if (status != 0)
         clean_initiator(initiator, false);
-    registration_initiator_up(r, initiator, status);
+    agent_registration_initiator_up(r, initiator, status);
 }
 
-void table_initiator_raise(struct table_initiator *initiator,
-                           const struct table_initiator_peer *peer)
+void agent_table_initiator_raise(struct table_initiator *initiator,
+                                 const struct table_initiator_peer *peer)
 {
     const struct fab *fab = initiator->registration->pool->device.fab;
     const struct fab_pd *system = initiator->registration->pool->device.system_pd;
@@ -271,15 +271,15 @@ void table_initiator_raise(struct table_initiator *initiator,
 
 /* ---- over */
 
-void table_initiator_drop(struct table_initiator *initiator)
+void agent_table_initiator_drop(struct table_initiator *initiator)
 {
     const struct pool *p = initiator->registration->pool;
     initiator->rest_ns = world_now_ns(p->world) + time_wait_ns(&p->device);
     clean_initiator(initiator, false);
 }
 
-const struct table_initiator *table_initiator_of(const struct registration *r,
-                                                 const struct fab_qp *qp)
+const struct table_initiator *agent_table_initiator_of(const struct registration *r,
+                                                       const struct fab_qp *qp)
 {
     for (int k = 0; k < 2 && qp != NULL; k++)
         if (r->initiator[k].qp == qp)
@@ -301,20 +301,20 @@ static bool leave_initiator(struct table_initiator *initiator, const struct fab_
 {
     if (initiator == NULL)
         return false;
-    table_initiator_drop(initiator);
+    agent_table_initiator_drop(initiator);
     if (initiator->registration->lane.qp == qp)
-        registration_initiator_lost(initiator->registration);
+        agent_registration_initiator_lost(initiator->registration);
     return true;
 }
 
-bool table_initiator_done(struct pool *p, const struct fab_qp *qp)
+bool agent_table_initiator_done(struct pool *p, const struct fab_qp *qp)
 {
     return leave_initiator(find_initiator(p, qp), qp);
 }
 
 /* As one that could not be cleaned again and again. */
-bool table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
-                             void (*tried)(void *user, const struct fab_qp *qp, int status))
+bool agent_table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
+                                   void (*tried)(void *user, const struct fab_qp *qp, int status))
 {
     struct table_initiator *initiator = find_initiator(p, qp);
     if (initiator == NULL)
@@ -324,7 +324,7 @@ bool table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
     return leave_initiator(initiator, qp);
 }
 
-uint64_t table_initiators_due_ns(const struct pool *p)
+uint64_t agent_table_initiators_due_ns(const struct pool *p)
 {
     uint64_t due_ns = DUE_NEVER;
     for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
@@ -336,7 +336,7 @@ uint64_t table_initiators_due_ns(const struct pool *p)
     return due_ns;
 }
 
-void table_initiators_tick(struct pool *p)
+void agent_table_initiators_tick(struct pool *p)
 {
     const uint64_t now = world_now_ns(p->world);
     for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
@@ -347,7 +347,7 @@ void table_initiators_tick(struct pool *p)
         }
 }
 
-void table_initiators_stop(struct pool *p)
+void agent_table_initiators_stop(struct pool *p)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {

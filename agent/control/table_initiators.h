@@ -47,31 +47,31 @@ struct table_initiator_peer {
 };
 
 /* A part of the series that makes the device objects of a pool (fabric/series.h). */
-int table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl);
+int agent_table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl);
 /* One to offer, with a new PSN; NULL: none is ready yet. */
-struct table_initiator *table_initiator_offer(struct registration *r);
+struct table_initiator *agent_table_initiator_offer(struct registration *r);
 /* None is, but one only rests: in how many milliseconds it has; else 0. */
-uint64_t table_initiator_rests_ms(const struct registration *r);
+uint64_t agent_table_initiator_rests_ms(const struct registration *r);
 /* The metaserver did not connect to it. */
-void table_initiator_withdraw(struct table_initiator *initiator);
+void agent_table_initiator_withdraw(struct table_initiator *initiator);
 /* It is up, and of no use. */
-void table_initiator_drop(struct table_initiator *initiator);
-/* It did; registration_initiator_up() follows. */
-void table_initiator_raise(struct table_initiator *initiator,
-                           const struct table_initiator_peer *peer);
+void agent_table_initiator_drop(struct table_initiator *initiator);
+/* It did; agent_registration_initiator_up() follows. */
+void agent_table_initiator_raise(struct table_initiator *initiator,
+                                 const struct table_initiator_peer *peer);
 /* Now and then: brings up what has rested, and tries again what could not be repaired. */
-void table_initiators_tick(struct pool *p);
-uint64_t table_initiators_due_ns(const struct pool *p);
+void agent_table_initiators_tick(struct pool *p);
+uint64_t agent_table_initiators_due_ns(const struct pool *p);
 /* That which has the queue pair; NULL: none has. */
-const struct table_initiator *table_initiator_of(const struct registration *r,
-                                                 const struct fab_qp *qp);
+const struct table_initiator *agent_table_initiator_of(const struct registration *r,
+                                                       const struct fab_qp *qp);
 /* The lane is done with a queue pair. False: it is no table initiator's. */
-bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
+bool agent_table_initiator_done(struct pool *p, const struct fab_qp *qp);
 /* The lane has it still, with requests out, and the device does not put it to ERR: it is destroyed,
  * and tried() hears how that went, each time that it is tried: -errno until it is 0. False: it is
  * no table initiator's. */
-bool table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
-                             void (*tried)(void *user, const struct fab_qp *qp, int status));
-void table_initiators_stop(struct pool *p);
+bool agent_table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
+                                   void (*tried)(void *user, const struct fab_qp *qp, int status));
+void agent_table_initiators_stop(struct pool *p);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 
-void tenant_queue_join(struct tenant_queue *t, struct tenant_queue_item *item, uint32_t owner,
-                       bool soon)
+void agent_tenant_queue_join(struct tenant_queue *t, struct tenant_queue_item *item, uint32_t owner,
+                             bool soon)
 {
     struct tenant_queue_owner *o = &t->of[owner];
     BASE_ASSERT(!item->waits);
@@ -20,7 +20,7 @@ void tenant_queue_join(struct tenant_queue *t, struct tenant_queue_item *item, u
     t->waiting++;
 }
 
-void tenant_queue_leave(struct tenant_queue *t, struct tenant_queue_item *item)
+void agent_tenant_queue_leave(struct tenant_queue *t, struct tenant_queue_item *item)
 {
     struct tenant_queue_owner *o = &t->of[item->owner];
     BASE_ASSERT(item->waits);
@@ -33,8 +33,8 @@ void tenant_queue_leave(struct tenant_queue *t, struct tenant_queue_item *item)
     t->waiting--;
 }
 
-struct tenant_queue_item *tenant_queue_next(const struct tenant_queue *t, tenant_queue_may may,
-                                            const void *user)
+struct tenant_queue_item *agent_tenant_queue_next(const struct tenant_queue *t,
+                                                  tenant_queue_may may, const void *user)
 {
     for (uint32_t i = 1; t->waiting > 0 && i <= TENANT_QUEUE_OWNERS; i++) {
         const uint32_t owner = (t->last + i) % TENANT_QUEUE_OWNERS;
@@ -44,10 +44,10 @@ struct tenant_queue_item *tenant_queue_next(const struct tenant_queue *t, tenant
     return NULL;
 }
 
-void tenant_queue_take(struct tenant_queue *t, struct tenant_queue_item *item)
+void agent_tenant_queue_take(struct tenant_queue *t, struct tenant_queue_item *item)
 {
     t->last = item->owner;
-    tenant_queue_leave(t, item);
+    agent_tenant_queue_leave(t, item);
 }
 
 /* ---- a bound on what has begun */
@@ -70,27 +70,28 @@ static struct tenant_queue_item *find_next(const struct tenant_queue *t,
                                            const struct tenant_queue_bound *bound)
 {
     const struct bounded b = {.by_tenant = t, .bound = bound};
-    return tenant_queue_next(t, is_within_bound, &b);
+    return agent_tenant_queue_next(t, is_within_bound, &b);
 }
 
-bool tenant_queue_may_begin(const struct tenant_queue *t, const struct tenant_queue_bound *bound)
+bool agent_tenant_queue_may_begin(const struct tenant_queue *t,
+                                  const struct tenant_queue_bound *bound)
 {
     return find_next(t, bound) != NULL;
 }
 
-struct tenant_queue_item *tenant_queue_begin(struct tenant_queue *t,
-                                             const struct tenant_queue_bound *bound)
+struct tenant_queue_item *agent_tenant_queue_begin(struct tenant_queue *t,
+                                                   const struct tenant_queue_bound *bound)
 {
     struct tenant_queue_item *item = find_next(t, bound);
     if (item == NULL)
         return NULL;
-    tenant_queue_take(t, item);
+    agent_tenant_queue_take(t, item);
     t->of[item->owner].running++;
     t->tenants_running += item->owner != 0;
     return item;
 }
 
-void tenant_queue_end(struct tenant_queue *t, uint32_t owner)
+void agent_tenant_queue_end(struct tenant_queue *t, uint32_t owner)
 {
     BASE_ASSERT(t->of[owner].running > 0);
     t->of[owner].running--;

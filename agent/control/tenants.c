@@ -6,15 +6,15 @@
 #include "control/tenants.h"
 #include "names.h"
 
-void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *config)
+void agent_tenants_init(struct agent_tenants *t, const struct agent_config *config)
 {
     memset(t, 0, sizeof *t);
     for (uint32_t i = 0; i < config->tenants; i++)
-        t->at[i] = (struct agentd_tenant){
-            .state = AGENTD_TENANT_LIVE, .config = config->tenant[i], .own = config->tenant[i]};
+        t->at[i] = (struct agent_tenant){
+            .state = AGENT_TENANT_LIVE, .config = config->tenant[i], .own = config->tenant[i]};
 }
 
-static bool has_uid(const struct agentd_tenant_config *c, uid_t uid)
+static bool has_uid(const struct agent_tenant_config *c, uid_t uid)
 {
     for (uint32_t i = 0; i < c->uid_ranges; i++)
         if (c->uids[i].first <= uid && uid <= c->uids[i].last)
@@ -23,36 +23,36 @@ static bool has_uid(const struct agentd_tenant_config *c, uid_t uid)
 }
 
 /* Whether what both claim is a's: the file's stand first, then who was here first. */
-static bool stands_before(const struct agentd_tenant *a, const struct agentd_tenant *b)
+static bool stands_before(const struct agent_tenant *a, const struct agent_tenant *b)
 {
     return a->central != b->central ? !a->central : a < b;
 }
 
-static void choose_first(const struct agentd_tenants *t, int i, int *found)
+static void choose_first(const struct agent_tenants *t, int i, int *found)
 {
     if (*found < 0 || stands_before(&t->at[i], &t->at[*found]))
         *found = i;
 }
 
-int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
+int agent_tenants_find(const struct agent_tenants *t, uid_t uid)
 {
     int found = -EACCES;
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        if (t->at[i].state == AGENTD_TENANT_LIVE && has_uid(&t->at[i].config, uid))
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        if (t->at[i].state == AGENT_TENANT_LIVE && has_uid(&t->at[i].config, uid))
             choose_first(t, i, &found);
     return found;
 }
 
-int agentd_tenants_find_replaced(const struct agentd_tenants *t, uid_t uid)
+int agent_tenants_find_replaced(const struct agent_tenants *t, uid_t uid)
 {
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        if (t->at[i].state == AGENTD_TENANT_LIVE && t->at[i].central && has_uid(&t->at[i].own, uid))
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        if (t->at[i].state == AGENT_TENANT_LIVE && t->at[i].central && has_uid(&t->at[i].own, uid))
             return i;
     return -ENOENT;
 }
 
 /* A token that has expired counts as none. */
-static bool has_token(const struct agentd_tenant_config *c, const uint8_t sha256[BASE_DIGEST_BYTES],
+static bool has_token(const struct agent_tenant_config *c, const uint8_t sha256[BASE_DIGEST_BYTES],
                       uint64_t wall_ms)
 {
     bool found = false;
@@ -62,58 +62,58 @@ static bool has_token(const struct agentd_tenant_config *c, const uint8_t sha256
     return found;
 }
 
-int agentd_tenants_find_token(const struct agentd_tenants *t,
-                              const uint8_t sha256[BASE_DIGEST_BYTES], uint64_t wall_ms)
+int agent_tenants_find_token(const struct agent_tenants *t, const uint8_t sha256[BASE_DIGEST_BYTES],
+                             uint64_t wall_ms)
 {
     int found = -EACCES;
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        if (t->at[i].state == AGENTD_TENANT_LIVE && has_token(&t->at[i].config, sha256, wall_ms))
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        if (t->at[i].state == AGENT_TENANT_LIVE && has_token(&t->at[i].config, sha256, wall_ms))
             choose_first(t, i, &found);
     return found;
 }
 
-bool agentd_tenants_have_tokens(const struct agentd_tenants *t)
+bool agent_tenants_have_tokens(const struct agent_tenants *t)
 {
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        if (t->at[i].state == AGENTD_TENANT_LIVE && t->at[i].config.tokens > 0)
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        if (t->at[i].state == AGENT_TENANT_LIVE && t->at[i].config.tokens > 0)
             return true;
     return false;
 }
 
 /* ---- what the metaservers say */
 
-static void count_leaving(struct agentd_tenants *t)
+static void count_leaving(struct agent_tenants *t)
 {
     t->leaving = 0;
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        t->leaving += t->at[i].state == AGENTD_TENANT_LEAVING;
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        t->leaving += t->at[i].state == AGENT_TENANT_LEAVING;
 }
 
 /* Adds a sentence; what has no room is cut off. */
-static void add_reason(char why[AGENTD_TENANTS_WHY], const char *name, const char *sentence)
+static void add_reason(char why[AGENT_TENANTS_WHY], const char *name, const char *sentence)
 {
     const size_t used = strlen(why);
-    snprintf(why + used, AGENTD_TENANTS_WHY - used, "%stenant %s: %s", used > 0 ? "; " : "", name,
+    snprintf(why + used, AGENT_TENANTS_WHY - used, "%stenant %s: %s", used > 0 ? "; " : "", name,
              sentence);
 }
 
-static const char *of_whom(const struct agentd_tenant *at)
+static const char *of_whom(const struct agent_tenant *at)
 {
     return at->central ? "" : " of this agent's own settings";
 }
 
 /* What `at` is said to have and does not, because `holder` has it. */
-static void describe_clash(const struct agentd_tenant *at, const struct agentd_tenant *holder,
-                           char why[AGENTD_TENANTS_WHY])
+static void describe_clash(const struct agent_tenant *at, const struct agent_tenant *holder,
+                           char why[AGENT_TENANTS_WHY])
 {
     char text[160];
     uid_t uid;
-    if (agentd_uids_overlap(&at->config, &holder->config, &uid)) {
+    if (agent_uids_overlap(&at->config, &holder->config, &uid)) {
         snprintf(text, sizeof text, "uid %u belongs to tenant %s%s: take it from one",
                  (unsigned)uid, holder->config.name, of_whom(holder));
         add_reason(why, at->config.name, text);
     }
-    if (agentd_tokens_overlap(&at->config, &holder->config)) {
+    if (agent_tokens_overlap(&at->config, &holder->config)) {
         snprintf(text, sizeof text, "one of its tokens belongs to tenant %s%s: take it from one",
                  holder->config.name, of_whom(holder));
         add_reason(why, at->config.name, text);
@@ -122,7 +122,7 @@ static void describe_clash(const struct agentd_tenant *at, const struct agentd_t
 
 /* Who may attach by the file and by nothing that is in force: its workers are refused, on each node
  * whose file has it. */
-static void describe_replaced(const struct agentd_tenant *at, char why[AGENTD_TENANTS_WHY])
+static void describe_replaced(const struct agent_tenant *at, char why[AGENT_TENANTS_WHY])
 {
     char text[160];
     const bool uids = at->own.uid_ranges > 0 && at->config.uid_ranges == 0;
@@ -139,20 +139,20 @@ static void describe_replaced(const struct agentd_tenant *at, char why[AGENTD_TE
     add_reason(why, at->config.name, text);
 }
 
-static void describe_refused(struct agentd_tenants *t)
+static void describe_refused(struct agent_tenants *t)
 {
     snprintf(t->why, sizeof t->why, "%s", t->refused);
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
         describe_replaced(&t->at[i], t->why);
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        for (int k = 0; k < AGENTD_TENANT_SLOTS && t->at[i].central; k++)
-            if (k != i && t->at[k].state == AGENTD_TENANT_LIVE &&
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        for (int k = 0; k < AGENT_TENANT_SLOTS && t->at[i].central; k++)
+            if (k != i && t->at[k].state == AGENT_TENANT_LIVE &&
                 stands_before(&t->at[k], &t->at[i]))
                 describe_clash(&t->at[i], &t->at[k], t->why);
 }
 
-static const struct agentd_tenant_config *find_named(const struct agentd_tenant_config *list,
-                                                     uint32_t count, const char *name)
+static const struct agent_tenant_config *find_named(const struct agent_tenant_config *list,
+                                                    uint32_t count, const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
@@ -161,49 +161,49 @@ static const struct agentd_tenant_config *find_named(const struct agentd_tenant_
 }
 
 /* The place that has the name already, else one that is free, else NULL. */
-static struct agentd_tenant *place_of(struct agentd_tenants *t, const char *name)
+static struct agent_tenant *place_of(struct agent_tenants *t, const char *name)
 {
-    struct agentd_tenant *place = NULL;
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        struct agentd_tenant *at = &t->at[i];
-        if (at->state != AGENTD_TENANT_FREE && strcmp(at->config.name, name) == 0)
+    struct agent_tenant *place = NULL;
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        struct agent_tenant *at = &t->at[i];
+        if (at->state != AGENT_TENANT_FREE && strcmp(at->config.name, name) == 0)
             return at;
-        if (at->state == AGENTD_TENANT_FREE && place == NULL)
+        if (at->state == AGENT_TENANT_FREE && place == NULL)
             place = at;
     }
     return place;
 }
 
 /* Back to what the file says, or to nothing. */
-static bool unsay_tenant(struct agentd_tenant *at)
+static bool unsay_tenant(struct agent_tenant *at)
 {
     at->central = false;
     if (at->own.name[0] != '\0') {
         at->config = at->own;
         return false;
     }
-    at->state = AGENTD_TENANT_LEAVING;
+    at->state = AGENT_TENANT_LEAVING;
     at->config.uid_ranges = at->config.tokens = 0;
     return true;
 }
 
 /* Its workers would be taken for those of another tenant, on this node and on others. */
-static const struct agentd_tenant *with_hash(const struct agentd_tenants *t, uint32_t id)
+static const struct agent_tenant *with_hash(const struct agent_tenants *t, uint32_t id)
 {
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        if (t->at[i].state != AGENTD_TENANT_FREE && t->at[i].config.id == id)
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+        if (t->at[i].state != AGENT_TENANT_FREE && t->at[i].config.id == id)
             return &t->at[i];
     return NULL;
 }
 
 /* The place of one that may have none yet; NULL: it gets none now, which is said. */
-static struct agentd_tenant *find_place(struct agentd_tenants *t,
-                                        const struct agentd_tenant_config *desired, bool *later)
+static struct agent_tenant *find_place(struct agent_tenants *t,
+                                       const struct agent_tenant_config *desired, bool *later)
 {
     char text[160];
-    struct agentd_tenant *place = place_of(t, desired->name);
-    const struct agentd_tenant *same = with_hash(t, desired->id);
-    if (place != NULL && (place->state != AGENTD_TENANT_FREE || same == NULL))
+    struct agent_tenant *place = place_of(t, desired->name);
+    const struct agent_tenant *same = with_hash(t, desired->id);
+    if (place != NULL && (place->state != AGENT_TENANT_FREE || same == NULL))
         return place;
     if (same != NULL)
         snprintf(text, sizeof text, "its name and %s have the same hash: rename one of them",
@@ -211,25 +211,25 @@ static struct agentd_tenant *find_place(struct agentd_tenants *t,
     else
         snprintf(text, sizeof text,
                  "this agent has room for %d, its own and those that are leaving included",
-                 AGENTD_TENANT_SLOTS);
-    *later |= same == NULL || same->state == AGENTD_TENANT_LEAVING;
+                 AGENT_TENANT_SLOTS);
+    *later |= same == NULL || same->state == AGENT_TENANT_LEAVING;
     add_reason(t->refused, desired->name, text);
     return NULL;
 }
 
-bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                        uint32_t count, bool leave[AGENTD_TENANT_SLOTS])
+bool agent_tenants_set(struct agent_tenants *t, const struct agent_tenant_config *list,
+                       uint32_t count, bool leave[AGENT_TENANT_SLOTS])
 {
     bool later = false;
     t->refused[0] = '\0';
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
         leave[i] = t->at[i].central && find_named(list, count, t->at[i].config.name) == NULL &&
                    unsay_tenant(&t->at[i]);
     for (uint32_t i = 0; i < count; i++) {
-        struct agentd_tenant *at = find_place(t, &list[i], &later);
+        struct agent_tenant *at = find_place(t, &list[i], &later);
         if (at == NULL)
             continue;
-        at->state = AGENTD_TENANT_LIVE;
+        at->state = AGENT_TENANT_LIVE;
         at->central = true;
         at->config = list[i];
     }
@@ -241,35 +241,35 @@ bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_con
 /* ---- what the file says anew */
 
 /* What the file says of it; NULL: it is no tenant of the file, or no more. */
-static const struct agentd_tenant_config *own_of(const struct agentd_tenant *at,
-                                                 const struct agentd_config *fresh)
+static const struct agent_tenant_config *own_of(const struct agent_tenant *at,
+                                                const struct agent_config *fresh)
 {
     return at->own.name[0] != '\0' ? find_named(fresh->tenant, fresh->tenants, at->own.name) : NULL;
 }
 
-static void take_own(struct agentd_tenant *at, const struct agentd_tenant_config *own)
+static void take_own(struct agent_tenant *at, const struct agent_tenant_config *own)
 {
     at->own.window = own->window;
-    agentd_take_tokens(&at->own, own);
+    agent_take_tokens(&at->own, own);
     if (at->central)
         return;
     at->config.window = own->window;
-    agentd_take_tokens(&at->config, own);
+    agent_take_tokens(&at->config, own);
 }
 
 /* Those of a tenant of which the metaservers' settings are in force are not; and of two of the file
  * its parser knows. What the file has had stays its tenant's, so that a token can be taken away
  * whatever the others are. */
-static int check_tokens(const struct agentd_tenants *t, const struct agentd_tenant *at,
-                        const struct agentd_tenant_config *own, struct base_errbuf *why)
+static int check_tokens(const struct agent_tenants *t, const struct agent_tenant *at,
+                        const struct agent_tenant_config *own, struct base_errbuf *why)
 {
-    struct agentd_tenant_config one = {.tokens = 1};
+    struct agent_tenant_config one = {.tokens = 1};
     for (uint32_t k = 0; own != NULL && !at->central && k < own->tokens; k++) {
         one.token[0] = own->token[k];
-        if (agentd_tokens_overlap(&one, &at->own))
+        if (agent_tokens_overlap(&one, &at->own))
             continue;
-        for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
-            if (t->at[i].central && agentd_tokens_overlap(&one, &t->at[i].config))
+        for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
+            if (t->at[i].central && agent_tokens_overlap(&one, &t->at[i].config))
                 return base_err(why, -EEXIST,
                                 "one token belongs to tenant %s of this agent's own settings and "
                                 "to %s: take it from one",
@@ -278,14 +278,14 @@ static int check_tokens(const struct agentd_tenants *t, const struct agentd_tena
     return 0;
 }
 
-int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
-                          struct base_errbuf *why)
+int agent_tenants_reload(struct agent_tenants *t, const struct agent_config *fresh,
+                         struct base_errbuf *why)
 {
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++)
         if (check_tokens(t, &t->at[i], own_of(&t->at[i], fresh), why) != 0)
             return -EEXIST;
-    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        const struct agentd_tenant_config *own = own_of(&t->at[i], fresh);
+    for (int i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        const struct agent_tenant_config *own = own_of(&t->at[i], fresh);
         if (own != NULL)
             take_own(&t->at[i], own);
     }
@@ -293,10 +293,10 @@ int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *
     return 0;
 }
 
-void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index)
+void agent_tenant_rest(struct agent_tenants *t, uint32_t index)
 {
-    struct agentd_tenant *at = &t->at[index];
-    if (at->state == AGENTD_TENANT_LEAVING && at->arenas == 0)
-        *at = (struct agentd_tenant){.state = AGENTD_TENANT_FREE};
+    struct agent_tenant *at = &t->at[index];
+    if (at->state == AGENT_TENANT_LEAVING && at->arenas == 0)
+        *at = (struct agent_tenant){.state = AGENT_TENANT_FREE};
     count_leaving(t);
 }

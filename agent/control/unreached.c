@@ -3,30 +3,30 @@
 
 enum { LEAST_VOICES = 2 };
 
-bool agentd_unreached_hear(struct agentd_unreached *u, uint32_t by, uint32_t tried_by,
-                           uint64_t for_ns, uint64_t now_ns)
+bool agent_unreached_hear(struct agent_unreached *u, uint32_t by, uint32_t tried_by,
+                          uint64_t for_ns, uint64_t now_ns)
 {
     const bool before = u->is;
     u->is = by >= LEAST_VOICES && by <= tried_by && 2 * (uint64_t)by > tried_by;
     u->by = u->is ? by : 0;
     u->tried_by = u->is ? tried_by : 0;
     u->since_ns = !u->is ? 0 : for_ns < now_ns ? now_ns - for_ns : 0;
-    if (!u->is && now_ns - u->anew_ns >= AGENTD_UNREACHED_MOST_NS)
+    if (!u->is && now_ns - u->anew_ns >= AGENT_UNREACHED_MOST_NS)
         u->wait_ns = 0;
     return u->is != before;
 }
 
-bool agentd_unreached_may(const struct agentd_unreached *u, uint64_t now_ns)
+bool agent_unreached_may(const struct agent_unreached *u, uint64_t now_ns)
 {
     return u->is && (u->wait_ns == 0 || now_ns - u->anew_ns >= u->wait_ns);
 }
 
-void agentd_unreached_heed(struct agentd_unreached *u, uint64_t now_ns, uint64_t least_ns)
+void agent_unreached_heed(struct agent_unreached *u, uint64_t now_ns, uint64_t least_ns)
 {
-    uint64_t wait_ns = u->wait_ns == 0 ? AGENTD_UNREACHED_WAIT_NS : 2 * u->wait_ns;
+    uint64_t wait_ns = u->wait_ns == 0 ? AGENT_UNREACHED_WAIT_NS : 2 * u->wait_ns;
     if (wait_ns < least_ns)
         wait_ns = least_ns;
-    u->wait_ns = wait_ns < AGENTD_UNREACHED_MOST_NS ? wait_ns : AGENTD_UNREACHED_MOST_NS;
+    u->wait_ns = wait_ns < AGENT_UNREACHED_MOST_NS ? wait_ns : AGENT_UNREACHED_MOST_NS;
     u->anew_ns = now_ns;
     u->anew++;
 }

@@ -11,29 +11,29 @@ static uint32_t count_lacking(const struct unread *u, uint32_t index, uint32_t r
 }
 
 /* If so many may be unread at a time. */
-static bool would_allow(const struct unread *u, uint32_t most, const bool live[AGENTD_TENANT_SLOTS],
+static bool would_allow(const struct unread *u, uint32_t most, const bool live[AGENT_TENANT_SLOTS],
                         uint32_t tenant, uint32_t count)
 {
     uint32_t tenants = 1; /* that is to come */
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         tenants += live[i];
     const uint32_t reserved = lane_reserve_each(most, tenants);
     uint64_t kept = reserved;
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         if (live[i] && i != tenant - 1)
             kept += count_lacking(u, i, reserved);
     const uint64_t then = (uint64_t)u->all + count;
     return then <= most && (count_lacking(u, tenant - 1, reserved) >= count || then + kept <= most);
 }
 
-bool unread_allows(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS], uint32_t tenant,
-                   uint32_t count)
+bool agent_unread_allows(const struct unread *u, const bool live[AGENT_TENANT_SLOTS],
+                         uint32_t tenant, uint32_t count)
 {
     return would_allow(u, u->most, live, tenant, count);
 }
 
-bool unread_allows_but_kernel(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS],
-                              uint32_t tenant, uint32_t count)
+bool agent_unread_allows_but_kernel(const struct unread *u, const bool live[AGENT_TENANT_SLOTS],
+                                    uint32_t tenant, uint32_t count)
 {
     return would_allow(u, u->wanted, live, tenant, count);
 }
@@ -54,7 +54,7 @@ static void unlink_item(struct unread_tenant *t, struct unread_item *item)
     t->items--;
 }
 
-void unread_add(struct unread *u, struct unread_item *item, uint32_t tenant, uint32_t count)
+void agent_unread_add(struct unread *u, struct unread_item *item, uint32_t tenant, uint32_t count)
 {
     const bool first = item->count == 0;
     const uint32_t more = first && count < SCHEMA_FD_COUNT ? SCHEMA_FD_COUNT : count;
@@ -67,7 +67,7 @@ void unread_add(struct unread *u, struct unread_item *item, uint32_t tenant, uin
     u->all += more;
 }
 
-void unread_forget(struct unread *u, struct unread_item *item)
+void agent_unread_forget(struct unread *u, struct unread_item *item)
 {
     if (item->count == 0)
         return;
@@ -78,17 +78,17 @@ void unread_forget(struct unread *u, struct unread_item *item)
     item->count = 0;
 }
 
-void unread_end_tenant(struct unread *u, uint32_t tenant)
+void agent_unread_end_tenant(struct unread *u, uint32_t tenant)
 {
     struct unread_tenant *t = &u->of[tenant - 1];
     for (struct unread_item *item; (item = t->oldest) != NULL;) {
         const uint32_t count = item->count;
-        unread_forget(u, item);
-        unread_add(u, item, UNREAD_OWNERS, count);
+        agent_unread_forget(u, item);
+        agent_unread_add(u, item, UNREAD_OWNERS, count);
     }
 }
 
-struct unread_item *unread_next(struct unread *u, uint32_t tenant)
+struct unread_item *agent_unread_next(struct unread *u, uint32_t tenant)
 {
     struct unread_tenant *t = &u->of[tenant - 1];
     struct unread_item *item = t->oldest;

@@ -4,7 +4,7 @@
 
 #include "control/waiting.h"
 
-void waiting_add(struct waiting *r, struct waiter *w)
+void agent_waiting_add(struct waiting *r, struct waiter *w)
 {
     if (w->in)
         return;
@@ -17,7 +17,7 @@ void waiting_add(struct waiting *r, struct waiter *w)
     r->of[w->share]++;
 }
 
-void waiting_leave(struct waiting *r, struct waiter *w)
+void agent_waiting_leave(struct waiting *r, struct waiter *w)
 {
     if (!w->in)
         return;
@@ -56,7 +56,8 @@ static struct waiter *find_of_largest(const struct waiting *r)
     return found;
 }
 
-int waiting_enter(struct waiting *r, uint64_t max_sessions, struct waiter *w, struct waiter **goes)
+int agent_waiting_enter(struct waiting *r, uint64_t max_sessions, struct waiter *w,
+                        struct waiter **goes)
 {
     const bool stranger = w->share == WAITING_SHARE_STRANGERS;
     const uint32_t share = WAITING_OF(max_sessions) / (stranger ? 2 : 1);
@@ -74,7 +75,7 @@ int waiting_enter(struct waiting *r, uint64_t max_sessions, struct waiter *w, st
         full = false;
     if (full && found == NULL)
         return -EAGAIN;
-    waiting_add(r, w);
+    agent_waiting_add(r, w);
     *goes = found;
     return 0;
 }

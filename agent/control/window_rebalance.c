@@ -14,7 +14,7 @@ static uint64_t smaller_of(uint64_t a, uint64_t b)
 /* What an idle lane keeps, of bytes or of requests. */
 static uint64_t idle_part(uint64_t all, uint32_t count)
 {
-    return larger_of(all / count / AGENTD_SHARE_IDLE, 1);
+    return larger_of(all / count / AGENT_SHARE_IDLE, 1);
 }
 
 static bool is_more(uint64_t in_flight, uint64_t all, uint32_t count)
@@ -22,19 +22,19 @@ static bool is_more(uint64_t in_flight, uint64_t all, uint32_t count)
     return all != 0 && in_flight > idle_part(all, count);
 }
 
-static void look_at_share(struct agentd_share *s, const struct lane_window *now, uint32_t count,
-                          struct agentd_limits all)
+static void look_at_share(struct agent_share *s, const struct lane_window *now, uint32_t count,
+                          struct agent_limits all)
 {
     const bool limited = (s->told.bytes | s->told.ops) != 0;
     if (now->limit_bytes == s->told.bytes && now->limit_ops == s->told.ops &&
         (now->counted || !limited))
         s->pending = false;
     if (!s->pending)
-        s->held = (struct agentd_limits){.bytes = larger_of(s->told.bytes, now->bytes),
-                                         .ops = larger_of(s->told.ops, now->ops)};
+        s->held = (struct agent_limits){.bytes = larger_of(s->told.bytes, now->bytes),
+                                        .ops = larger_of(s->told.ops, now->ops)};
     if (now->waiting > 0 || now->waits != s->waits || is_more(now->bytes, all.bytes, count) ||
         is_more(now->ops, all.ops, count))
-        s->busy = AGENTD_SHARE_LOOKS;
+        s->busy = AGENT_SHARE_LOOKS;
     else if (s->busy > 0)
         s->busy--;
     s->waits = now->waits;
@@ -45,12 +45,12 @@ static void look_at_share(struct agentd_share *s, const struct lane_window *now,
 /* Bytes, or requests: the same is done with both. */
 enum dimension { BYTES, OPS, DIMENSIONS };
 
-static uint64_t *limit_of(struct agentd_limits *limits, enum dimension d)
+static uint64_t *limit_of(struct agent_limits *limits, enum dimension d)
 {
     return d == BYTES ? &limits->bytes : &limits->ops;
 }
 
-static uint64_t should_have(const struct agentd_share *s, uint64_t all, uint32_t count,
+static uint64_t should_have(const struct agent_share *s, uint64_t all, uint32_t count,
                             uint32_t busy)
 {
     const uint64_t equal = larger_of(all / count, 1), idle = idle_part(all, count);
@@ -70,7 +70,7 @@ static bool is_narrower(uint64_t told, uint64_t wanted)
     return wanted == 0 || (told != 0 && wanted < told);
 }
 
-static uint64_t room_beside(struct agentd_share *const at[], uint32_t count, uint32_t self,
+static uint64_t room_beside(struct agent_share *const at[], uint32_t count, uint32_t self,
                             enum dimension d, uint64_t all)
 {
     uint64_t held = 0;
@@ -80,21 +80,21 @@ static uint64_t room_beside(struct agentd_share *const at[], uint32_t count, uin
     return held < all ? all - held : 0;
 }
 
-static void tell_share(struct agentd_share *s, enum dimension d, uint64_t limit)
+static void tell_share(struct agent_share *s, enum dimension d, uint64_t limit)
 {
     *limit_of(&s->told, d) = limit;
     *limit_of(&s->held, d) = larger_of(*limit_of(&s->held, d), limit);
     s->pending = true;
 }
 
-static void plan_windows(struct agentd_share *const at[], uint32_t count, enum dimension d,
+static void plan_windows(struct agent_share *const at[], uint32_t count, enum dimension d,
                          uint64_t all, uint64_t settled, bool widen)
 {
     uint32_t busy = 0;
     for (uint32_t i = 0; i < count; i++)
         busy += at[i]->busy > 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct agentd_share *s = at[i];
+        struct agent_share *s = at[i];
         const uint64_t told = *limit_of(&s->told, d), wanted = should_have(s, all, count, busy);
         if ((settled >> i & 1) == 0 || told == wanted || is_narrower(told, wanted) == widen)
             continue;
@@ -106,10 +106,10 @@ static void plan_windows(struct agentd_share *const at[], uint32_t count, enum d
     }
 }
 
-uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lane_window now[],
-                               uint32_t count, struct agentd_limits all)
+uint64_t agent_rebalance_turn(struct agent_share *const at[], const struct lane_window now[],
+                              uint32_t count, struct agent_limits all)
 {
-    struct agentd_limits before[64];
+    struct agent_limits before[64];
     uint64_t changed = 0, settled = 0;
     for (uint32_t i = 0; i < count; i++) {
         look_at_share(at[i], &now[i], count, all);
@@ -125,15 +125,15 @@ uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lan
     return changed;
 }
 
-static bool has_share(const struct agentd_share *s, uint32_t count, struct agentd_limits all)
+static bool has_share(const struct agent_share *s, uint32_t count, struct agent_limits all)
 {
     return s->told.bytes == should_have(s, all.bytes, count, 0) &&
            s->told.ops == should_have(s, all.ops, count, 0);
 }
 
 /* One alone has all of it, whatever it does, and of a window that is none all have as much. */
-bool agentd_rebalance_rests(const struct agentd_share *const at[], uint32_t count,
-                            struct agentd_limits all, bool idle)
+bool agent_rebalance_rests(const struct agent_share *const at[], uint32_t count,
+                           struct agent_limits all, bool idle)
 {
     const bool shared = count > 1 && (all.bytes | all.ops) != 0;
     bool rests = idle || !shared;

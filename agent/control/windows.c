@@ -13,58 +13,59 @@
 #include "windows.h"
 
 static void tell_lane(struct pool *p, enum lane_window_scope scope, uint32_t tenant,
-                      const struct agentd_limits *window)
+                      const struct agent_limits *window)
 {
     const struct lane_command command = {
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
-    pool_command(p, &command);
+    agent_pool_command(p, &command);
 }
 
 static void tell_lanes(struct agent *a, enum lane_window_scope scope, uint32_t tenant,
-                       const struct agentd_limits *window)
+                       const struct agent_limits *window)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         tell_lane(p, scope, tenant, window);
 }
 
-struct agentd_limits windows_device(const struct agent *a)
+struct agent_limits agent_windows_device(const struct agent *a)
 {
-    return agentd_narrower(a->config.window, a->follow.window);
+    return agent_narrower(a->config.window, a->follow.window);
 }
 
-struct agentd_limits windows_destination(const struct agent *a)
+struct agent_limits agent_windows_destination(const struct agent *a)
 {
-    return agentd_narrower(a->config.destination_window, a->follow.destination_window);
+    return agent_narrower(a->config.destination_window, a->follow.destination_window);
 }
 
 /* ---- of the device */
 
 /* Lanes do not tell how much they have to do: as long as there are workers it is looked at. */
-uint64_t windows_due_ns(const struct agent *a)
+uint64_t agent_windows_due_ns(const struct agent *a)
 {
-    const struct agentd_share *share[POOLS];
+    const struct agent_share *share[POOLS];
     uint32_t count = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         share[count++] = &p->share;
-    return due_if(!agentd_rebalance_rests(share, count, windows_device(a), pools_are_idle(a)),
-                  DUE_NOW);
+    return due_if(
+        !agent_rebalance_rests(share, count, agent_windows_device(a), agent_pools_are_idle(a)),
+        DUE_NOW);
 }
 
-void windows_rebalance(struct agent *a)
+void agent_windows_rebalance(struct agent *a)
 {
-    struct agentd_share *share[POOLS];
+    struct agent_share *share[POOLS];
     struct lane_window now[POOLS];
     struct pool *of[POOLS];
     uint32_t count = 0;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         of[count] = p;
         share[count] = &p->share;
         (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &now[count++]);
     }
     if (count == 0)
         return;
-    const uint64_t changed = agentd_rebalance_turn(share, now, count, windows_device(a));
+    const uint64_t changed = agent_rebalance_turn(share, now, count, agent_windows_device(a));
     for (uint32_t i = 0; i < count; i++)
         if ((changed >> i & 1) != 0)
             tell_lane(of[i], LANE_WINDOW_DEVICE, 0, &share[i]->told);
@@ -72,7 +73,7 @@ void windows_rebalance(struct agent *a)
 
 /* ---- of one destination */
 
-void windows_take(struct agent *a, const struct agentd_desired *s)
+void agent_windows_take(struct agent *a, const struct agent_desired *s)
 {
     struct follow *f = &a->follow;
     f->own_window_count = 0;
@@ -81,18 +82,18 @@ void windows_take(struct agent *a, const struct agentd_desired *s)
             f->own_windows[f->own_window_count++] = s->window[i];
 }
 
-static void tell_destination(struct pool *p, const struct agentd_destination *to,
-                             struct agentd_limits most)
+static void tell_destination(struct pool *p, const struct agent_destination *to,
+                             struct agent_limits most)
 {
     struct lane_command command = {
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = LANE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
     memcpy(command.window.gid, to->gid, sizeof command.window.gid);
-    pool_command(p, &command);
+    agent_pool_command(p, &command);
 }
 
-static const struct agentd_destination *find_destination(const struct agentd_destination *list,
-                                                         uint32_t count, const uint8_t gid[16])
+static const struct agent_destination *find_destination(const struct agent_destination *list,
+                                                        uint32_t count, const uint8_t gid[16])
 {
     for (uint32_t i = 0; i < count; i++)
         if (memcmp(list[i].gid, gid, sizeof list[i].gid) == 0)
@@ -104,14 +105,14 @@ static const struct agentd_destination *find_destination(const struct agentd_des
 static void tell_own_windows(struct pool *p)
 {
     const struct follow *f = &p->agent->follow;
-    struct agentd_destination wanted[AGENTD_DESTINATIONS];
-    const uint32_t count = agentd_desired_destinations(f->own_windows, f->own_window_count, p->name,
-                                                       wanted, &p->own_windows_left);
+    struct agent_destination wanted[AGENT_DESTINATIONS];
+    const uint32_t count = agent_desired_destinations(f->own_windows, f->own_window_count, p->name,
+                                                      wanted, &p->own_windows_left);
     for (uint32_t i = 0; i < p->own_window_count; i++)
         if (find_destination(wanted, count, p->own_windows[i].gid) == NULL)
-            tell_destination(p, &p->own_windows[i], (struct agentd_limits){0});
+            tell_destination(p, &p->own_windows[i], (struct agent_limits){0});
     for (uint32_t i = 0; i < count; i++) {
-        const struct agentd_destination *had =
+        const struct agent_destination *had =
             find_destination(p->own_windows, p->own_window_count, wanted[i].gid);
         if (had == NULL || memcmp(&had->most, &wanted[i].most, sizeof had->most) != 0)
             tell_destination(p, &wanted[i], wanted[i].most);
@@ -122,38 +123,38 @@ static void tell_own_windows(struct pool *p)
 
 /* ---- all of them */
 
-void windows_apply(struct agent *a)
+void agent_windows_apply(struct agent *a)
 {
-    const struct agentd_limits each = windows_destination(a);
-    windows_rebalance(a);
+    const struct agent_limits each = agent_windows_destination(a);
+    agent_windows_rebalance(a);
     tell_lanes(a, LANE_WINDOW_DESTINATION, 0, &each);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         tell_lanes(a, LANE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         tell_own_windows(p);
 }
 
-void windows_forget_tenant(struct agent *a, uint32_t tenant)
+void agent_windows_forget_tenant(struct agent *a, uint32_t tenant)
 {
     struct lane_command command = {
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = LANE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        pool_command(p, &command);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_pool_command(p, &command);
 }
 
-int windows_reload(struct agent *a, const struct agentd_config *fresh, struct base_errbuf *err)
+int agent_windows_reload(struct agent *a, const struct agent_config *fresh, struct base_errbuf *err)
 {
-    const int status = agentd_tenants_reload(&a->tenants, fresh, err);
+    const int status = agent_tenants_reload(&a->tenants, fresh, err);
     if (status != 0)
         return status;
-    if (agentd_config_update(&a->config, fresh))
+    if (agent_config_update(&a->config, fresh))
         world_log(a->world, BASE_LOG_WARN,
                   "only windows and tokens change while the agent runs: restart it for the other "
                   "settings",
                   "file=\"%s\"", a->config_path);
-    windows_apply(a);
-    const struct agentd_limits device = windows_device(a);
+    agent_windows_apply(a);
+    const struct agent_limits device = agent_windows_device(a);
     world_log(a->world, BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
               (unsigned long long)device.bytes, (unsigned long long)device.ops);
     return 0;

@@ -25,13 +25,14 @@ static enum http_verdict handle_request(void *user, struct http_request *request
                                     .tenant = http_query(request, "tenant"),
                                     .worker = http_query(request, "worker"),
                                     .force = http_query(request, "force")};
-    return admin_take(w->agent, (struct world_request *)request, &r) ? HTTP_REPLIED : HTTP_DEFER;
+    return agent_admin_take(w->agent, (struct world_request *)request, &r) ? HTTP_REPLIED
+                                                                           : HTTP_DEFER;
 }
 
 static void abandon_request(void *user, struct http_request *request)
 {
     const struct loop_world *w = user;
-    admin_forget(w->agent, (const struct world_request *)request);
+    agent_admin_forget(w->agent, (const struct world_request *)request);
 }
 
 static void send_answer(struct world *w, struct world_request *r, const struct admin_answer *answer)
@@ -75,7 +76,7 @@ static void say_library(void)
         base_log(BASE_LOG_WARN, warning, "libmicrohttpd=%s", http_library_version());
 }
 
-int admin_listen(struct loop_world *w, struct base_errbuf *err)
+int agentd_admin_listen(struct loop_world *w, struct base_errbuf *err)
 {
     struct http_server_config config = {.unix_path = w->agent->config.admin_socket,
                                         .program = "kedge-agentd",
@@ -88,7 +89,7 @@ int admin_listen(struct loop_world *w, struct base_errbuf *err)
     if (status != 0)
         return status;
     w->admin_poll.data = w;
-    status = fd_watch(&w->loop, &w->admin_poll, http_server_fd(w->admin), on_readable, err);
+    status = agentd_fd_watch(&w->loop, &w->admin_poll, http_server_fd(w->admin), on_readable, err);
     if (status != 0) {
         http_server_free(w->admin);
         w->admin = NULL;
@@ -98,7 +99,7 @@ int admin_listen(struct loop_world *w, struct base_errbuf *err)
     return status;
 }
 
-void admin_stop(struct loop_world *w)
+void agentd_admin_stop(struct loop_world *w)
 {
     if (w->admin == NULL)
         return;

@@ -10,8 +10,8 @@ struct loop_world;
 extern const struct world_admin_ops ADMIN_OPS;
 
 /* 0; or -errno and a sentence. */
-int admin_listen(struct loop_world *w, struct base_errbuf *err);
+int agentd_admin_listen(struct loop_world *w, struct base_errbuf *err);
 /* Before the loop ends. Nothing if it does not listen. */
-void admin_stop(struct loop_world *w);
+void agentd_admin_stop(struct loop_world *w);
 
 #endif

@@ -41,16 +41,16 @@ static void pause_accepting(struct listener *l, const char *why)
     (void)uv_timer_start(&l->again, on_accept_again, ACCEPT_PAUSE_MS, 0);
 }
 
-void listener_go_on(struct listener *l)
+void agentd_listener_go_on(struct listener *l)
 {
-    if (!l->waits || listener_is_full(l))
+    if (!l->waits || agentd_listener_is_full(l))
         return;
     (void)uv_timer_stop(&l->again);
     on_accept_again(&l->again);
 }
 
 /* The descriptors of all of them are this process's. */
-bool listener_is_full(const struct listener *l)
+bool agentd_listener_is_full(const struct listener *l)
 {
     const uint32_t listeners = l->of->listeners > 0 ? l->of->listeners : 1;
     const uint32_t part = CLOSING_STRANGERS / listeners;
@@ -62,13 +62,13 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     struct listener *l = poll->data;
     (void)status, (void)events;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        if (listener_is_full(l)) {
+        if (agentd_listener_is_full(l)) {
             l->waits = true;
             pause_accepting(l, "refused connections, to which descriptors were sent, wait to be "
                                "closed");
             return;
         }
-        struct world_socket *s = socket_new(l);
+        struct world_socket *s = agentd_socket_new(l);
         int fd = s != NULL ? accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
         if (fd < 0) {
             const int why = s != NULL ? errno : ENOMEM;
@@ -77,7 +77,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
                 pause_accepting(l, strerror(why));
             return;
         }
-        socket_accept(s, fd);
+        agentd_socket_accept(s, fd);
     }
 }
 
@@ -108,8 +108,9 @@ static void write_lists(struct attach_sockets *of)
             add_refused(uids, &count, of->closer.refused, of->closer.refused_count);
         if (l->tenant == 0)
             add_refused(uids, &count, of->kept_out, of->kept_out_count);
-        const int status =
-            l->refuses_fds && l->tenant != 0 ? 0 : socket_acl_refuse(l->file, l->mode, uids, count);
+        const int status = l->refuses_fds && l->tenant != 0
+                               ? 0
+                               : agentd_socket_acl_refuse(l->file, l->mode, uids, count);
         if (status != 0 && !of->lists_failed)
             base_log(BASE_LOG_WARN, "the kernel cannot refuse uids at a socket, so the agent does",
                      "socket=\"%s\" error=\"%s\"", l->path, strerror(-status));
@@ -117,12 +118,12 @@ static void write_lists(struct attach_sockets *of)
     }
 }
 
-void listeners_refuse(struct closer *r)
+void agentd_listeners_refuse(struct closer *r)
 {
     write_lists((struct attach_sockets *)((char *)r - offsetof(struct attach_sockets, closer)));
 }
 
-void listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count)
+void agentd_listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count)
 {
     if (count > 0)
         memcpy(of->kept_out, uids, count * sizeof *uids);
@@ -162,7 +163,7 @@ static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t 
     int status = 0;
     if (l->fd < 0 || bind(l->fd, (const struct sockaddr *)at, sizeof *at) != 0)
         status = -errno;
-    if (status == 0 && (l->file = socket_acl_open(l->path, mode)) < 0)
+    if (status == 0 && (l->file = agentd_socket_acl_open(l->path, mode)) < 0)
         status = l->file;
     if (status == 0 && listen(l->fd, BACKLOG) != 0)
         status = -errno;
@@ -195,7 +196,7 @@ static int listen_at(struct attach_sockets *of, const char *path, uint32_t tenan
     if (status != 0)
         return status;
     l->poll.data = l->again.data = l;
-    status = fd_watch(of->loop, &l->poll, l->fd, on_connection, err);
+    status = agentd_fd_watch(of->loop, &l->poll, l->fd, on_connection, err);
     if (status != 0) {
         (void)unlink(path);
         close(l->file);
@@ -213,8 +214,8 @@ static void begin_turn(uv_prepare_t *prepare)
     of->turn++;
 }
 
-int listeners_open(struct attach_sockets *of, const struct agentd_config *config,
-                   struct base_errbuf *err)
+int agentd_listeners_open(struct attach_sockets *of, const struct agent_config *config,
+                          struct base_errbuf *err)
 {
     (void)uv_prepare_init(of->loop, &of->turn_begins);
     of->turn_begins.data = of;
@@ -222,7 +223,7 @@ int listeners_open(struct attach_sockets *of, const struct agentd_config *config
     uv_unref((uv_handle_t *)&of->turn_begins);
     int status = listen_at(of, config->socket, 0, 0666, err);
     for (uint32_t i = 0; i < config->tenants && status == 0; i++) {
-        const struct agentd_tenant_config *t = &config->tenant[i];
+        const struct agent_tenant_config *t = &config->tenant[i];
         if (t->socket[0] != '\0') /* the file's tenants have the first places, and keep them */
             status = listen_at(of, t->socket, i + 1, (mode_t)t->socket_mode, err);
     }
@@ -243,12 +244,12 @@ static void close_socket(struct listener *l)
     (void)shutdown(l->fd, SHUT_RDWR);
     l->end = (struct closing){.fd = l->fd, .uid = CLOSER_NOBODY, .closed = on_listener_closed};
     if (!l->refuses_fds && closer_is_there(&l->of->closer))
-        closer_take(&l->of->closer, &l->end);
+        agentd_closer_take(&l->of->closer, &l->end);
     else
         close(l->fd);
 }
 
-void listeners_close(struct attach_sockets *of)
+void agentd_listeners_close(struct attach_sockets *of)
 {
     if (of->turn_begins.data != NULL)
         uv_close((uv_handle_t *)&of->turn_begins, NULL);
@@ -260,5 +261,5 @@ void listeners_close(struct attach_sockets *of)
         uv_close((uv_handle_t *)&l->again, NULL);
         close_socket(l);
     }
-    attach_close_all(of->agent);
+    agent_attach_close_all(of->agent);
 }

@@ -41,7 +41,7 @@ static bool shut_down(const struct listener *at, int fd)
 static void free_socket(struct world_socket *s)
 {
     if (s->c != NULL)
-        attach_closed(s->c);
+        agent_attach_closed(s->c);
     free(s);
 }
 
@@ -52,7 +52,7 @@ static void on_closed(struct closing *end)
     struct listener *at = s->at;
     at->closing -= s->c == NULL;
     free_socket(s);
-    listener_go_on(at);
+    agentd_listener_go_on(at);
 }
 
 static void end_socket(struct world_socket *s)
@@ -63,7 +63,7 @@ static void end_socket(struct world_socket *s)
         s->at->closing += s->c == NULL;
         s->end.fd = s->fd;
         s->end.closed = on_closed;
-        closer_take(&s->at->of->closer, &s->end);
+        agentd_closer_take(&s->at->of->closer, &s->end);
         return;
     }
     close(s->fd);
@@ -106,7 +106,7 @@ static bool close_socket(struct world *w, struct world_socket *s)
     (void)w;
     s->closing = true;
     s->dirty = shut_down(s->at, s->fd);
-    if (s->handles == 0) /* socket_accept() ends it */
+    if (s->handles == 0) /* agentd_socket_accept() ends it */
         return s->dirty;
     uv_close((uv_handle_t *)&s->anchor, on_handle_closed);
     end_watch(s);
@@ -165,7 +165,7 @@ static bool has_unread(struct world *w, struct world_socket *s)
 
 static void keep_out(struct world *w, const uid_t *uids, uint32_t count)
 {
-    listeners_keep_out(&loop_world_of(w)->sockets, uids, count);
+    agentd_listeners_keep_out(&loop_world_of(w)->sockets, uids, count);
 }
 
 const struct world_socket_ops SOCKET_OPS = {.reply = send_message,
@@ -193,7 +193,7 @@ static int receive_message(struct world_socket *s, void *packet, size_t *bytes)
 static bool may_take(const struct world_socket *s)
 {
     struct attach_sockets *all = s->at->of;
-    const uint32_t owner = attach_owner(s->c);
+    const uint32_t owner = agent_attach_owner(s->c);
     if (owner == 0)
         return true;
     if (all->of[owner].turn != all->turn)
@@ -213,12 +213,12 @@ static void take_next(struct world_socket *s)
     if (got == -EAGAIN || got == -EINTR)
         return;
     if (got == 0) {
-        attach_received(s->c, 0, packet, bytes);
+        agent_attach_received(s->c, 0, packet, bytes);
         explicit_bzero(packet, bytes); /* a token was in it, perhaps */
     } else if (got == -EMSGSIZE || got == -EPROTO) {
-        attach_received(s->c, -EPROTO, NULL, 0);
+        agent_attach_received(s->c, -EPROTO, NULL, 0);
     } else {
-        attach_hung_up(s->c);
+        agent_attach_hung_up(s->c);
     }
 }
 
@@ -227,7 +227,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct world_socket *s = poll->data;
     (void)events;
     if (status < 0)
-        attach_hung_up(s->c);
+        agent_attach_hung_up(s->c);
     else
         take_next(s);
 }
@@ -236,7 +236,7 @@ static void on_process_end(uv_poll_t *poll, int status, int events)
 {
     const struct world_socket *s = poll->data;
     (void)status, (void)events;
-    attach_hung_up(s->c);
+    agent_attach_hung_up(s->c);
 }
 
 /* ---- watching */
@@ -246,7 +246,7 @@ static int begin_poll(struct world_socket *s, uv_poll_t *poll, int fd, struct ba
 {
     const int status = uv_poll_init(s->at->of->loop, poll, fd);
     if (status != 0)
-        return fd_watch_failed(status, why);
+        return agentd_fd_watch_failed(status, why);
     poll->data = s;
     s->handles++;
     return 0;
@@ -271,17 +271,17 @@ static void watch_socket(struct world_socket *s, pid_t pid)
     s->handles = 1;
     const int status = s->muted ? 0 : watch_worker(s, pid, &why);
     if (status == -ESRCH) {
-        attach_hung_up(s->c);
+        agent_attach_hung_up(s->c);
         return;
     }
     if (status == 0 && !s->muted) {
         (void)uv_poll_start(&s->poll, UV_READABLE | UV_DISCONNECT, on_readable);
         (void)uv_poll_start(&s->process, UV_READABLE, on_process_end);
     }
-    attach_watched(s->c, status, why.text);
+    agent_attach_watched(s->c, status, why.text);
 }
 
-struct world_socket *socket_new(struct listener *at)
+struct world_socket *agentd_socket_new(struct listener *at)
 {
     struct world_socket *s = calloc(1, sizeof *s);
     if (s != NULL)
@@ -297,7 +297,7 @@ static void drop_socket(struct world_socket *s)
 }
 
 /* Who connects sends at once, most often: that is answered before anything else is done. */
-void socket_accept(struct world_socket *s, int fd)
+void agentd_socket_accept(struct world_socket *s, int fd)
 {
     struct listener *at = s->at;
     struct base_peer_process peer;
@@ -311,9 +311,9 @@ void socket_accept(struct world_socket *s, int fd)
     const struct attach_peer who = {.uid = peer.uid,
                                     .pid = peer.pid,
                                     .tenant = at->tenant,
-                                    .refused = closer_refuses(&at->of->closer, peer.uid),
+                                    .refused = agentd_closer_refuses(&at->of->closer, peer.uid),
                                     .path = at->path};
-    s->c = attach_connected(at->of->agent, s, &who);
+    s->c = agent_attach_connected(at->of->agent, s, &who);
     if (s->c == NULL) {
         drop_socket(s);
         return;

@@ -24,7 +24,7 @@ struct listener {
     struct attach_sockets *of;
     bool refuses_fds; /* the kernel does: nobody sends descriptors there */
     uint32_t tenant;  /* whose it is: its index + 1; 0: for all */
-    char path[AGENTD_SOCKET_PATH];
+    char path[AGENT_SOCKET_PATH];
     mode_t mode;
     int fd;
     int file;           /* in its directory, where another one may be by now */
@@ -36,31 +36,31 @@ struct listener {
 };
 
 /* 0; or -errno and a sentence. */
-int listeners_open(struct attach_sockets *of, const struct agentd_config *config,
-                   struct base_errbuf *err);
+int agentd_listeners_open(struct attach_sockets *of, const struct agent_config *config,
+                          struct base_errbuf *err);
 /* With all connections. */
-void listeners_close(struct attach_sockets *of);
+void agentd_listeners_close(struct attach_sockets *of);
 /* The closer has closed one that came there. */
-void listener_go_on(struct listener *l);
+void agentd_listener_go_on(struct listener *l);
 /* As many of nobody's connections that came there wait to be closed as may: it accepts no more. */
-bool listener_is_full(const struct listener *l);
+bool agentd_listener_is_full(const struct listener *l);
 /* Of attach_sockets.closer: the kernel is told whom it refuses. */
-void listeners_refuse(struct closer *r);
+void agentd_listeners_refuse(struct closer *r);
 /* Likewise whom the core keeps out of the socket for all. */
-void listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count);
+void agentd_listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count);
 
 /* ---- attach_socket.c */
 
 /* Memory for one more, or NULL: to be had before it is accepted, since one to which descriptors
  * were sent cannot just be closed. */
-struct world_socket *socket_new(struct listener *at);
+struct world_socket *agentd_socket_new(struct listener *at);
 /* Takes s, and fd, which has connected there. */
-void socket_accept(struct world_socket *s, int fd);
+void agentd_socket_accept(struct world_socket *s, int fd);
 extern const struct world_socket_ops SOCKET_OPS;
 
 /* ---- all of it */
 
-enum { TURN_MESSAGES = 8 /* of a tenant (attach_owner()), in a turn of the loop */ };
+enum { TURN_MESSAGES = 8 /* of a tenant (agent_attach_owner()), in a turn of the loop */ };
 
 struct attach_sockets {
     struct agent *agent; /* that is told */
@@ -69,7 +69,7 @@ struct attach_sockets {
     uid_t kept_out[STRANGERS_KNOWN]; /* from the socket for all */
     uint32_t kept_out_count;
     bool lists_failed; /* that has been said */
-    struct listener listener[1 + AGENTD_TENANTS];
+    struct listener listener[1 + AGENT_TENANTS];
     uint32_t listeners;
     struct base_log_limit limit;
     uv_prepare_t turn_begins;

@@ -120,7 +120,7 @@ static uint32_t count_waiting(const struct closer *r, uid_t uid)
 
 /* ---- who is refused */
 
-bool closer_refuses(const struct closer *r, uid_t uid)
+bool agentd_closer_refuses(const struct closer *r, uid_t uid)
 {
     return is_in(r->refused, r->refused_count, uid);
 }
@@ -135,7 +135,7 @@ static bool is_to_be_refused(const struct closer *r, uid_t uid)
         if (b->serial != 0 && b->left_behind && b->uid == uid)
             return true;
     return waiting >= CLOSER_QUEUE_OF_UID ||
-           (closer_refuses(r, uid) && waiting + count_batches(r, uid, &last_ns) > 0);
+           (agentd_closer_refuses(r, uid) && waiting + count_batches(r, uid, &last_ns) > 0);
 }
 
 static void say_refused(struct closer *r, uid_t uid)
@@ -161,7 +161,7 @@ static void update_refused(struct closer *r)
         if (is_to_be_refused(r, uids[i]))
             now[count++] = uids[i];
     for (uint32_t i = 0; i < count; i++)
-        if (!closer_refuses(r, now[i])) {
+        if (!agentd_closer_refuses(r, now[i])) {
             same = false;
             say_refused(r, now[i]);
         }
@@ -179,7 +179,8 @@ static void begin_batch(struct closer *r, struct closer_batch *b, uid_t uid)
     int fd[CLOSER_BATCH];
     uint32_t count, serial;
     struct closing *first = take_of_uid(r, uid, fd, &count);
-    if (closer_process_give(r->process, fd, count, &serial) != 0) { /* the timer tries it again */
+    if (agentd_closer_process_give(r->process, fd, count, &serial) !=
+        0) { /* the timer tries it again */
         put_back(r, first);
         return;
     }
@@ -248,7 +249,7 @@ static void on_report(uv_poll_t *poll, int status, int events)
     struct closer *r = poll->data;
     struct closer_report report;
     (void)status, (void)events;
-    while (closer_process_hear(r->process, &report) == 0)
+    while (agentd_closer_process_hear(r->process, &report) == 0)
         take_report(r, &report);
     update_refused(r);
 }
@@ -284,13 +285,13 @@ static void on_look(uv_timer_t *timer)
 
 /* ---- beginning and end */
 
-int closer_start(struct closer *r, struct base_errbuf *err)
+int agentd_closer_start(struct closer *r, struct base_errbuf *err)
 {
     if (!closer_is_there(r))
         return 0;
-    int status = fd_watch(r->loop, &r->reports, r->process->fd, on_report, err);
+    int status = agentd_fd_watch(r->loop, &r->reports, r->process->fd, on_report, err);
     if (status == 0)
-        status = fd_watch(r->loop, &r->ended, r->process->ended_fd, on_ended, err);
+        status = agentd_fd_watch(r->loop, &r->ended, r->process->ended_fd, on_ended, err);
     if (status != 0)
         return status;
     r->reports.data = r->ended.data = r->look.data = r;
@@ -298,7 +299,7 @@ int closer_start(struct closer *r, struct base_errbuf *err)
     return 0;
 }
 
-void closer_take(struct closer *r, struct closing *c)
+void agentd_closer_take(struct closer *r, struct closing *c)
 {
     append_closing(r, c);
     begin_if_may(r, c->uid);
@@ -316,7 +317,7 @@ static void give_all(struct closer *r)
     while (r->first != NULL && !r->gone && base_clock_ns() < end_ns) {
         struct closer_batch b = {0};
         struct closer_report report;
-        while (closer_process_hear(r->process, &report) == 0) {
+        while (agentd_closer_process_hear(r->process, &report) == 0) {
             /* Nobody waits for it any more; but the process may wait for room. */
         }
         begin_batch(r, &b, r->first->uid);
@@ -326,7 +327,7 @@ static void give_all(struct closer *r)
     }
 }
 
-void closer_stop(struct closer *r)
+void agentd_closer_stop(struct closer *r)
 {
     if (!closer_is_there(r))
         return;

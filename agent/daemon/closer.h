@@ -58,12 +58,12 @@ static inline bool closer_is_there(const struct closer *r)
 }
 
 /* With the process, loop and refuse set, and all else 0. 0; or -errno and a sentence. */
-int closer_start(struct closer *r, struct base_errbuf *err);
+int agentd_closer_start(struct closer *r, struct base_errbuf *err);
 /* Takes c and its fd, uid and closed, which is called from the loop when a process has the fd. */
-void closer_take(struct closer *r, struct closing *c);
+void agentd_closer_take(struct closer *r, struct closing *c);
 /* One of its processes is left behind, or too many of its sockets wait. */
-bool closer_refuses(const struct closer *r, uid_t uid);
+bool agentd_closer_refuses(const struct closer *r, uid_t uid);
 /* After its loop: what waits is handed over, and closed() is called for all, done or not. */
-void closer_stop(struct closer *r);
+void agentd_closer_stop(struct closer *r);
 
 #endif

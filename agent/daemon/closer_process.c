@@ -243,7 +243,7 @@ static bool kernel_refuses(void)
     return refuses;
 }
 
-int closer_process_start(struct closer_process *p, struct base_errbuf *err)
+int agentd_closer_process_start(struct closer_process *p, struct base_errbuf *err)
 {
     static struct handing handing; /* the copy that the other process has is what is used */
     int control[2];
@@ -269,7 +269,8 @@ int closer_process_start(struct closer_process *p, struct base_errbuf *err)
                           strerror(-p->ended_fd));
 }
 
-int closer_process_give(struct closer_process *p, const int *fd, uint32_t count, uint32_t *serial)
+int agentd_closer_process_give(struct closer_process *p, const int *fd, uint32_t count,
+                               uint32_t *serial)
 {
     struct request r = {.serial = p->serial + 1 != 0 ? p->serial + 1 : 1, .count = count};
     memcpy(r.fd, fd, count * sizeof *fd);
@@ -279,7 +280,7 @@ int closer_process_give(struct closer_process *p, const int *fd, uint32_t count,
     return 0;
 }
 
-int closer_process_hear(struct closer_process *p, struct closer_report *out)
+int agentd_closer_process_hear(struct closer_process *p, struct closer_report *out)
 {
     struct closer_report report;
     if (recv(p->fd, &report, sizeof report, MSG_DONTWAIT) != (ssize_t)sizeof report)
@@ -288,7 +289,7 @@ int closer_process_hear(struct closer_process *p, struct closer_report *out)
     return 0;
 }
 
-void closer_process_stop(struct closer_process *p)
+void agentd_closer_process_stop(struct closer_process *p)
 {
     if (p->pid == 0)
         return;

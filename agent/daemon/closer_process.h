@@ -37,12 +37,13 @@ struct closer_process {
 /* Makes it, unless the kernel refuses descriptors for us (base_fds_refuse()). To be called while
  * this process has one thread and little memory, of which the other one has a copy; it ends
  * after all of its threads. 0; or -errno and a sentence. */
-int closer_process_start(struct closer_process *p, struct base_errbuf *err);
+int agentd_closer_process_start(struct closer_process *p, struct base_errbuf *err);
 
 /* Gives it count (1 .. CLOSER_BATCH) descriptors, which end together. Their numbers are its own
  * until it has taken them, and may be used again then. 0, and the serial number of the reports that
  * come of them, which is never 0; or -errno (-EAGAIN): later. Never blocks. */
-int closer_process_give(struct closer_process *p, const int *fd, uint32_t count, uint32_t *serial);
+int agentd_closer_process_give(struct closer_process *p, const int *fd, uint32_t count,
+                               uint32_t *serial);
 
 /* Of each batch: either that it could not be taken, or that it has been, and later that it is
  * closed. */
@@ -53,9 +54,9 @@ struct closer_report {
 };
 
 /* The next one. 0, or -EAGAIN: there is none. Never blocks. */
-int closer_process_hear(struct closer_process *p, struct closer_report *out);
+int agentd_closer_process_hear(struct closer_process *p, struct closer_report *out);
 
 /* Ends it and its children, in tests: else they end with the agent. */
-void closer_process_stop(struct closer_process *p);
+void agentd_closer_process_stop(struct closer_process *p);
 
 #endif

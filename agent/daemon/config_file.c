@@ -21,23 +21,23 @@ struct option {
     const char *section, *key;
     enum agentd_type type;
     size_t offset;
-    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT; A_POOL_...: the
+    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENT_TEXT; A_POOL_...: the
                         * field of the resource says them */
     const char *initial;
     const char *help;
 };
 
-#define AT(member) offsetof(struct agentd_config, member)
-#define OF(member) offsetof(struct agentd_tenant_config, member)
+#define AT(member) offsetof(struct agent_config, member)
+#define OF(member) offsetof(struct agent_tenant_config, member)
 #define MS         BASE_NS_PER_MS
 #define MIB        (1ull << 20)
 
 static const struct option options[] = {
     {"agent", "node", A_NAME, AT(node), 0, 0, NULL,
      "this node's id; the default is the host's name"},
-    {"agent", "socket", A_PATH, AT(socket), 0, AGENTD_SOCKET_PATH, "/run/kedge/agent.sock",
+    {"agent", "socket", A_PATH, AT(socket), 0, AGENT_SOCKET_PATH, "/run/kedge/agent.sock",
      "where workers attach"},
-    {"agent", "admin_socket", A_PATH, AT(admin_socket), 0, AGENTD_SOCKET_PATH,
+    {"agent", "admin_socket", A_PATH, AT(admin_socket), 0, AGENT_SOCKET_PATH,
      "/run/kedge/agent-admin.sock", "HTTP over a Unix socket: status, metrics"},
     {"agent", "state_dir", A_PATH, AT(state_dir), 0, 0, "/var/lib/kedge-agent",
      "where the incarnation and what operators have set are kept; it must exist"},
@@ -64,7 +64,7 @@ static const struct option options[] = {
      "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
     {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",
      "for tests: what goes wrong on purpose, such as loss=5%, seed=7 (of datagrams)"},
-    {"pool", "name", A_NAME, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
+    {"pool", "name", A_NAME, AT(pool), 0, AGENT_NAME, "default", "what workers may ask for"},
     {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
     {"pool", "dcis", A_POOL_COUNT, AT(dcis), 0, 0, "8",
      "DC initiators; one of them is for probing"},
@@ -115,7 +115,7 @@ static const struct option tenant_options[] = {
     {"tenant NAME", "uids", A_UIDS, 0, 0, 0, "", "who belongs to it: www-data, 1000, 2000-2999"},
     {"tenant NAME", "token_sha256", A_HASHES, 0, 0, 0, "",
      "and who shows one of these: printf %s TOKEN | sha256sum"},
-    {"tenant NAME", "socket", A_PATH_OR_NONE, OF(socket), 0, AGENTD_SOCKET_PATH, "",
+    {"tenant NAME", "socket", A_PATH_OR_NONE, OF(socket), 0, AGENT_SOCKET_PATH, "",
      "of its own, to attach at: whoever can open it belongs to it"},
     {"tenant NAME", "socket_mode", A_MODE, OF(socket_mode), 0, 0, "0660", "who can open that"},
     {"tenant NAME", "sessions", A_COUNT, OF(sessions), 1, 65536, "128", "at a time"},
@@ -132,9 +132,9 @@ static const struct option tenant_options[] = {
 
 /* While the file is read. */
 struct reading {
-    struct agentd_config *config;
+    struct agent_config *config;
     bool seen[OPTIONS];
-    bool tenant_seen[AGENTD_TENANTS][TENANT_OPTIONS];
+    bool tenant_seen[AGENT_TENANTS][TENANT_OPTIONS];
 };
 
 /* Of a setting that operators can say of pools too: "mr_lease" is their "mr_lease_ms". */
@@ -147,7 +147,7 @@ static const struct resource_field *field_of(const struct option *o)
     return f;
 }
 
-static int set_option(struct agentd_config *config, struct agentd_tenant_config *tenant,
+static int set_option(struct agent_config *config, struct agent_tenant_config *tenant,
                       const struct option *o, const char *value, struct base_errbuf *must)
 {
     if (o->type == A_URLS)
@@ -168,13 +168,13 @@ static int set_option(struct agentd_config *config, struct agentd_tenant_config 
     return agentd_set_value(o->type, at, o->min, o->max, value, must);
 }
 
-static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_config *t,
+static void tenant_defaults(struct agent_config *config, struct agent_tenant_config *t,
                             const char *name)
 {
     struct base_errbuf must;
     memset(t, 0, sizeof *t);
     snprintf(t->name, sizeof t->name, "%s", name);
-    t->id = agentd_tenant_id(name);
+    t->id = agent_tenant_id(name);
     for (size_t i = 0; i < TENANT_OPTIONS; i++) {
         int status = set_option(config, t, &tenant_options[i], tenant_options[i].initial, &must);
         BASE_ASSERT(status == 0);
@@ -184,7 +184,7 @@ static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_c
 /* As metaservers have them. */
 static int check_tenant_name(const char *name, struct base_errbuf *what)
 {
-    if (base_parse_name(name, AGENTD_NAME - 1) == 0)
+    if (base_parse_name(name, AGENT_NAME - 1) == 0)
         return 0;
     return base_err(
         what, -EINVAL,
@@ -193,19 +193,19 @@ static int check_tenant_name(const char *name, struct base_errbuf *what)
 }
 
 /* The tenant of that name, made if it is new; NULL after saying what is wrong. */
-static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const char *name,
-                                                 struct base_errbuf *what)
+static struct agent_tenant_config *tenant_named(struct agent_config *c, const char *name,
+                                                struct base_errbuf *what)
 {
     if (check_tenant_name(name, what) != 0)
         return NULL;
     for (uint32_t i = 0; i < c->tenants; i++)
         if (strcmp(c->tenant[i].name, name) == 0)
             return &c->tenant[i];
-    if (c->tenants == AGENTD_TENANTS) {
-        base_err(what, 0, "there are more than %d tenants", AGENTD_TENANTS);
+    if (c->tenants == AGENT_TENANTS) {
+        base_err(what, 0, "there are more than %d tenants", AGENT_TENANTS);
         return NULL;
     }
-    struct agentd_tenant_config *t = &c->tenant[c->tenants];
+    struct agent_tenant_config *t = &c->tenant[c->tenants];
     tenant_defaults(c, t, name);
     for (uint32_t i = 0; i < c->tenants; i++)
         if (c->tenant[i].id == t->id) {
@@ -228,7 +228,7 @@ static int begin_section(const char *section, struct base_errbuf *what)
 {
     const char *name = tenant_of_section(section);
     return name != NULL ? check_tenant_name(name, what)
-                        : base_setting_check_section(agentd_config_setting, section, what);
+                        : base_setting_check_section(agent_config_setting, section, what);
 }
 
 static int take_line(void *user, const char *section, const char *key, const char *value,
@@ -236,7 +236,7 @@ static int take_line(void *user, const char *section, const char *key, const cha
 {
     struct reading *r = user;
     struct base_errbuf must;
-    struct agentd_tenant_config *tenant = NULL;
+    struct agent_tenant_config *tenant = NULL;
     const struct option *table = options, *o = NULL;
     size_t count = OPTIONS;
     bool *seen = r->seen;
@@ -256,7 +256,7 @@ static int take_line(void *user, const char *section, const char *key, const cha
         if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
             o = &table[i];
     if (o == NULL)
-        return base_setting_refuse(agentd_config_setting, "kedge-agentd", section, key, what);
+        return base_setting_refuse(agent_config_setting, "kedge-agentd", section, key, what);
     if (seen[o - table])
         return base_err(what, -EINVAL, "%s is set a second time: remove one", key);
     seen[o - table] = true;
@@ -267,7 +267,7 @@ static int take_line(void *user, const char *section, const char *key, const cha
     return base_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
 }
 
-static void set_defaults(struct agentd_config *out)
+static void set_defaults(struct agent_config *out)
 {
     struct base_errbuf must;
     char host[64] = "";
@@ -285,12 +285,12 @@ static void set_defaults(struct agentd_config *out)
         out->node[0] = '\0'; /* finish_config() asks for one */
 }
 
-static int check_sockets(const struct agentd_config *c, const char *where, struct base_errbuf *err)
+static int check_sockets(const struct agent_config *c, const char *where, struct base_errbuf *err)
 {
     if (strcmp(c->socket, c->admin_socket) == 0)
         return base_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
     for (uint32_t i = 0; i < c->tenants; i++) {
-        const struct agentd_tenant_config *t = &c->tenant[i];
+        const struct agent_tenant_config *t = &c->tenant[i];
         bool taken = strcmp(t->socket, c->socket) == 0 || strcmp(t->socket, c->admin_socket) == 0;
         for (uint32_t k = 0; k < i && t->socket[0] != '\0'; k++)
             taken |= strcmp(t->socket, c->tenant[k].socket) == 0;
@@ -304,17 +304,17 @@ static int check_sockets(const struct agentd_config *c, const char *where, struc
 }
 
 /* Whose worker it is must not depend on the order of sections. */
-static int check_tenants(const struct agentd_config *c, const char *where, struct base_errbuf *err)
+static int check_tenants(const struct agent_config *c, const char *where, struct base_errbuf *err)
 {
     uid_t uid;
     for (uint32_t i = 0; i < c->tenants; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (agentd_uids_overlap(&c->tenant[i], &c->tenant[k], &uid))
+            if (agent_uids_overlap(&c->tenant[i], &c->tenant[k], &uid))
                 return base_err(err, -EINVAL,
                                 "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
                                 "take it out of one",
                                 where, (unsigned)uid, c->tenant[k].name, c->tenant[i].name);
-            else if (agentd_tokens_overlap(&c->tenant[i], &c->tenant[k]))
+            else if (agent_tokens_overlap(&c->tenant[i], &c->tenant[k]))
                 return base_err(err, -EINVAL,
                                 "%s: one token is in `token_sha256` of both [tenant %s] and "
                                 "[tenant %s]: take it out of one",
@@ -324,7 +324,7 @@ static int check_tenants(const struct agentd_config *c, const char *where, struc
 
 /* What is right depends on what a wire may lose and delay. Nodes of one cluster have one provider,
  * and so agree. */
-void agentd_choose_times(struct agentd_config *c)
+void agent_choose_times(struct agent_config *c)
 {
     struct base_errbuf err;
     const struct fab_provider *provider = fab_provider_find(c->provider, &err);
@@ -336,12 +336,12 @@ void agentd_choose_times(struct agentd_config *c)
 }
 
 /* What concerns more than one setting. */
-static int finish_config(struct agentd_config *c, const char *path, struct base_errbuf *err)
+static int finish_config(struct agent_config *c, const char *path, struct base_errbuf *err)
 {
     char self[32];
     struct base_errbuf must;
     const char *where = path == NULL ? "the configuration" : path;
-    agentd_choose_times(c);
+    agent_choose_times(c);
     if (c->node[0] == '\0')
         return base_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node", where);
     if (c->max_inflight > c->cq_slots)
@@ -357,7 +357,7 @@ static int finish_config(struct agentd_config *c, const char *path, struct base_
     return agentd_set_uids(&c->tenant[0], self, &must);
 }
 
-int agentd_configure(const char *path, struct agentd_config *out, struct base_errbuf *err)
+int agent_configure(const char *path, struct agent_config *out, struct base_errbuf *err)
 {
     struct reading r = {.config = out};
     set_defaults(out);
@@ -382,7 +382,7 @@ static void describe_range(const struct option *o, char out[BASE_RANGE_TEXT])
         base_range_format(unit, o->min, o->max, out);
 }
 
-bool agentd_config_setting(size_t i, struct base_setting *out)
+bool agent_config_setting(size_t i, struct base_setting *out)
 {
     if (i >= OPTIONS + TENANT_OPTIONS)
         return false;
@@ -392,7 +392,7 @@ bool agentd_config_setting(size_t i, struct base_setting *out)
     return true;
 }
 
-void agentd_config_help(FILE *out)
+void agent_config_help(FILE *out)
 {
     const char *section = "";
     for (size_t i = 0; i < OPTIONS + TENANT_OPTIONS; i++) {

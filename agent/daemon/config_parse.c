@@ -25,14 +25,14 @@ static int set_level(void *at, const char *value, struct base_errbuf *must)
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         if (strcmp(levels[i], value) == 0)
-            return set_text(at, value, AGENTD_TEXT, must);
+            return set_text(at, value, AGENT_TEXT, must);
     return base_err(must, -EINVAL, "must be error, warn, info or debug");
 }
 
-/* As metaservers take it. size: of its place, 0: AGENTD_TEXT. */
+/* As metaservers take it. size: of its place, 0: AGENT_TEXT. */
 static int set_name(void *at, size_t size, const char *value, struct base_errbuf *must)
 {
-    const size_t place = size != 0 ? size : AGENTD_TEXT, most = place <= 63 ? place - 1 : 63;
+    const size_t place = size != 0 ? size : AGENT_TEXT, most = place <= 63 ? place - 1 : 63;
     if (base_parse_name(value, most) != 0)
         return base_err(must, -EINVAL,
                         "must be 1 to %zu of a-z, 0-9, '.' and '-', and begin with a letter or "
@@ -65,7 +65,7 @@ static int set_number(enum agentd_type type, void *at, uint64_t min, uint64_t ma
 
 static int set_cpu(void *at, const char *value, struct base_errbuf *must)
 {
-    uint64_t n = AGENTD_ANY_CPU;
+    uint64_t n = AGENT_ANY_CPU;
     if (strcmp(value, "any") != 0 && base_parse_u64(value, 0, CPU_SETSIZE - 1, &n) != 0)
         return base_err(must, -EINVAL, "must be \"any\" or a CPU's number");
     memcpy(at, &n, sizeof n);
@@ -90,14 +90,14 @@ static int set_transport(void *at, const char *value, struct base_errbuf *must)
 {
     if (strcmp(value, "auto") != 0 && strcmp(value, "dc") != 0 && strcmp(value, "rc") != 0)
         return base_err(must, -EINVAL, "must be auto, dc or rc");
-    return set_text(at, value, AGENTD_TEXT, must);
+    return set_text(at, value, AGENT_TEXT, must);
 }
 
 static int set_fault(void *at, const char *value, struct base_errbuf *must)
 {
     struct fault_plan plan;
     int status = fault_plan_parse(value, &plan, must);
-    return status == 0 ? set_text(at, value, AGENTD_TEXT, must) : status;
+    return status == 0 ? set_text(at, value, AGENT_TEXT, must) : status;
 }
 
 static int set_or_auto(enum agentd_type type, void *at, uint64_t min, uint64_t max,
@@ -115,7 +115,7 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
 {
     switch (type) {
     case A_TEXT:
-        return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
+        return set_text(at, value, max != 0 ? (size_t)max : AGENT_TEXT, must);
     case A_LEVEL:
         return set_level(at, value, must);
     case A_NAME:
@@ -136,7 +136,7 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
     case A_PATH:
         if (value[0] != '/' && (value[0] != '\0' || type == A_PATH))
             return base_err(must, -EINVAL, "must be an absolute path");
-        return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
+        return set_text(at, value, max != 0 ? (size_t)max : AGENT_TEXT, must);
     case A_GID:
         return base_setting_gid(value, at, must);
     default:
@@ -161,9 +161,9 @@ static const char *next_of_list(const char *from, char *one, size_t room)
     return from + length + (from[length] == ',');
 }
 
-int agentd_set_urls(struct agentd_config *config, const char *value, struct base_errbuf *must)
+int agentd_set_urls(struct agent_config *config, const char *value, struct base_errbuf *must)
 {
-    char one[AGENTD_TEXT];
+    char one[AGENT_TEXT];
     config->metaservers = 0;
     for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
         size_t length = strlen(one);
@@ -176,15 +176,15 @@ int agentd_set_urls(struct agentd_config *config, const char *value, struct base
             return base_err(must, -EINVAL,
                             "must be a list of URLs without a path, such as http://10.0.0.1:7480, "
                             "http://10.0.0.2:7480");
-        if (config->metaservers == AGENTD_METASERVERS)
-            return base_err(must, -EINVAL, "has at most %d metaservers", AGENTD_METASERVERS);
+        if (config->metaservers == AGENT_METASERVERS)
+            return base_err(must, -EINVAL, "has at most %d metaservers", AGENT_METASERVERS);
         memcpy(config->metaserver[config->metaservers++], one, length + 1);
     }
     return 0;
 }
 
 /* "1000", "2000-2999", or a user's name. */
-static int set_uids(struct agentd_uids *out, const char *one, struct base_errbuf *must)
+static int set_uids(struct agent_uids *out, const char *one, struct base_errbuf *must)
 {
     uint64_t first = 0, last = 0;
     if (!isdigit((unsigned char)one[0])) {
@@ -193,7 +193,7 @@ static int set_uids(struct agentd_uids *out, const char *one, struct base_errbuf
             return base_err(must, -EINVAL,
                             "must name users that this host has, or uids, such as www-data, 1000, "
                             "2000-2999");
-        *out = (struct agentd_uids){.first = user->pw_uid, .last = user->pw_uid};
+        *out = (struct agent_uids){.first = user->pw_uid, .last = user->pw_uid};
         return 0;
     }
     const bool is_range = strchr(one, '-') != NULL;
@@ -207,18 +207,17 @@ static int set_uids(struct agentd_uids *out, const char *one, struct base_errbuf
                         "2000-2999, up to 4294967294");
     if (status != 0)
         return base_err(must, -EINVAL, "must be a list of users such as www-data, 1000, 2000-2999");
-    *out = (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};
+    *out = (struct agent_uids){.first = (uid_t)first, .last = (uid_t)last};
     return 0;
 }
 
-int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
-                    struct base_errbuf *must)
+int agentd_set_uids(struct agent_tenant_config *tenant, const char *value, struct base_errbuf *must)
 {
     char one[64];
     tenant->uid_ranges = 0;
     for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
-        if (tenant->uid_ranges == AGENTD_UID_RANGES)
-            return base_err(must, -EINVAL, "has at most %d users and ranges", AGENTD_UID_RANGES);
+        if (tenant->uid_ranges == AGENT_UID_RANGES)
+            return base_err(must, -EINVAL, "has at most %d users and ranges", AGENT_UID_RANGES);
         int status = set_uids(&tenant->uids[tenant->uid_ranges], one, must);
         if (status != 0)
             return status;
@@ -227,16 +226,16 @@ int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
     return 0;
 }
 
-int agentd_set_hashes(struct agentd_tenant_config *tenant, const char *value,
+int agentd_set_hashes(struct agent_tenant_config *tenant, const char *value,
                       struct base_errbuf *must)
 {
     char one[2 * BASE_DIGEST_BYTES + 1];
     tenant->tokens = 0;
     for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
-        if (tenant->tokens == AGENTD_TOKENS)
-            return base_err(must, -EINVAL, "has at most %d tokens", AGENTD_TOKENS);
-        struct agentd_token *token = &tenant->token[tenant->tokens];
-        *token = (struct agentd_token){.expires_ms = 0};
+        if (tenant->tokens == AGENT_TOKENS)
+            return base_err(must, -EINVAL, "has at most %d tokens", AGENT_TOKENS);
+        struct agent_token *token = &tenant->token[tenant->tokens];
+        *token = (struct agent_token){.expires_ms = 0};
         if (base_hex_decode(one, token->sha256, sizeof token->sha256) != 0)
             return base_err(must, -EINVAL,
                             "must be a list of what `printf %%s TOKEN | sha256sum` prints: 64 "

@@ -35,10 +35,10 @@ enum agentd_type {
 int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
                      struct base_errbuf *must);
 /* Those whose values go to more than one place. */
-int agentd_set_urls(struct agentd_config *config, const char *value, struct base_errbuf *must);
-int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
+int agentd_set_urls(struct agent_config *config, const char *value, struct base_errbuf *must);
+int agentd_set_uids(struct agent_tenant_config *tenant, const char *value,
                     struct base_errbuf *must);
-int agentd_set_hashes(struct agentd_tenant_config *tenant, const char *value,
+int agentd_set_hashes(struct agent_tenant_config *tenant, const char *value,
                       struct base_errbuf *must);
 
 #endif

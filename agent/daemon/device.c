@@ -24,7 +24,7 @@
 #include "probe/probe.h"
 #include "table_initiators.h"
 
-uint64_t device_lock_limit(struct world *w)
+uint64_t agentd_device_lock_limit(struct world *w)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     (void)w;
@@ -32,7 +32,7 @@ uint64_t device_lock_limit(struct world *w)
     return limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
 }
 
-void device_settle(struct world *w, struct pool *p)
+void agentd_device_settle(struct world *w, struct pool *p)
 {
     struct fab *fab = p->agent->fab;
     (void)w;
@@ -93,7 +93,7 @@ static int begin_addresses(struct agent *a, struct base_errbuf *err)
     return probe_addresses(a->fab, err);
 }
 
-int fabric_open(struct agent *a, struct base_errbuf *err)
+int agentd_fabric_open(struct agent *a, struct base_errbuf *err)
 {
     struct fab_open_attr attr = {.device = a->config.device[0] != '\0' ? a->config.device : NULL,
                                  .port = (uint8_t)a->config.port,
@@ -108,11 +108,11 @@ int fabric_open(struct agent *a, struct base_errbuf *err)
         status = break_on_purpose(a, err);
     if (status != 0)
         return status;
-    fab_port_watch_init(&a->port, a->fab, device_port_changed, a);
+    fab_port_watch_init(&a->port, a->fab, agent_device_port_changed, a);
     return choose_transport(a, err);
 }
 
-bool fabric_close(struct agent *a)
+bool agentd_fabric_close(struct agent *a)
 {
     const int status = a->fab != NULL ? fab_close(a->fab) : 0;
     if (status == -ETIMEDOUT)
@@ -164,13 +164,13 @@ static void retire_objects(struct pool *p)
     if (d->fab == NULL)
         return;
     leave_numbers(p);
-    table_initiators_stop(p);
-    queues_retire(p);
+    agent_table_initiators_stop(p);
+    agentd_queues_retire(p);
     fab_retire(d->fab, FAB_DEREG_MR, d->small_mr, ops);
     fab_retire(d->fab, FAB_DEREG_MR, d->scratch_mr, ops);
     fab_retire(d->fab, FAB_DEREG_MR, d->scratch_system_mr, ops);
-    mr_table_retire(p, d->table);
-    mr_table_retire(p, d->table_before);
+    agentd_mr_table_retire(p, d->table);
+    agentd_mr_table_retire(p, d->table_before);
     fab_retire(d->fab, FAB_FREE_PD, d->pd, ops);
     fab_retire(d->fab, FAB_FREE_PD, d->system_pd, ops);
 }
@@ -186,12 +186,13 @@ static void close_device(struct pool *p)
     *d = (struct agent_device){0};
 }
 
-int device_do(struct world *w, enum world_device_step step, struct pool *p, struct base_errbuf *err)
+int agentd_device_do(struct world *w, enum world_device_step step, struct pool *p,
+                     struct base_errbuf *err)
 {
     (void)w;
     switch (step) {
     case WORLD_DEVICE_OPEN:
-        return device_open(p, err);
+        return agentd_device_open(p, err);
     case WORLD_DEVICE_RETIRE:
         retire_objects(p);
         return 0;
@@ -199,11 +200,11 @@ int device_do(struct world *w, enum world_device_step step, struct pool *p, stru
         close_device(p);
         return 0;
     case WORLD_DEVICE_TARGET:
-        return queues_retarget(p);
+        return agentd_queues_retarget(p);
     case WORLD_DEVICE_TABLE:
-        return mr_table_begin(p);
+        return agentd_mr_table_begin(p);
     case WORLD_DEVICE_DROP:
-        mr_table_retire(p, p->device.table_before);
+        agentd_mr_table_retire(p, p->device.table_before);
         p->device.table_before = NULL;
         return 0;
     case WORLD_DEVICE_LEAVE:

@@ -86,17 +86,21 @@ static int make_small(void *pool, uint32_t over, struct fab_ctl *ctl)
 }
 
 static const struct fab_series_part DC[] = {
-    {make_domains, NULL},       {queues_make_cq, NULL}, {queues_make_initiators, NULL},
-    {queues_make_target, NULL}, {make_scratch, NULL},   {mr_table_make, NULL},
+    {make_domains, NULL},
+    {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_initiators, NULL},
+    {agentd_queues_make_target, NULL},
+    {make_scratch, NULL},
+    {agentd_mr_table_make, NULL},
     {make_small, NULL},
 };
 static const struct fab_series_part RC[] = {
     {make_domains, NULL},
-    {queues_make_cq, NULL},
-    {queues_make_connector, NULL},
-    {table_initiators_make, NULL},
+    {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_connector, NULL},
+    {agent_table_initiators_make, NULL},
     {make_scratch, NULL},
-    {mr_table_make, NULL},
+    {agentd_mr_table_make, NULL},
     {make_small, NULL},
 };
 
@@ -107,8 +111,8 @@ static int explain_failure(const struct pool *p, int status, struct base_errbuf 
 {
     struct base_errbuf said = *err, why;
     const char *what = said.text[0] != '\0' ? said.text : "making queue pairs and memory failed";
-    (void)device_why(p->world, status, &why);
-    if (status == -ENOMEM && device_lock_limit(p->world) != UINT64_MAX)
+    (void)agent_device_why(p->world, status, &why);
+    if (status == -ENOMEM && agentd_device_lock_limit(p->world) != UINT64_MAX)
         return base_err(err, status, "%.120s: %.380s", what, why.text);
     if (status == -EIO)
         return base_err(err, status,
@@ -125,7 +129,7 @@ static int explain_failure(const struct pool *p, int status, struct base_errbuf 
 static void place_lane(struct pool *p)
 {
     const struct fab_caps *caps = &p->device.fab->caps;
-    const uint64_t cpu = p->place == 0 ? p->config->lane_cpu : AGENTD_ANY_CPU;
+    const uint64_t cpu = p->place == 0 ? p->config->lane_cpu : AGENT_ANY_CPU;
     cpu_set_t allowed, beside;
     CPU_ZERO(&allowed);
     (void)sched_getaffinity(0, sizeof allowed, &allowed);
@@ -192,7 +196,7 @@ static int explain_end(struct pool *p, int status)
 {
     struct base_errbuf *err = &p->device.opening.err;
     const bool of_service = p->device.opening.series.part < SERVICE_PARTS;
-    if (status == -EINVAL && of_service && prewarm_has_own_service(p))
+    if (status == -EINVAL && of_service && agent_prewarm_has_own_service(p))
         return refuse_service(p, err);
     return explain_failure(p, status, err);
 }
@@ -212,7 +216,7 @@ static void go_on(struct pool *p)
         return;
     }
     o->is_under_way = false;
-    pool_device_opened(p, next == 0 ? 0 : explain_end(p, next), &o->err);
+    agent_pool_device_opened(p, next == 0 ? 0 : explain_end(p, next), &o->err);
 }
 
 static void on_made(struct fab_ctl *ctl)
@@ -222,7 +226,7 @@ static void on_made(struct fab_ctl *ctl)
     go_on(p);
 }
 
-int device_open(struct pool *p, struct base_errbuf *err)
+int agentd_device_open(struct pool *p, struct base_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->fab = p->agent->fab;
@@ -234,7 +238,7 @@ int device_open(struct pool *p, struct base_errbuf *err)
         status = check_lease(p, err);
     if (status != 0)
         return status;
-    queues_reckon(p);
+    agentd_queues_reckon(p);
     d->opening.is_under_way = true;
     go_on(p);
     return 0;

@@ -12,7 +12,7 @@
 
 enum { AGAIN_AT_ONCE = 8 };
 
-int doorbells_init(struct doorbells *d, int epfd, uint32_t count)
+int agentd_doorbells_init(struct doorbells *d, int epfd, uint32_t count)
 {
     *d = (struct doorbells){.epfd = epfd, .count = count, .due_ns = UINT64_MAX};
     TAILQ_INIT(&d->deaf);
@@ -25,7 +25,7 @@ int doorbells_init(struct doorbells *d, int epfd, uint32_t count)
     return 0;
 }
 
-void doorbells_fini(struct doorbells *d)
+void agentd_doorbells_fini(struct doorbells *d)
 {
     if (d->of == NULL)
         return;
@@ -64,10 +64,10 @@ static void end_deaf(struct doorbells *d, struct doorbell *bell)
     note_due(d);
 }
 
-/* Adding may wait for strangers (doorbells_hear_rings()): without the lock, or as long as somebody
- * keeps it waiting the lane could do nothing about who rings without an end. What it hears before
- * it knows the descriptor it takes as it is. */
-int doorbells_watch(struct doorbells *d, uint32_t session, int fd)
+/* Adding may wait for strangers (agentd_doorbells_hear_rings()): without the lock, or as long as
+ * somebody keeps it waiting the lane could do nothing about who rings without an end. What it hears
+ * before it knows the descriptor it takes as it is. */
+int agentd_doorbells_watch(struct doorbells *d, uint32_t session, int fd)
 {
     struct doorbell *bell = &d->of[session];
     const int status = control_epoll(d, bell, fd, EPOLL_CTL_ADD, true);
@@ -80,7 +80,7 @@ int doorbells_watch(struct doorbells *d, uint32_t session, int fd)
     return 0;
 }
 
-void doorbells_unwatch(struct doorbells *d, uint32_t session)
+void agentd_doorbells_unwatch(struct doorbells *d, uint32_t session)
 {
     struct doorbell *bell = &d->of[session];
     (void)pthread_mutex_lock(&d->lock);
@@ -92,7 +92,7 @@ void doorbells_unwatch(struct doorbells *d, uint32_t session)
         (void)control_epoll(d, bell, fd, EPOLL_CTL_DEL, false);
 }
 
-int doorbells_hear_rings(struct world_rings *r)
+int agentd_doorbells_hear_rings(struct world_rings *r)
 {
     struct doorbells *d = r->lane != NULL ? r->lane->doorbells : NULL;
     struct epoll_event event = {.events = EPOLLIN | EPOLLET};
@@ -101,15 +101,15 @@ int doorbells_hear_rings(struct world_rings *r)
     r->heard = epoll_create1(EPOLL_CLOEXEC);
     if (r->heard < 0 || epoll_ctl(r->heard, EPOLL_CTL_ADD, r->doorbell, &event) != 0)
         return -errno;
-    return doorbells_watch(d, r->session, r->heard);
+    return agentd_doorbells_watch(d, r->session, r->heard);
 }
 
-void doorbells_unhear_rings(struct world_rings *r)
+void agentd_doorbells_unhear_rings(struct world_rings *r)
 {
     if (r->heard < 0)
         return;
     if (r->lane->doorbells != NULL)
-        doorbells_unwatch(r->lane->doorbells, r->session);
+        agentd_doorbells_unwatch(r->lane->doorbells, r->session);
     close(r->heard);
     r->heard = -1;
 }
@@ -128,7 +128,7 @@ static bool count_false(struct doorbell *bell, uint64_t now_ns)
 }
 
 /* Nothing is lost where the control thread has the lock: whoever goes on ringing is met again. */
-void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
+void agentd_doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
 {
     struct doorbell *bell = &d->of[session];
     if (session >= d->count || !count_false(bell, now_ns) || pthread_mutex_trylock(&d->lock) != 0)
@@ -143,14 +143,14 @@ void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
     (void)pthread_mutex_unlock(&d->lock);
 }
 
-void doorbells_true(struct doorbells *d, uint32_t session)
+void agentd_doorbells_true(struct doorbells *d, uint32_t session)
 {
     if (session < d->count)
         atomic_store_explicit(&d->of[session].falses, 0, memory_order_relaxed);
 }
 
 /* One that was ever rung tells of it at once, which is forgiven; the next one is not. */
-void doorbells_hear_again(struct doorbells *d, uint64_t now_ns)
+void agentd_doorbells_hear_again(struct doorbells *d, uint64_t now_ns)
 {
     if (now_ns < doorbells_due(d) || pthread_mutex_trylock(&d->lock) != 0)
         return;

@@ -44,29 +44,29 @@ struct doorbells {
 };
 
 /* For so many sessions, whose events have their number as data. -ENOMEM. */
-int doorbells_init(struct doorbells *d, int epfd, uint32_t count);
+int agentd_doorbells_init(struct doorbells *d, int epfd, uint32_t count);
 /* After the lane's thread. */
-void doorbells_fini(struct doorbells *d);
+void agentd_doorbells_fini(struct doorbells *d);
 
 /* Any other thread than the lane's. fd: readable anew whenever the doorbell is rung. 0 or -errno.
  */
-int doorbells_watch(struct doorbells *d, uint32_t session, int fd);
-void doorbells_unwatch(struct doorbells *d, uint32_t session);
+int agentd_doorbells_watch(struct doorbells *d, uint32_t session, int fd);
+void agentd_doorbells_unwatch(struct doorbells *d, uint32_t session);
 
 /* A task's: the lane of these rings hears their doorbell, or does no more. Who ends that waits for
  * the lock of the eventfd's queue, into which a worker can hang as many watches as it likes; and
  * whoever begins to watch an epoll by another one waits for all on this host that do. So neither is
  * the control thread's or the lane's, and each doorbell has an epoll of its own, whose lock is
  * nobody else's. 0 or -errno. Not while the lane begins or stops. */
-int doorbells_hear_rings(struct world_rings *r);
-void doorbells_unhear_rings(struct world_rings *r);
+int agentd_doorbells_hear_rings(struct world_rings *r);
+void agentd_doorbells_unhear_rings(struct world_rings *r);
 
 /* The lane's thread. That session has rung with nothing new in its ring, or with something. None of
  * these waits. */
-void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns);
-void doorbells_true(struct doorbells *d, uint32_t session);
+void agentd_doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns);
+void agentd_doorbells_true(struct doorbells *d, uint32_t session);
 /* Some of those that are due are heard again. */
-void doorbells_hear_again(struct doorbells *d, uint64_t now_ns);
+void agentd_doorbells_hear_again(struct doorbells *d, uint64_t now_ns);
 
 static inline uint64_t doorbells_due(const struct doorbells *d)
 {

@@ -143,7 +143,7 @@ static void give_batch(struct emptier *e, struct emptier_owner *o)
     if (e->gone || o->serial != 0 || o->first == NULL)
         return;
     struct emptying *batch = take_batch(o, file, &count);
-    const int status = emptier_process_give(e->process, file, count, &serial);
+    const int status = agentd_emptier_process_give(e->process, file, count, &serial);
     if (status != 0) {
         put_back(o, batch);
         if (status == -EPIPE)
@@ -189,24 +189,24 @@ static void on_report(uv_poll_t *poll, int status, int events)
     struct emptier_report report;
     int heard;
     (void)status, (void)events;
-    while ((heard = emptier_process_hear(e->process, &report)) == 0)
+    while ((heard = agentd_emptier_process_hear(e->process, &report)) == 0)
         hear_report(e, &report);
     if (heard == -EPIPE && !e->gone)
         lose_process(e);
 }
 
-int emptier_start(struct emptier *e, struct base_errbuf *err)
+int agentd_emptier_start(struct emptier *e, struct base_errbuf *err)
 {
     for (uint32_t i = 0; i < TENANT_QUEUE_OWNERS; i++)
         e->of[i].last = &e->of[i].first;
     e->reports.data = e->again.data = e->slow.data = e;
     (void)uv_timer_init(e->loop, &e->again);
     (void)uv_timer_init(e->loop, &e->slow);
-    return fd_watch(e->loop, &e->reports, e->process->fd, on_report, err);
+    return agentd_fd_watch(e->loop, &e->reports, e->process->fd, on_report, err);
 }
 
-void emptier_take(struct emptier *e, uint32_t tenant, const struct world_left *left,
-                  void (*done)(void *user), void *user)
+void agentd_emptier_take(struct emptier *e, uint32_t tenant, const struct world_left *left,
+                         void (*done)(void *user), void *user)
 {
     struct emptying *x = malloc(sizeof *x);
     struct emptier_owner *o = &e->of[tenant];
@@ -225,7 +225,7 @@ void emptier_take(struct emptier *e, uint32_t tenant, const struct world_left *l
     give_batch(e, o);
 }
 
-void emptier_stop(struct emptier *e)
+void agentd_emptier_stop(struct emptier *e)
 {
     if (e->process != NULL)
         close_all(e);

@@ -17,7 +17,7 @@ struct emptying;
 struct emptier {
     struct emptier_process *process; /* the caller's */
     uv_loop_t *loop;
-    const struct agentd_tenants *tenants; /* whose names the log says when their files take long */
+    const struct agent_tenants *tenants; /* whose names the log says when their files take long */
     uv_poll_t reports;
     uv_timer_t again, slow;
     struct emptier_owner {
@@ -32,12 +32,12 @@ struct emptier {
 };
 
 /* With the process, loop and tenants set, and all else 0. 0; or -errno and a sentence. */
-int emptier_start(struct emptier *e, struct base_errbuf *err);
+int agentd_emptier_start(struct emptier *e, struct base_errbuf *err);
 /* Takes what is left of a task, and empties and closes it; then calls done(user), if that is not
  * NULL, perhaps at once. */
-void emptier_take(struct emptier *e, uint32_t tenant, const struct world_left *left,
-                  void (*done)(void *user), void *user);
+void agentd_emptier_take(struct emptier *e, uint32_t tenant, const struct world_left *left,
+                         void (*done)(void *user), void *user);
 /* After its loop: done() is called for all, emptied or not, and for what comes later at once. */
-void emptier_stop(struct emptier *e);
+void agentd_emptier_stop(struct emptier *e);
 
 #endif

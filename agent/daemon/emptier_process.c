@@ -170,7 +170,7 @@ static _Noreturn void run_emptier(int control)
 
 /* ---- the agent's side */
 
-int emptier_process_start(struct emptier_process *p, struct base_errbuf *err)
+int agentd_emptier_process_start(struct emptier_process *p, struct base_errbuf *err)
 {
     int control[2];
     *p = (struct emptier_process){.fd = -1};
@@ -192,8 +192,8 @@ int emptier_process_start(struct emptier_process *p, struct base_errbuf *err)
     return 0;
 }
 
-int emptier_process_give(struct emptier_process *p, const int *file, uint32_t count,
-                         uint32_t *serial)
+int agentd_emptier_process_give(struct emptier_process *p, const int *file, uint32_t count,
+                                uint32_t *serial)
 {
     const struct request r = {.serial = p->serial + 1 != 0 ? p->serial + 1 : 1};
     const int status = base_fds_send(p->fd, &r, sizeof r, file, count);
@@ -203,7 +203,7 @@ int emptier_process_give(struct emptier_process *p, const int *file, uint32_t co
     return 0;
 }
 
-int emptier_process_hear(const struct emptier_process *p, struct emptier_report *out)
+int agentd_emptier_process_hear(const struct emptier_process *p, struct emptier_report *out)
 {
     struct emptier_report report;
     const ssize_t n = recv(p->fd, &report, sizeof report, MSG_DONTWAIT);
@@ -213,7 +213,7 @@ int emptier_process_hear(const struct emptier_process *p, struct emptier_report 
     return 0;
 }
 
-void emptier_process_stop(struct emptier_process *p)
+void agentd_emptier_process_stop(struct emptier_process *p)
 {
     if (p->pid == 0)
         return;

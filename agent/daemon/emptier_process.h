@@ -28,13 +28,13 @@ struct emptier_process {
 
 /* Makes it. To be called while this process has one thread and little memory, of which the other
  * one has a copy; it ends soon after this one. 0; or -errno and a sentence. */
-int emptier_process_start(struct emptier_process *p, struct base_errbuf *err);
+int agentd_emptier_process_start(struct emptier_process *p, struct base_errbuf *err);
 
 /* Gives it copies of count (1 .. EMPTIER_BATCH) files, which one child empties and closes. 0, and
  * the report's serial number, which is never 0; or -errno: -EPIPE when it has ended, others: later.
  * Never blocks. */
-int emptier_process_give(struct emptier_process *p, const int *file, uint32_t count,
-                         uint32_t *serial);
+int agentd_emptier_process_give(struct emptier_process *p, const int *file, uint32_t count,
+                                uint32_t *serial);
 
 /* Of each batch, when it is over. */
 struct emptier_report {
@@ -43,9 +43,9 @@ struct emptier_report {
 };
 
 /* The next one. 0; -EAGAIN: there is none; -EPIPE: it has ended. Never blocks. */
-int emptier_process_hear(const struct emptier_process *p, struct emptier_report *out);
+int agentd_emptier_process_hear(const struct emptier_process *p, struct emptier_report *out);
 
 /* Ends it, but for children that hang, in tests: else it ends with the agent. */
-void emptier_process_stop(struct emptier_process *p);
+void agentd_emptier_process_stop(struct emptier_process *p);
 
 #endif

@@ -23,7 +23,7 @@ static int read_saved(int dir, uint32_t *saved)
     uint64_t n = 0;
     size_t length;
     *saved = 0;
-    int status = state_file_read(dir, FILE_NAME, text, sizeof text - 1, &length);
+    int status = agentd_state_file_read(dir, FILE_NAME, text, sizeof text - 1, &length);
     if (status != 0)
         return status == -ENOENT ? 0 : status == -EFBIG ? -EBADMSG : status;
     /* A whole file ends with a newline: a torn one could hold the beginning of a number. */
@@ -40,7 +40,7 @@ static int save_incarnation(int dir, uint32_t incarnation)
 {
     char text[32];
     int length = snprintf(text, sizeof text, "%u\n", incarnation);
-    return state_file_write(dir, FILE_NAME, text, (size_t)length);
+    return agentd_state_file_write(dir, FILE_NAME, text, (size_t)length);
 }
 
 static int open_dir(const char *state_dir, int *dir, struct base_errbuf *err)

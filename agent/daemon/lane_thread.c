@@ -79,13 +79,13 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
         } else if (what == FROM_CONTROL) {
             continue;
         } else if (lane_doorbell(t->of->lane, (uint32_t)what)) {
-            doorbells_true(&t->doorbells, (uint32_t)what);
+            agentd_doorbells_true(&t->doorbells, (uint32_t)what);
         } else {
-            doorbells_false(&t->doorbells, (uint32_t)what, now_ns);
+            agentd_doorbells_false(&t->doorbells, (uint32_t)what, now_ns);
             seen.useful--;
         }
     }
-    doorbells_hear_again(&t->doorbells, now_ns);
+    agentd_doorbells_hear_again(&t->doorbells, now_ns);
     return seen;
 }
 
@@ -112,7 +112,7 @@ static bool sleep_until_work(struct lane_thread *t)
 static void tell_control(const struct lane_thread *t)
 {
     if (lane_has_events(t->of->lane))
-        wake_up(&t->news);
+        agentd_wake_up(&t->news);
 }
 
 static void *run_lane(void *arg)
@@ -174,15 +174,15 @@ static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf 
     t->of = l;
     t->epfd = epoll_create1(EPOLL_CLOEXEC);
     t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (doorbells_init(&t->doorbells, t->epfd,
-                       (uint32_t)loop_world_of(w)->agent->config.max_sessions) != 0)
+    if (agentd_doorbells_init(&t->doorbells, t->epfd,
+                              (uint32_t)loop_world_of(w)->agent->config.max_sessions) != 0)
         return base_err(err, -ENOMEM, "the lane cannot begin: out of memory");
     l->doorbells = &t->doorbells;
     if (t->epfd < 0 || t->kick < 0 || watch_fd(t, l->chan->fd, FROM_CHANNEL) != 0 ||
         watch_fd(t, t->kick, FROM_CONTROL) != 0)
         return base_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
                         strerror(errno));
-    const int status = wake_init(&t->news, &loop_world_of(w)->loop, on_news, t, err);
+    const int status = agentd_wake_init(&t->news, &loop_world_of(w)->loop, on_news, t, err);
     return status == 0 ? start_thread(t, err) : status;
 }
 
@@ -195,8 +195,8 @@ static void kick_lane(const struct lane_thread *t)
 
 static void free_thread(struct lane_thread *t)
 {
-    wake_fini(&t->news);
-    doorbells_fini(&t->doorbells);
+    agentd_wake_fini(&t->news);
+    agentd_doorbells_fini(&t->doorbells);
     free(t);
 }
 
@@ -267,7 +267,7 @@ const struct world_lane_ops LANE_OPS = {
     .watch = watch_session,
     .unwatch = unwatch_session,
     .wake = wake_worker,
-    .device = device_do,
-    .settle = device_settle,
-    .lock_limit = device_lock_limit,
+    .device = agentd_device_do,
+    .settle = agentd_device_settle,
+    .lock_limit = agentd_device_lock_limit,
 };

@@ -95,7 +95,7 @@ static int begin_watch(struct world *w, struct world_watch *watch, int fd, struc
     if (l == NULL)
         return base_err(err, -ENOMEM, "out of memory");
     l->poll.data = watch;
-    const int status = fd_watch(&loop_world_of(w)->loop, &l->poll, fd, on_readable, err);
+    const int status = agentd_fd_watch(&loop_world_of(w)->loop, &l->poll, fd, on_readable, err);
     if (status == 0)
         watch->of_world = l;
     else
@@ -134,12 +134,12 @@ static int cancel_call(struct world *w, uint64_t id)
 
 static bool has_token(struct world *w, const uint8_t gid[16], struct base_errbuf *why)
 {
-    return start_check_token(&loop_world_of(w)->agent->config, gid, why);
+    return agentd_start_check_token(&loop_world_of(w)->agent->config, gid, why);
 }
 
 static bool is_token_private(struct world *w, struct base_errbuf *why)
 {
-    return start_check_privacy(&loop_world_of(w)->agent->config, why);
+    return agentd_start_check_privacy(&loop_world_of(w)->agent->config, why);
 }
 
 /* ---- work, the state directory and the host */
@@ -156,7 +156,7 @@ static int load_document(struct world *w, const char *name, void *bytes, size_t 
     const int dir = open_state(loop_world_of(w));
     if (dir < 0)
         return dir;
-    const int status = state_file_read(dir, name, bytes, capacity, length);
+    const int status = agentd_state_file_read(dir, name, bytes, capacity, length);
     close(dir);
     return status;
 }
@@ -189,14 +189,14 @@ static void stop_loop(struct world *w)
 
 static void begin_task(struct world *w, struct world_task *t)
 {
-    tasks_submit(&loop_world_of(w)->tasks, t);
+    agentd_tasks_submit(&loop_world_of(w)->tasks, t);
 }
 
 static void do_task(struct world *w, struct world_task *t)
 {
     t->status = TASK_RUNS[t->work](t);
     if (t->left.count > 0) /* nobody waits for that */
-        emptier_take(&loop_world_of(w)->emptier, t->tenant, &t->left, NULL, NULL);
+        agentd_emptier_take(&loop_world_of(w)->emptier, t->tenant, &t->left, NULL, NULL);
 }
 
 static const struct world_ops LOOP_WORLD_OPS = {
@@ -218,7 +218,7 @@ static const struct world_ops LOOP_WORLD_OPS = {
     .stop = stop_loop,
 };
 
-int loop_world_init(struct loop_world *w, struct agent *a)
+int agentd_loop_world_init(struct loop_world *w, struct agent *a)
 {
     struct base_errbuf why; /* which the log says later */
     *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS,
@@ -228,7 +228,7 @@ int loop_world_init(struct loop_world *w, struct agent *a)
                                        .log = &LOOP_LOG_OPS,
                                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
                                        .tick_ns = TICK_MS * BASE_NS_PER_MS,
-                                       .keeps_whole = start_check_holes(&why)},
+                                       .keeps_whole = agentd_start_check_holes(&why)},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &w->loop}};
     const int status = uv_loop_init(&w->loop);
@@ -247,14 +247,14 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
-void loop_world_end(struct loop_world *w)
+void agentd_loop_world_end(struct loop_world *w)
 {
     uv_walk(&w->loop, close_handle, NULL);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     w->ended = true;
 }
 
-void loop_world_fini(struct loop_world *w)
+void agentd_loop_world_fini(struct loop_world *w)
 {
     (void)uv_loop_close(&w->loop);
 }

@@ -43,11 +43,12 @@ static inline struct loop_world *loop_world_of(struct world *w)
 }
 
 /* The agent's configuration is there, and this is its world from now on. `tasks` is all zero:
- * tasks_start() comes before the first task, tasks_stop() in the end. 0, or -errno of the loop. */
-int loop_world_init(struct loop_world *w, struct agent *a);
+ * agentd_tasks_start() comes before the first task, agentd_tasks_stop() in the end. 0, or -errno of
+ * the loop. */
+int agentd_loop_world_init(struct loop_world *w, struct agent *a);
 /* Closes all that the loop has, the alarm too: no timer fires any more, and nothing is watched. */
-void loop_world_end(struct loop_world *w);
+void agentd_loop_world_end(struct loop_world *w);
 /* Then: the loop itself. */
-void loop_world_fini(struct loop_world *w);
+void agentd_loop_world_fini(struct loop_world *w);
 
 #endif

@@ -78,13 +78,13 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void on_device_events(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
-    device_events(poll->data);
+    agent_device_events(poll->data);
 }
 
 static void on_rings(uv_poll_t *poll, int status, int events)
 {
     (void)poll, (void)status, (void)events;
-    ring_guard_report();
+    agentd_ring_guard_report();
 }
 
 static void on_notify(uv_timer_t *timer)
@@ -120,7 +120,7 @@ static void on_told(uv_poll_t *poll, int status, int events)
     struct agent *a = poll->data;
     (void)status, (void)events;
     (void)uv_poll_stop(poll);
-    base_log(BASE_LOG_INFO, "stopping", "signal=%d", stop_watch_told());
+    base_log(BASE_LOG_INFO, "stopping", "signal=%d", agentd_stop_watch_told());
     a->terminated = true;
     world_stop(a->world);
 }
@@ -136,10 +136,10 @@ static void tell_ready(const struct agent *a)
 static void reload_config(struct agent *a)
 {
     struct base_errbuf err = {"out of memory"};
-    struct agentd_config *fresh = malloc(sizeof *fresh);
-    int status = fresh != NULL ? agentd_configure(a->config_path, fresh, &err) : -ENOMEM;
+    struct agent_config *fresh = malloc(sizeof *fresh);
+    int status = fresh != NULL ? agent_configure(a->config_path, fresh, &err) : -ENOMEM;
     if (status == 0)
-        status = windows_reload(a, fresh, &err);
+        status = agent_windows_reload(a, fresh, &err);
     if (status != 0)
         base_log(BASE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
     free(fresh);
@@ -188,13 +188,14 @@ static int watch_events(struct loop_world *w, const struct process *process,
     w->control_poll.data = w->events_poll.data = w->told.data = w->hangup.data = w->rings.data = a;
     w->turned.data = w->notify.data = w;
     w->hangup_fd = process->hangup_fd;
-    int status = fd_watch(&w->loop, &w->control_poll, fab_ctl_fd(a->fab), on_control, err);
+    int status = agentd_fd_watch(&w->loop, &w->control_poll, fab_ctl_fd(a->fab), on_control, err);
     if (status == 0)
-        status = fd_watch(&w->loop, &w->events_poll, fab_event_fd(a->fab), on_device_events, err);
+        status =
+            agentd_fd_watch(&w->loop, &w->events_poll, fab_event_fd(a->fab), on_device_events, err);
     if (status == 0)
-        status = fd_watch(&w->loop, &w->told, process->watch.told_fd, on_told, err);
-    if (status == 0 && ring_guard_fd() >= 0)
-        status = fd_watch(&w->loop, &w->rings, ring_guard_fd(), on_rings, err);
+        status = agentd_fd_watch(&w->loop, &w->told, process->watch.told_fd, on_told, err);
+    if (status == 0 && agentd_ring_guard_fd() >= 0)
+        status = agentd_fd_watch(&w->loop, &w->rings, agentd_ring_guard_fd(), on_rings, err);
     if (status != 0)
         return status;
     (void)uv_timer_init(&w->loop, &w->notify);
@@ -222,43 +223,43 @@ static int check_begun(const struct agent *a, struct base_errbuf *err)
 static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
-    const struct agentd_pool own = follow_read(a);
-    attach_init(a);
-    int status = pools_start(a, &own, err);
-    while (status == 0 && pools_are_starting(a) && !a->device_lost && !a->terminated)
+    const struct agent_pool own = agent_follow_read(a);
+    agent_attach_init(a);
+    int status = agent_pools_start(a, &own, err);
+    while (status == 0 && agent_pools_are_starting(a) && !a->device_lost && !a->terminated)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
     if (status == 0)
         status = check_begun(a, err);
-    return status == 0 ? pools_check(a, err) : status;
+    return status == 0 ? agent_pools_check(a, err) : status;
 }
 
 static int take_incarnation(struct agent *a, struct base_errbuf *err)
 {
     uint32_t incarnation = 0;
     bool lost = false;
-    const int status =
-        agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                superseded_least(a->min_incarnation), &incarnation, &lost, err);
+    const int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
+                                               agent_superseded_least(a->min_incarnation),
+                                               &incarnation, &lost, err);
     if (lost)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                  incarnation);
     if (status == 0)
-        life_begin(a, incarnation);
+        agent_life_begin(a, incarnation);
     return status;
 }
 
 /* And what only has to be looked at from then on. */
 static int open_fabric(struct agent *a, struct base_errbuf *err)
 {
-    int status = fabric_open(a, err);
-    if (status == 0 && (status = leases_start(a)) != 0)
+    int status = agentd_fabric_open(a, err);
+    if (status == 0 && (status = agent_leases_start(a)) != 0)
         return base_err(err, status, "there are no random numbers: %s", strerror(-status));
     if (status != 0)
         return status;
-    address_init(a);
-    clock_watch_init(a);
-    agentd_tenants_init(&a->tenants, &a->config);
-    admin_init(a);
+    agent_address_init(a);
+    agent_clock_watch_init(a);
+    agent_tenants_init(&a->tenants, &a->config);
+    agent_admin_init(a);
     return 0;
 }
 
@@ -266,7 +267,7 @@ static int open_fabric(struct agent *a, struct base_errbuf *err)
 static int await_pools(struct loop_world *w, struct base_errbuf *err)
 {
     const struct agent *a = w->agent;
-    while (pools_any_pending(a) && !a->device_lost && !a->terminated)
+    while (agent_pools_any_pending(a) && !a->device_lost && !a->terminated)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
     return check_begun(a, err);
 }
@@ -276,20 +277,20 @@ static int await_pools(struct loop_world *w, struct base_errbuf *err)
 static int open_sockets(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
-    follow_load(a);
-    windows_apply(a);
+    agent_follow_load(a);
+    agent_windows_apply(a);
     int status = await_pools(w, err);
     if (status == 0)
-        status = listeners_open(&w->sockets, &a->config, err);
-    return status == 0 ? admin_listen(w, err) : status;
+        status = agentd_listeners_open(&w->sockets, &a->config, err);
+    return status == 0 ? agentd_admin_listen(w, err) : status;
 }
 
 static void begin_registering(struct agent *a)
 {
     a->registering = true;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        registrations_start(p);
-    follow_start(a);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_registrations_start(p);
+    agent_follow_start(a);
 }
 
 /* Each needs those before it. Whatever has been begun when one fails is stop_agent()'s. */
@@ -298,26 +299,27 @@ static int start_agent(struct loop_world *w, struct process *process, struct bas
     struct agent *a = w->agent;
     int status = take_incarnation(a, err);
     if (status == 0)
-        status = closer_start(&w->sockets.closer, err);
-    stop_watch_step(&process->watch, (struct stop_step){.during = "opening the device"});
+        status = agentd_closer_start(&w->sockets.closer, err);
+    agentd_stop_watch_step(&process->watch, (struct stop_step){.during = "opening the device"});
     if (status == 0)
         status = open_fabric(a, err);
-    stop_watch_step(&process->watch,
-                    (struct stop_step){.during = "making what the agent lends", .fab = a->fab});
+    agentd_stop_watch_step(
+        &process->watch,
+        (struct stop_step){.during = "making what the agent lends", .fab = a->fab});
     if (status == 0)
-        status = emptier_start(&w->emptier, err);
+        status = agentd_emptier_start(&w->emptier, err);
     if (status == 0)
-        status = tasks_start(&w->tasks, TASK_RUNS, &w->emptier, &w->loop, err);
+        status = agentd_tasks_start(&w->tasks, TASK_RUNS, &w->emptier, &w->loop, err);
     if (status == 0)
         status = watch_events(w, process, err);
     if (status == 0)
         status = start_pools(w, err);
     if (status == 0)
-        status = metaserver_client_start(w, err);
+        status = agentd_metaserver_client_start(w, err);
     if (status == 0)
         status = open_sockets(w, err);
     if (status == 0 && a->config_path != NULL)
-        status = fd_watch(&w->loop, &w->hangup, w->hangup_fd, on_hangup, err);
+        status = agentd_fd_watch(&w->loop, &w->hangup, w->hangup_fd, on_hangup, err);
     if (status == 0)
         begin_registering(a);
     return status;
@@ -339,7 +341,7 @@ static uint32_t why_sessions_end(const struct agent *a)
 static void wait_until_told(const struct agent *a)
 {
     const uint64_t end = base_clock_ns() + TOLD_MS * BASE_NS_PER_MS;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
             while (p->sessions[i].stage == STAGE_ENDING &&
                    atomic_load(&p->sessions[i].rings.ro->ended) == 0 && base_clock_ns() < end)
@@ -351,20 +353,20 @@ static void send_workers_away(struct loop_world *w)
 {
     struct agent *a = w->agent;
     a->stopping = true;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         p->stopping = true;
-    pools_end_sessions(a, why_sessions_end(a));
+    agent_pools_end_sessions(a, why_sessions_end(a));
     wait_until_told(a);
-    listeners_close(&w->sockets);
+    agentd_listeners_close(&w->sockets);
 }
 
 /* While metaservers can be called. */
 static void leave_metaservers(struct loop_world *w)
 {
-    follow_stop(w->agent);
-    registrations_leave(w->agent, GRACE_MS);
-    metaserver_client_await_leaving(w, GRACE_MS);
-    metaserver_client_stop(w);
+    agent_follow_stop(w->agent);
+    agent_registrations_leave(w->agent, GRACE_MS);
+    agentd_metaserver_client_await_leaving(w, GRACE_MS);
+    agentd_metaserver_client_stop(w);
     agent_query_stop(w->agent);
 }
 
@@ -375,30 +377,32 @@ static void leave_metaservers(struct loop_world *w)
 static bool stop_agent(struct loop_world *w, struct stop_watch *watch)
 {
     struct agent *a = w->agent;
-    stop_watch_begin(watch);
-    stop_watch_step(watch, (struct stop_step){.during = "telling workers", .fab = a->fab});
+    agentd_stop_watch_begin(watch);
+    agentd_stop_watch_step(watch, (struct stop_step){.during = "telling workers", .fab = a->fab});
     send_workers_away(w);
-    stop_watch_step(watch, (struct stop_step){.during = "telling metaservers", .fab = a->fab});
+    agentd_stop_watch_step(watch,
+                           (struct stop_step){.during = "telling metaservers", .fab = a->fab});
     leave_metaservers(w);
-    admin_stop(w);
+    agentd_admin_stop(w);
     agent_end_ticks(a);
-    loop_world_end(w);
-    emptier_stop(&w->emptier);
-    stop_watch_step(watch, (struct stop_step){.during = "making and freeing memory, and writing "
+    agentd_loop_world_end(w);
+    agentd_emptier_stop(&w->emptier);
+    agentd_stop_watch_step(watch,
+                           (struct stop_step){.during = "making and freeing memory, and writing "
                                                         "state_dir",
                                               .closer = &w->sockets.closer});
-    tasks_stop(&w->tasks);
-    loop_world_fini(w);
-    stop_watch_step(watch, (struct stop_step){.during = "giving back what the device has",
-                                              .fab = a->fab,
-                                              .closer = &w->sockets.closer});
-    pools_stop(a);
-    stop_watch_step(watch, (struct stop_step){.during = "closing the device"});
-    follow_fini(a);
-    admin_fini(a);
-    const bool closed = fabric_close(a);
-    closer_stop(&w->sockets.closer);
-    stop_watch_end(watch);
+    agentd_tasks_stop(&w->tasks);
+    agentd_loop_world_fini(w);
+    agentd_stop_watch_step(watch, (struct stop_step){.during = "giving back what the device has",
+                                                     .fab = a->fab,
+                                                     .closer = &w->sockets.closer});
+    agent_pools_stop(a);
+    agentd_stop_watch_step(watch, (struct stop_step){.during = "closing the device"});
+    agent_follow_fini(a);
+    agent_admin_fini(a);
+    const bool closed = agentd_fabric_close(a);
+    agentd_closer_stop(&w->sockets.closer);
+    agentd_stop_watch_end(watch);
     return closed;
 }
 
@@ -410,7 +414,8 @@ static int leave_to_supervisor(const struct agent *a)
     uint32_t incarnation;
     bool lost;
     (void)agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                  superseded_least(a->superseded_by), &incarnation, &lost, &err);
+                                  agent_superseded_least(a->superseded_by), &incarnation, &lost,
+                                  &err);
     return fail_start("it cannot begin anew in this process, since the device did not give back "
                       "all that it had: see the log; it does so when the supervisor restarts it");
 }
@@ -420,21 +425,22 @@ static int serve_agent(struct agent *a, struct process *process)
     struct base_errbuf err = {""};
     char gid[BASE_GID_TEXT];
     struct loop_world world, *w = &world;
-    int status = loop_world_init(w, a);
+    int status = agentd_loop_world_init(w, a);
     if (status != 0) {
         (void)base_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
                        status == -EMFILE ? " (raise LimitNOFILE)" : "");
         return fail_start(err.text);
     }
-    w->sockets.closer =
-        (struct closer){.process = &process->closers, .loop = &w->loop, .refuse = listeners_refuse};
+    w->sockets.closer = (struct closer){
+        .process = &process->closers, .loop = &w->loop, .refuse = agentd_listeners_refuse};
     w->emptier =
         (struct emptier){.process = &process->emptiers, .loop = &w->loop, .tenants = &a->tenants};
-    registrations_look_at_token(a);
+    agent_registrations_look_at_token(a);
     a->started_ns = base_clock_ns();
     status = start_agent(w, process, &err);
     if (status == 0) {
-        stop_watch_step(&process->watch, (struct stop_step){.during = "serving", .fab = a->fab});
+        agentd_stop_watch_step(&process->watch,
+                               (struct stop_step){.during = "serving", .fab = a->fab});
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
                base_gid_format(a->fab->caps.gid, gid));
         fflush(stdout);
@@ -451,7 +457,7 @@ static int serve_agent(struct agent *a, struct process *process)
         base_notify_stopping();
     }
     const bool closed = stop_agent(w, &process->watch);
-    if (stop_watch_told() != 0 && (status == 0 || status == -ECANCELED))
+    if (agentd_stop_watch_told() != 0 && (status == 0 || status == -ECANCELED))
         return EXIT_SUCCESS;
     if (status == 0 && a->device_lost)
         return fail_start(
@@ -474,9 +480,9 @@ static int serve_above_others(struct agent *a, struct process *process)
                           &err) != 0)
         return fail_start(err.text);
     int status = serve_agent(a, process);
-    while (status == EXIT_SUCCESS && begins_anew(a) && stop_watch_told() == 0) {
+    while (status == EXIT_SUCCESS && begins_anew(a) && agentd_stop_watch_told() == 0) {
         const struct agent before = *a;
-        life_begin_anew(a, &before);
+        agent_life_begin_anew(a, &before);
         status = serve_agent(a, process);
     }
     close(lock);
@@ -500,7 +506,7 @@ static void print_help(void)
         "  --help           print this and end\n"
         "\n"
         "Settings, with their defaults:\n");
-    agentd_config_help(stdout);
+    agent_config_help(stdout);
 }
 
 /* Tables are large and sparse: huge pages that a kernel makes by itself would fill them (arenas ask
@@ -513,16 +519,16 @@ static void keep_little_memory(void)
 }
 
 /* What the start would find out too, but for what only the device can say. */
-static int check_only(const struct agentd_config *config)
+static int check_only(const struct agent_config *config)
 {
     struct base_errbuf why;
     printf("kedge-agentd: the settings are right\n");
     if (config->token_file[0] == '\0' && config->metaservers > 0)
         printf("kedge-agentd: it would begin, and be let in only by metaservers with access = "
                "open: token_file is not set\n");
-    if (!start_check_token(config, config->gid, &why))
+    if (!agentd_start_check_token(config, config->gid, &why))
         printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
-    if (!start_check_privacy(config, &why))
+    if (!agentd_start_check_privacy(config, &why))
         printf("kedge-agentd: it would begin, but %s\n", why.text);
     return EXIT_SUCCESS;
 }
@@ -541,8 +547,8 @@ int main(int argc, char **argv)
     const char *path = NULL;
     bool check = false;
     keep_little_memory();
-    if (probe_is_asked_for(argc, argv))
-        return probe_main(argc, argv);
+    if (agentd_probe_is_asked_for(argc, argv))
+        return agentd_probe_main(argc, argv);
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'c':
@@ -564,9 +570,9 @@ int main(int argc, char **argv)
     if (optind < argc)
         return fail_for_good("it takes no arguments but its options: see kedge-agentd --help");
     agent.config_path = path;
-    if (agentd_configure(path, &agent.config, &err) != 0)
+    if (agent_configure(path, &agent.config, &err) != 0)
         return fail_for_good(err.text);
-    int status = start_check(&agent.config, &err);
+    int status = agentd_start_check(&agent.config, &err);
     if (status != 0)
         return status == -EINVAL ? fail_for_good(err.text) : fail_start(err.text);
     if (check)
@@ -574,20 +580,20 @@ int main(int argc, char **argv)
     (void)base_log_parse_level(agent.config.log_level, &level);
     base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
-    ring_guard_start();
+    agentd_ring_guard_start();
     hold_signals();
-    if (closer_process_start(&process.closers, &err) != 0 ||
-        emptier_process_start(&process.emptiers, &err) != 0 ||
+    if (agentd_closer_process_start(&process.closers, &err) != 0 ||
+        agentd_emptier_process_start(&process.emptiers, &err) != 0 ||
         open_hangups(&process.hangup_fd, &err) != 0 ||
-        stop_watch_init(&process.watch, FAB_STOP_MS, &err) != 0)
+        agentd_stop_watch_init(&process.watch, FAB_STOP_MS, &err) != 0)
         return fail_start(err.text);
     base_notify_init();
-    if (!start_check_holes(&err))
+    if (!agentd_start_check_holes(&err))
         base_log(BASE_LOG_WARN,
                  "workers can punch holes in memory that they are given, or make huge pages of it, "
                  "and so have lanes wait",
                  "reason=\"%s\"", err.text);
-    if (!start_check_token(&agent.config, agent.config.gid, &err))
+    if (!agentd_start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
     return serve_above_others(&agent, &process);
 }

@@ -15,13 +15,13 @@ static void on_http(uv_poll_t *poll, int status, int events)
     http_client_run(w->http);
 }
 
-int metaserver_client_start(struct loop_world *w, struct base_errbuf *err)
+int agentd_metaserver_client_start(struct loop_world *w, struct base_errbuf *err)
 {
     int status = http_client_new(&w->http);
     if (status != 0)
         return base_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
     w->http_poll.data = w;
-    status = fd_watch(&w->loop, &w->http_poll, http_client_fd(w->http), on_http, err);
+    status = agentd_fd_watch(&w->loop, &w->http_poll, http_client_fd(w->http), on_http, err);
     if (status != 0) {
         http_client_free(w->http);
         w->http = NULL;
@@ -30,7 +30,7 @@ int metaserver_client_start(struct loop_world *w, struct base_errbuf *err)
 }
 
 /* Nothing else of the loop runs meanwhile. */
-void metaserver_client_await_leaving(struct loop_world *w, unsigned grace_ms)
+void agentd_metaserver_client_await_leaving(struct loop_world *w, unsigned grace_ms)
 {
     const uint64_t end_ns = base_clock_ns() + grace_ms * BASE_NS_PER_MS;
     while (w->agent->unregistering > 0 && base_clock_ns() < end_ns) {
@@ -40,7 +40,7 @@ void metaserver_client_await_leaving(struct loop_world *w, unsigned grace_ms)
     }
 }
 
-void metaserver_client_stop(struct loop_world *w)
+void agentd_metaserver_client_stop(struct loop_world *w)
 {
     if (w->http == NULL)
         return;

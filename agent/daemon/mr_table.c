@@ -46,7 +46,7 @@ static void free_table(void *user, int status)
     free(table);
 }
 
-void mr_table_retire(struct pool *p, struct agent_table *table)
+void agentd_mr_table_retire(struct pool *p, struct agent_table *table)
 {
     if (table != NULL && table->mr != NULL)
         fab_retire_then(p->device.fab, FAB_DEREG_MR, table->mr, &p->fab_ops, free_table, table);
@@ -81,7 +81,7 @@ static void take_table(struct pool *p, struct agent_table *table, struct fab_mr 
     d->table = table;
 }
 
-int mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl)
+int agentd_mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
@@ -116,14 +116,14 @@ static void on_table(struct fab_ctl *ctl)
         take_table(r.pool, r.table, r.ctl.mr.x);
     } else if (r.ctl.status == 0) {
         r.table->mr = r.ctl.mr.x;
-        mr_table_retire(r.pool, r.table);
+        agentd_mr_table_retire(r.pool, r.table);
     } else {
         free_table(r.table, 0);
     }
-    address_step_done(r.pool, WORLD_DEVICE_TABLE, r.ctl.status);
+    agent_address_step_done(r.pool, WORLD_DEVICE_TABLE, r.ctl.status);
 }
 
-int mr_table_begin(struct pool *p)
+int agentd_mr_table_begin(struct pool *p)
 {
     int status = -ENOMEM;
     struct retable *r = calloc(1, sizeof *r);

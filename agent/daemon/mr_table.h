@@ -11,10 +11,10 @@ struct fab_ctl;
 struct pool;
 
 /* The first one, as a part of a series (fabric/series.h) that makes the pool's device objects. */
-int mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl);
+int agentd_mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl);
 /* WORLD_DEVICE_TABLE. */
-int mr_table_begin(struct pool *p);
+int agentd_mr_table_begin(struct pool *p);
 /* It goes, if there is one, with its memory. */
-void mr_table_retire(struct pool *p, struct agent_table *table);
+void agentd_mr_table_retire(struct pool *p, struct agent_table *table);
 
 #endif

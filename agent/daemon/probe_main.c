@@ -32,7 +32,7 @@ static int fail_usage(const char *sentence)
     return BAD_COMMAND_LINE;
 }
 
-bool probe_is_asked_for(int argc, char **argv)
+bool agentd_probe_is_asked_for(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--probe") == 0)
@@ -87,7 +87,7 @@ static const char *parse_options(int argc, char **argv, struct options *o)
 }
 
 /* Without settings of anybody's: the first device that does, for that is what one wants to know. */
-static const char *name_provider(const struct options *o, const struct agentd_config *config)
+static const char *name_provider(const struct options *o, const struct agent_config *config)
 {
     if (o->provider != NULL)
         return o->provider;
@@ -107,7 +107,7 @@ static bool keeps_deadlines(const char *name)
 }
 
 /* What device.c, queues.c and arenas.c make of a configuration. */
-static void settings_from(const struct options *o, struct agentd_config *config,
+static void settings_from(const struct options *o, struct agent_config *config,
                           struct probe_settings *s)
 {
     const char *device = o->device != NULL ? o->device : config->device;
@@ -115,7 +115,7 @@ static void settings_from(const struct options *o, struct agentd_config *config,
     if (o->config == NULL) { /* all is auto, and the provider is another one perhaps */
         snprintf(config->provider, sizeof config->provider, "%s", provider);
         config->ack_timeout = config->mr_lease_ns = 0;
-        agentd_choose_times(config);
+        agent_choose_times(config);
     }
     const uint64_t dc = config->dcis + config->spares + 1;
     /* Where deadlines are kept regions need no registrations of their own. */
@@ -158,9 +158,9 @@ static void settings_from(const struct options *o, struct agentd_config *config,
         s->most_bytes += config->tenant[i].memory * (1 + each);
 }
 
-int probe_main(int argc, char **argv)
+int agentd_probe_main(int argc, char **argv)
 {
-    static struct agentd_config config;
+    static struct agent_config config;
     static struct probe_report report;
     struct base_errbuf err = {.text = ""};
     struct probe_settings settings;
@@ -171,7 +171,7 @@ int probe_main(int argc, char **argv)
     if (wrong != NULL)
         return fail_usage(wrong);
     /* Without a file all has its default, and what can be wrong is the host's name alone. */
-    if (agentd_configure(options.config, &config, &err) != 0 && options.config != NULL)
+    if (agent_configure(options.config, &config, &err) != 0 && options.config != NULL)
         return fail_usage(err.text);
     settings_from(&options, &config, &settings);
     snprintf(source, sizeof source, "%s%.200s",

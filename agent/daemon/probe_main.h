@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 /* Whether one of the words is --probe. */
-bool probe_is_asked_for(int argc, char **argv);
+bool agentd_probe_is_asked_for(int argc, char **argv);
 /* The whole command line with --probe in it. The program's exit status: 0 when Kedge can run on the
  * device, 1 when it cannot, 2 when the command line or the settings make no sense. */
-int probe_main(int argc, char **argv);
+int agentd_probe_main(int argc, char **argv);
 
 #endif

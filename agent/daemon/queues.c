@@ -24,23 +24,23 @@ enum { TARGET_WR = 16 };
 
 /* Number 0 is the system's, then the pool's, then the spares. Each is created, in RESET, and
  * brought up. */
-int queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl)
+int agentd_queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     enum { OPERATIONS = 4 };
     struct pool *p = pool;
     struct agent_device *d = &p->device;
     const uint32_t number = over / OPERATIONS, step = over % OPERATIONS;
     if (step == 1)
-        (void)dci_add(p, ctl->qp.x, pool_begun_ns(p));
+        (void)agent_dci_add(p, ctl->qp.x, agent_pool_begun_ns(p));
     if (step != 0) {
         *ctl = (struct fab_ctl){.status = 0};
-        const bool there_is = dci_step(p, &d->dci[number], step, ctl);
+        const bool there_is = agent_dci_step(p, &d->dci[number], step, ctl);
         BASE_ASSERT(there_is);
         return 1;
     }
     if (number == p->prewarm.dcis + p->prewarm.spares + 1)
         return 0;
-    *ctl = dci_creation(p, number == 0 ? d->system_pd : d->pd);
+    *ctl = agent_dci_creation(p, number == 0 ? d->system_pd : d->pd);
     return 1;
 }
 
@@ -59,7 +59,7 @@ static int target_creation(const struct pool *p, struct fab_ctl *out)
     return 0;
 }
 
-int queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
+int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
@@ -103,10 +103,10 @@ static void on_target(struct fab_ctl *ctl)
         d->dct_mtu = fab_pd_mtu(d->pd);
     }
     free(ctl);
-    address_step_done(p, WORLD_DEVICE_TARGET, status);
+    agent_address_step_done(p, WORLD_DEVICE_TARGET, status);
 }
 
-int queues_retarget(struct pool *p)
+int agentd_queues_retarget(struct pool *p)
 {
     struct retarget *r = p->device.dct != NULL ? calloc(1, sizeof *r) : NULL;
     if (r == NULL)
@@ -132,7 +132,7 @@ static int fill_random(void *world, void *bytes, size_t n)
 
 static int new_connector(struct pool *p, struct base_errbuf *err)
 {
-    const struct agentd_config *c = p->config;
+    const struct agent_config *c = p->config;
     struct agent_device *d = &p->device;
     struct connector_config config = {
         .pool = p->number,
@@ -144,8 +144,8 @@ static int new_connector(struct pool *p, struct base_errbuf *err)
         .wanted = LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
-        .sge = dci_sges(&d->fab->caps),
-        .inline_bytes = dci_inline_bytes(&d->fab->caps),
+        .sge = agent_dci_sges(&d->fab->caps),
+        .inline_bytes = agent_dci_inline_bytes(&d->fab->caps),
         .mtu = d->path_mtu,
         .timeout = (uint8_t)c->ack_timeout,
         .retry_cnt = ACK_RETRIES,
@@ -153,7 +153,7 @@ static int new_connector(struct pool *p, struct base_errbuf *err)
         .retry_ns = HANDSHAKE_RETRY_MS * 1000000ull,
         .silence_ns = HANDSHAKE_SILENT_S * 1000000000ull,
         .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
-        .begun_ns = pool_begun_ns(p),
+        .begun_ns = agent_pool_begun_ns(p),
         .gone_ns = &p->agent->numbers_gone_ns,
         .ops = &p->fab_ops,
     };
@@ -162,7 +162,7 @@ static int new_connector(struct pool *p, struct base_errbuf *err)
     return connector_new(&config, &r, fill_random, p->world, &d->connector, err);
 }
 
-int queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl)
+int agentd_queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
@@ -179,7 +179,7 @@ int queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl)
 /* Send queues that complete on the lane's CQ. */
 static uint64_t queue_pairs(const struct pool *p, bool rc)
 {
-    const struct agentd_config *c = p->config;
+    const struct agent_config *c = p->config;
     return rc ? p->prewarm.connections + c->queue_pairs_ahead + 2 * c->metaservers
               : (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
 }
@@ -194,15 +194,15 @@ static void reserve_spares(struct pool *p)
         d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
 }
 
-void queues_reckon(struct pool *p)
+void agentd_queues_reckon(struct pool *p)
 {
     struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
-    d->path_mtu = prewarm_mtu(p);
+    d->path_mtu = agent_prewarm_mtu(p);
     reserve_spares(p);
 }
 
-int queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
+int agentd_queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
@@ -230,7 +230,7 @@ int queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
     }
 }
 
-void queues_retire(struct pool *p)
+void agentd_queues_retire(struct pool *p)
 {
     struct agent_device *d = &p->device;
     uint32_t *ops = &p->fab_ops;

@@ -74,7 +74,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-void ring_guard_start(void)
+void agentd_ring_guard_start(void)
 {
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     if (news_fd < 0)
@@ -82,12 +82,12 @@ void ring_guard_start(void)
     started = sigaction(SIGBUS, &action, &former) == 0;
 }
 
-int ring_guard_fd(void)
+int agentd_ring_guard_fd(void)
 {
     return news_fd;
 }
 
-int ring_guard_new(void *ring, size_t bytes, struct ring_guard **out)
+int agentd_ring_guard_new(void *ring, size_t bytes, struct ring_guard **out)
 {
     *out = NULL;
     if (!started)
@@ -109,7 +109,7 @@ int ring_guard_new(void *ring, size_t bytes, struct ring_guard **out)
     return 0;
 }
 
-void ring_guard_drop(struct ring_guard *guard)
+void agentd_ring_guard_drop(struct ring_guard *guard)
 {
     if (guard == NULL)
         return;
@@ -120,7 +120,7 @@ void ring_guard_drop(struct ring_guard *guard)
     pthread_mutex_unlock(&lock);
 }
 
-void ring_guard_report(void)
+void agentd_ring_guard_report(void)
 {
     uint64_t times;
     if (read(news_fd, &times, sizeof times) < 0) {

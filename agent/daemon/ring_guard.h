@@ -15,18 +15,18 @@
 struct ring_guard;
 
 /* The process's handler of SIGBUS, from here on. Once, before there is another thread. */
-void ring_guard_start(void);
+void agentd_ring_guard_start(void);
 
 /* A mapping that is only read, from its first byte on: whole pages, but for its end. 0, and *out is
  * the caller's, who drops it before he unmaps the ring; NULL in a process without the handler. Or
  * -ENOMEM. Any thread. */
-int ring_guard_new(void *ring, size_t bytes, struct ring_guard **out);
+int agentd_ring_guard_new(void *ring, size_t bytes, struct ring_guard **out);
 /* Any thread; NULL too. */
-void ring_guard_drop(struct ring_guard *guard);
+void agentd_ring_guard_drop(struct ring_guard *guard);
 
 /* An eventfd, which can be read when a ring was replaced; -1: there is none. The main thread. */
-int ring_guard_fd(void);
+int agentd_ring_guard_fd(void);
 /* Logs that, when it can be read. The main thread. */
-void ring_guard_report(void);
+void agentd_ring_guard_report(void);
 
 #endif

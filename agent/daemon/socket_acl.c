@@ -34,7 +34,7 @@ static bool is_own_socket(int file)
     return fstat(file, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid();
 }
 
-int socket_acl_open(const char *path, mode_t mode)
+int agentd_socket_acl_open(const char *path, mode_t mode)
 {
     const int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0)
@@ -66,7 +66,7 @@ static int compare_uids(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-int socket_acl_refuse(int file, mode_t mode, const uid_t *uids, uint32_t count)
+int agentd_socket_acl_refuse(int file, mode_t mode, const uid_t *uids, uint32_t count)
 {
     struct list l = {.head.a_version = htole32(POSIX_ACL_XATTR_VERSION)};
     uid_t sorted[SOCKET_ACL_UIDS];

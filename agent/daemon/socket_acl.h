@@ -13,11 +13,11 @@ enum { SOCKET_ACL_UIDS = 256 };
  * more is to go by the path: whoever may write in its directory can put another file in its place,
  * or a link to one of ours. A descriptor that the caller closes, or -errno: -EEXIST: another file
  * is there already. */
-int socket_acl_open(const char *path, mode_t mode);
+int agentd_socket_acl_open(const char *path, mode_t mode);
 
 /* From now on nobody of these (0 .. SOCKET_ACL_UIDS) can connect to that file (EACCES), and
  * everybody else can whom mode allows it; its owner and root can in any case. 0, or -errno:
  * -EOPNOTSUPP where the file system has no such lists. */
-int socket_acl_refuse(int file, mode_t mode, const uid_t *uids, uint32_t count);
+int agentd_socket_acl_refuse(int file, mode_t mode, const uid_t *uids, uint32_t count);
 
 #endif

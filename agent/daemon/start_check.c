@@ -15,10 +15,10 @@
 #include "fabric/providers.h"
 #include "bounds.h"
 
-static int check_lane_cpu(const struct agentd_config *c, struct base_errbuf *err)
+static int check_lane_cpu(const struct agent_config *c, struct base_errbuf *err)
 {
     cpu_set_t cpus;
-    if (c->lane_cpu == AGENTD_ANY_CPU)
+    if (c->lane_cpu == AGENT_ANY_CPU)
         return 0;
     CPU_ZERO(&cpus);
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_ISSET(c->lane_cpu, &cpus))
@@ -29,7 +29,7 @@ static int check_lane_cpu(const struct agentd_config *c, struct base_errbuf *err
                     (unsigned long long)c->lane_cpu);
 }
 
-static int check_fabric(const struct agentd_config *c, struct base_errbuf *err)
+static int check_fabric(const struct agent_config *c, struct base_errbuf *err)
 {
     struct fault_plan plan;
     const struct fab_provider *provider = fab_provider_find(c->provider, err);
@@ -42,7 +42,7 @@ static int check_fabric(const struct agentd_config *c, struct base_errbuf *err)
     return c->fault[0] == '\0' ? 0 : fault_plan_parse(c->fault, &plan, err);
 }
 
-static int check_places(const struct agentd_config *c, struct base_errbuf *err)
+static int check_places(const struct agent_config *c, struct base_errbuf *err)
 {
     char setting[64];
     int status = base_place_directory(c->state_dir, "the state directory", "state_dir", err);
@@ -58,7 +58,7 @@ static int check_places(const struct agentd_config *c, struct base_errbuf *err)
     return status;
 }
 
-int start_check(const struct agentd_config *config, struct base_errbuf *err)
+int agentd_start_check(const struct agent_config *config, struct base_errbuf *err)
 {
     int status = check_fabric(config, err);
     if (status == 0)
@@ -69,8 +69,8 @@ int start_check(const struct agentd_config *config, struct base_errbuf *err)
     return status == 0 ? check_places(config, err) : status;
 }
 
-bool start_check_token(const struct agentd_config *config, const uint8_t gid[16],
-                       struct base_errbuf *why)
+bool agentd_start_check_token(const struct agent_config *config, const uint8_t gid[16],
+                              struct base_errbuf *why)
 {
     static const uint8_t unknown[16];
     char token[HTTP_TOKEN_BYTES], reason[128] = "holds no token", own[BASE_GID_TEXT] = "GID";
@@ -91,12 +91,12 @@ bool start_check_token(const struct agentd_config *config, const uint8_t gid[16]
     return false;
 }
 
-bool start_check_privacy(const struct agentd_config *config, struct base_errbuf *why)
+bool agentd_start_check_privacy(const struct agent_config *config, struct base_errbuf *why)
 {
     return config->token_file[0] == '\0' || http_token_private(config->token_file, why) == 0;
 }
 
-bool start_check_holes(struct base_errbuf *why)
+bool agentd_start_check_holes(struct base_errbuf *why)
 {
     int status = base_hold_try();
     if (status != 0) {

@@ -12,20 +12,20 @@
 /* 0; -EINVAL: the settings are wrong, and to begin again would change nothing; another -errno: the
  * host lacks something that may come (a directory, a limit). A sentence with the way out in *err.
  * Raises the limit of open files as far as it needs to. */
-int start_check(const struct agentd_config *config, struct base_errbuf *err);
+int agentd_start_check(const struct agent_config *config, struct base_errbuf *err);
 
 /* Whether token_file holds a token now, or is not set. Else *why says what is wrong with it, and
  * the command that makes one for this node and gid (zero: not known yet). The agent begins all the
  * same: the file is read again for each request, as one with a wrong token. */
-bool start_check_token(const struct agentd_config *config, const uint8_t gid[16],
-                       struct base_errbuf *why);
+bool agentd_start_check_token(const struct agent_config *config, const uint8_t gid[16],
+                              struct base_errbuf *why);
 /* Whether token_file is this user's alone, or not there. Else *why says what to do. The agent uses
  * it all the same: to stay away from its metaservers would end no leak. */
-bool start_check_privacy(const struct agentd_config *config, struct base_errbuf *why);
+bool agentd_start_check_privacy(const struct agent_config *config, struct base_errbuf *why);
 
 /* Whether workers can be kept from punching holes in what they are given (base/fds.h), but for huge
  * pages, and from making those of it (base/hold.h). Else *why says what it takes. The agent begins
  * all the same. */
-bool start_check_holes(struct base_errbuf *why);
+bool agentd_start_check_holes(struct base_errbuf *why);
 
 #endif

@@ -22,7 +22,7 @@ static int write_whole(int fd, const char *bytes, size_t length)
     return fsync(fd) == 0 ? 0 : -errno;
 }
 
-int state_file_write(int dir, const char *name, const void *bytes, size_t length)
+int agentd_state_file_write(int dir, const char *name, const void *bytes, size_t length)
 {
     char fresh[64];
     if ((size_t)snprintf(fresh, sizeof fresh, "%s.new", name) >= sizeof fresh)
@@ -40,7 +40,7 @@ int state_file_write(int dir, const char *name, const void *bytes, size_t length
     return status;
 }
 
-int state_file_read(int dir, const char *name, void *bytes, size_t capacity, size_t *length)
+int agentd_state_file_read(int dir, const char *name, void *bytes, size_t capacity, size_t *length)
 {
     char beyond;
     int status = 0;

@@ -23,7 +23,7 @@ static void set_of_stops(sigset_t *set)
     (void)sigaddset(set, SIGINT);
 }
 
-int stop_watch_told(void)
+int agentd_stop_watch_told(void)
 {
     sigset_t set;
     if (sigpending(&set) != 0)
@@ -48,8 +48,8 @@ static _Noreturn void end_process(const struct stop_watch *w)
                  "and it ends",
                  "waited_ms=%u during=\"%s\"", w->most_ms, step->during);
     if (step->closer != NULL)
-        closer_stop(step->closer);
-    _exit(stop_watch_told() != 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        agentd_closer_stop(step->closer);
+    _exit(agentd_stop_watch_told() != 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 /* Until something happens, or the end. */
@@ -73,7 +73,7 @@ static void *watch_end(void *arg)
     for (;;) {
         pthread_mutex_lock(&w->lock);
         const uint64_t now_ns = base_clock_ns();
-        if (!told && stop_watch_told() != 0) {
+        if (!told && agentd_stop_watch_told() != 0) {
             told = true;
             if (w->end_ns == UINT64_MAX)
                 w->end_ns = now_ns + w->most_ms * BASE_NS_PER_MS;
@@ -87,7 +87,7 @@ static void *watch_end(void *arg)
     return NULL;
 }
 
-int stop_watch_init(struct stop_watch *w, uint32_t most_ms, struct base_errbuf *err)
+int agentd_stop_watch_init(struct stop_watch *w, uint32_t most_ms, struct base_errbuf *err)
 {
     sigset_t set;
     set_of_stops(&set);
@@ -112,7 +112,7 @@ static void wake_thread(const struct stop_watch *w)
     }
 }
 
-void stop_watch_begin(struct stop_watch *w)
+void agentd_stop_watch_begin(struct stop_watch *w)
 {
     pthread_mutex_lock(&w->lock);
     if (w->end_ns == UINT64_MAX)
@@ -121,15 +121,15 @@ void stop_watch_begin(struct stop_watch *w)
     wake_thread(w);
 }
 
-void stop_watch_end(struct stop_watch *w)
+void agentd_stop_watch_end(struct stop_watch *w)
 {
     pthread_mutex_lock(&w->lock);
-    if (stop_watch_told() == 0)
+    if (agentd_stop_watch_told() == 0)
         w->end_ns = UINT64_MAX;
     pthread_mutex_unlock(&w->lock);
 }
 
-void stop_watch_step(struct stop_watch *w, struct stop_step step)
+void agentd_stop_watch_step(struct stop_watch *w, struct stop_step step)
 {
     pthread_mutex_lock(&w->lock);
     w->step = step;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* That an agent which is to end does, whatever hangs meanwhile: its device, a task, or the control
  * thread while the agent begins or serves. A thread ends the process so long after it was told to,
- * or after stop_watch_begin(). The kernel takes back what it has then.
+ * or after agentd_stop_watch_begin(). The kernel takes back what it has then.
  *
  * SIGTERM and SIGINT are blocked on all threads, and nobody ever takes them: so none is lost, at
  * whatever moment it comes, and each life of an agent in this process sees that it was told. Who
@@ -36,16 +36,16 @@ struct stop_watch {
     struct stop_step step;
 };
 
-/* Control thread, all of them, but for stop_watch_told(). 0; or -errno and a sentence. Stays until
- * the process ends. */
-int stop_watch_init(struct stop_watch *w, uint32_t most_ms, struct base_errbuf *err);
+/* Control thread, all of them, but for agentd_stop_watch_told(). 0; or -errno and a sentence. Stays
+ * until the process ends. */
+int agentd_stop_watch_init(struct stop_watch *w, uint32_t most_ms, struct base_errbuf *err);
 /* The signal by which it was told to end, or 0. Any thread. */
-int stop_watch_told(void);
+int agentd_stop_watch_told(void);
 /* It ends from now on, if it was told or not. */
-void stop_watch_begin(struct stop_watch *w);
+void agentd_stop_watch_begin(struct stop_watch *w);
 /* It ended in time, and begins anew, unless it was told. */
-void stop_watch_end(struct stop_watch *w);
+void agentd_stop_watch_end(struct stop_watch *w);
 /* What it does from now on. Does not return once the process ends. */
-void stop_watch_step(struct stop_watch *w, struct stop_step step);
+void agentd_stop_watch_step(struct stop_watch *w, struct stop_step step);
 
 #endif

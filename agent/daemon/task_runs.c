@@ -27,7 +27,7 @@ static void leave_file(struct world_task *t, int *file)
     *file = -1;
 }
 
-void task_empty_left(struct world_task *t)
+void agentd_task_empty_left(struct world_task *t)
 {
     for (; t->left.count > 0; t->left.count--) {
         (void)base_memfd_empty(t->left.file[t->left.count - 1]);
@@ -38,13 +38,13 @@ void task_empty_left(struct world_task *t)
 /* Whatever of it there is. */
 static void drop_rings(struct world_rings *r)
 {
-    ring_guard_drop(r->guard);
+    agentd_ring_guard_drop(r->guard);
     r->guard = NULL;
     if (r->rw != NULL)
         munmap(r->rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots));
     if (r->ro != NULL)
         munmap(r->ro, SCHEMA_SESSION_RO_BYTES(r->cq_slots));
-    doorbells_unhear_rings(r);
+    agentd_doorbells_unhear_rings(r);
     int fds[] = {r->hold, r->rw_fd, r->ro_fd, r->doorbell};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -103,10 +103,10 @@ static int make_rings(struct world_task *t)
     if (status == 0)
         r->hold = hold_rings(r);
     if (status == 0)
-        status = ring_guard_new(rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots), &r->guard);
+        status = agentd_ring_guard_new(rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots), &r->guard);
     if (status == 0) {
         r->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        status = r->doorbell < 0 ? -errno : doorbells_hear_rings(r);
+        status = r->doorbell < 0 ? -errno : agentd_doorbells_hear_rings(r);
     }
     if (status == 0) {
         r->memory = lane_memory_new(r->max_grants, r->max_inflight, r->max_vqps, r->max_mrs);
@@ -168,7 +168,7 @@ static int save_state(struct world_task *t)
     int dir = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return -errno;
-    int status = state_file_write(dir, s->name, s->text, s->length);
+    int status = agentd_state_file_write(dir, s->name, s->text, s->length);
     close(dir);
     return status;
 }

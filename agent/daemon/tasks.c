@@ -12,14 +12,14 @@ static const struct tenant_queue_bound BOUND = {
  * ends would wake a thread in vain, which the control thread stands behind. */
 static void wake_idle(struct tasks *s)
 {
-    if (tenant_queue_may_begin(&s->by_tenant, &BOUND))
+    if (agent_tenant_queue_may_begin(&s->by_tenant, &BOUND))
         (void)pthread_cond_signal(&s->more);
 }
 
 /* NULL: nothing may begin now. Who takes one wakes the thread that takes the next. */
 static struct world_task *take_next(struct tasks *s)
 {
-    struct tenant_queue_item *item = tenant_queue_begin(&s->by_tenant, &BOUND);
+    struct tenant_queue_item *item = agent_tenant_queue_begin(&s->by_tenant, &BOUND);
     if (item == NULL)
         return NULL;
     wake_idle(s);
@@ -33,13 +33,13 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_mutex_unlock(&s->lock);
     t->status = s->runs[t->work](t);
     (void)pthread_mutex_lock(&s->lock);
-    tenant_queue_end(&s->by_tenant, owner);
+    agent_tenant_queue_end(&s->by_tenant, owner);
     t->next = NULL;
     *s->done_last = t;
     s->done_last = &t->next;
     (void)pthread_cond_signal(&s->over);
     (void)pthread_mutex_unlock(&s->lock);
-    wake_up(&s->wake);
+    agentd_wake_up(&s->wake);
     (void)pthread_mutex_lock(&s->lock);
 }
 
@@ -71,7 +71,7 @@ static void hear_done(void *user)
         next = t->next;
         s->out--;
         if (t->left.count > 0)
-            emptier_take(s->emptier, t->tenant, &t->left, t->done, t->user);
+            agentd_emptier_take(s->emptier, t->tenant, &t->left, t->done, t->user);
         else
             t->done(t->user);
     }
@@ -102,11 +102,11 @@ static int make_threads(struct tasks *s)
     return status;
 }
 
-int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptier *emptier,
-                uv_loop_t *loop, struct base_errbuf *err)
+int agentd_tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptier *emptier,
+                       uv_loop_t *loop, struct base_errbuf *err)
 {
     *s = (struct tasks){.runs = runs, .emptier = emptier, .done_last = &s->done};
-    int status = wake_init(&s->wake, loop, hear_done, s, err);
+    int status = agentd_wake_init(&s->wake, loop, hear_done, s, err);
     if (status != 0)
         return status;
     (void)pthread_mutex_init(&s->lock, NULL);
@@ -119,16 +119,16 @@ int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptie
     return 0;
 }
 
-void tasks_submit(struct tasks *s, struct world_task *t)
+void agentd_tasks_submit(struct tasks *s, struct world_task *t)
 {
     s->out++;
     (void)pthread_mutex_lock(&s->lock);
-    tenant_queue_join(&s->by_tenant, &t->turn, t->tenant, false);
+    agent_tenant_queue_join(&s->by_tenant, &t->turn, t->tenant, false);
     wake_idle(s);
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-void tasks_stop(struct tasks *s)
+void agentd_tasks_stop(struct tasks *s)
 {
     while (s->out > 0) {
         (void)pthread_mutex_lock(&s->lock);
@@ -138,5 +138,5 @@ void tasks_stop(struct tasks *s)
         hear_done(s);
     }
     end_threads(s);
-    wake_fini(&s->wake);
+    agentd_wake_fini(&s->wake);
 }

@@ -24,7 +24,7 @@ typedef int (*task_run)(struct world_task *t);
 /* task_runs.c: how each work is done. What a worker may have still is left in task->left. */
 extern const task_run TASK_RUNS[WORLD_WORKS];
 /* And what is left emptied and closed, where no worker can keep anybody waiting: in tests. */
-void task_empty_left(struct world_task *t);
+void agentd_task_empty_left(struct world_task *t);
 
 struct tasks {
     const task_run *runs;
@@ -43,12 +43,12 @@ struct tasks {
 
 /* Control thread, all of them. runs: of each work, and they stay, as does the emptier, which may be
  * NULL where they leave nothing. 0 or -errno. */
-int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptier *emptier,
-                uv_loop_t *loop, struct base_errbuf *err);
+int agentd_tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], struct emptier *emptier,
+                       uv_loop_t *loop, struct base_errbuf *err);
 /* As world_run(). */
-void tasks_submit(struct tasks *s, struct world_task *t);
+void agentd_tasks_submit(struct tasks *s, struct world_task *t);
 /* When the loop and the emptier have ended: waits for what is out, and for what that submits when
  * it is done; then for the threads. Also after a start that failed, and if *s is all 0. */
-void tasks_stop(struct tasks *s);
+void agentd_tasks_stop(struct tasks *s);
 
 #endif

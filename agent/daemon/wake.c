@@ -21,15 +21,15 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     w->heard(w->user);
 }
 
-int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
-              struct base_errbuf *err)
+int agentd_wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
+                     struct base_errbuf *err)
 {
     *w = (struct wake){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (w->fd < 0)
         return base_err(err, -errno, "no descriptor can be had: %s (raise LimitNOFILE?)",
                         strerror(errno));
     w->poll.data = w;
-    const int status = fd_watch(loop, &w->poll, w->fd, on_readable, err);
+    const int status = agentd_fd_watch(loop, &w->poll, w->fd, on_readable, err);
     if (status != 0) {
         close(w->fd);
         return status;
@@ -39,14 +39,14 @@ int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *
     return 0;
 }
 
-void wake_fini(struct wake *w)
+void agentd_wake_fini(struct wake *w)
 {
     if (w->heard != NULL)
         close(w->fd);
     w->heard = NULL;
 }
 
-void wake_up(const struct wake *w)
+void agentd_wake_up(const struct wake *w)
 {
     const uint64_t once = 1;
     if (write(w->fd, &once, sizeof once) < 0) {

@@ -19,14 +19,15 @@ struct wake {
     void *user;
 };
 
-/* Control thread. heard() is called there, once for any number of wake_up() before it. 0 or
+/* Control thread. heard() is called there, once for any number of agentd_wake_up() before it. 0 or
  * -errno. */
-int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
-              struct base_errbuf *err);
-/* When its loop is closed and no thread is left that calls wake_up(); nothing if it is all 0. */
-void wake_fini(struct wake *w);
+int agentd_wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
+                     struct base_errbuf *err);
+/* When its loop is closed and no thread is left that calls agentd_wake_up(); nothing if it is all
+ * 0. */
+void agentd_wake_fini(struct wake *w);
 
-/* Any thread; also between the closing of the loop and wake_fini(): then nobody hears. */
-void wake_up(const struct wake *w);
+/* Any thread; also between the closing of the loop and agentd_wake_fini(): then nobody hears. */
+void agentd_wake_up(const struct wake *w);
 
 #endif

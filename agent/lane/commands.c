@@ -33,7 +33,7 @@ enum { UNITS = 64 /* of commands, in a pass */ };
 
 static void add_session(struct lane *l, const struct lane_command *c)
 {
-    int status = session_add(l, &c->add);
+    int status = lane_session_add(l, &c->add);
     if (status == 0)
         return;
     atomic_store(&c->add.ro->ended, SCHEMA_REASON_QUOTA);
@@ -64,9 +64,9 @@ static void take_path(struct lane *l, const struct lane_command *c)
                      : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
                                                         : NULL;
     BASE_ASSERT(f != NULL && f->used && flow_path_is_asked(f));
-    flow_take_path(l, f, c);
+    lane_flow_take_path(l, f, c);
     if (f == &l->proof.flow)
-        proof_path(l, c->path.status);
+        lane_proof_path(l, c->path.status);
 }
 
 /* phys_room: none. */
@@ -85,7 +85,7 @@ static uint32_t open_initiator(struct lane *l, struct fab_qp *qp)
         l->phys[l->system_phys].qp = qp;
         return l->system_phys;
     }
-    struct physical_qp *p = physical_qp_open(l, qp, NULL);
+    struct physical_qp *p = lane_physical_qp_open(l, qp, NULL);
     p->broken = BROKEN;
     return (uint32_t)(p - l->phys);
 }
@@ -100,7 +100,7 @@ static void forget_initiator(struct lane *l, const struct fab_qp *qp)
     if (number == l->system_phys)
         l->phys[number].qp = NULL;
     else
-        physical_qp_close(l, &l->phys[number]);
+        lane_physical_qp_close(l, &l->phys[number]);
 }
 
 /* A repaired DCI, or one more: where one is missing, else among the spares. */
@@ -114,14 +114,15 @@ static void take_qp(struct lane *l, struct fab_qp *qp, enum ibv_mtu most)
     l->narrow.phys[number] = (uint8_t)most;
     p->posted = 0;
     p->chain = p->chain_tail = NULL;
-    if (number != l->system_phys && initiator_mtu(l, p) != most) { /* of use where it is not */
-        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_QP_BROKEN,
-                                                .broken = {.qp = qp, .most = initiator_mtu(l, p)}});
+    if (number != l->system_phys && lane_initiator_mtu(l, p) != most) { /* of use where it is not */
+        lane_event_push(
+            l, &(struct lane_event){.kind = LANE_EVENT_QP_BROKEN,
+                                    .broken = {.qp = qp, .most = lane_initiator_mtu(l, p)}});
         return;
     }
     p->broken = p->overdue = 0;
-    if (number != l->system_phys && initiator_back(l, p))
-        quarantine_take_dci(l);
+    if (number != l->system_phys && lane_initiator_back(l, p))
+        lane_quarantine_take_dci(l);
 }
 
 static void drop_spare(struct lane *l)
@@ -134,7 +135,7 @@ static void drop_spare(struct lane *l)
         struct physical_qp *p = &l->phys[l->spare[i - 1]];
         l->spare[i - 1] = l->spare[--l->spare_count];
         event.qp = p->qp;
-        physical_qp_close(l, p);
+        lane_physical_qp_close(l, p);
     }
     lane_event_push(l, &event);
 }
@@ -145,7 +146,7 @@ static struct physical_qp *phys_of(struct lane *l, struct fab_qp *qp)
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp == qp)
             return &l->phys[i];
-    return physical_qp_open(l, qp, NULL);
+    return lane_physical_qp_open(l, qp, NULL);
 }
 
 /* One that broke is not the lane's any more: this list was made before the control side heard that,
@@ -194,26 +195,26 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
     memset(l->metaserver_lost, 0, sizeof l->metaserver_lost);
     l->metaservers = c->metaservers.count;
     memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
-    lookups_metaservers(l, list);
+    lane_lookups_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
         take_connection(l, i, lost);
     memset(l->silence, 0, sizeof l->silence);
-    returns_ring(l);
+    lane_returns_ring(l);
     give_handles_back(l, list, listed);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
         bool kept = before[i] == NULL;
         for (uint32_t k = 0; k < l->metaservers; k++)
             kept |= l->metaserver_phys[k] == before[i];
         if (!kept)
-            inflight_retire(l, before[i]);
+            lane_inflight_retire(l, before[i]);
     }
 }
 
 /* What workers have given back, or what the operator has revoked. */
 static void take_fence(struct lane *l, struct session *s, uint32_t tag)
 {
-    if (s->state == SESSION_LIVE && !withdrawals_fenced(l, s, tag))
-        revocation_fenced(s, tag);
+    if (s->state == SESSION_LIVE && !lane_withdrawals_fenced(l, s, tag))
+        lane_revocation_fenced(s, tag);
 }
 
 /* Of a session or its regions. False: of something else. */
@@ -224,7 +225,7 @@ static bool take_of_session(struct lane *l, const struct lane_command *c)
         add_session(l, c);
         break;
     case LANE_COMMAND_SESSION_END:
-        session_end(l, &l->sessions[c->session], c->reason, false);
+        lane_session_end(l, &l->sessions[c->session], c->reason, false);
         break;
     case LANE_COMMAND_ARENA_ADD:
         add_arena(l, c);
@@ -233,22 +234,22 @@ static bool take_of_session(struct lane *l, const struct lane_command *c)
         take_fence(l, &l->sessions[c->session], c->tag);
         break;
     case LANE_COMMAND_MR_READY:
-        dedicated_ready(l, c);
+        lane_dedicated_ready(l, c);
         break;
     case LANE_COMMAND_MR_GONE:
-        withdrawals_gone(l, c);
+        lane_withdrawals_gone(l, c);
         break;
     case LANE_COMMAND_REVOKE:
-        regions_revoke(l, c);
+        lane_regions_revoke(l, c);
         break;
     case LANE_COMMAND_ARENA_REREGISTER:
-        arena_reregister(l, c);
+        lane_arena_reregister(l, c);
         break;
     case LANE_COMMAND_FORCE_LATE:
-        force_late(l, c);
+        lane_force_late(l, c);
         break;
     case LANE_COMMAND_FORCE_OVER:
-        force_over(l, c);
+        lane_force_over(l, c);
         break;
     default:
         return false;
@@ -259,10 +260,10 @@ static bool take_of_session(struct lane *l, const struct lane_command *c)
 /* What was counted to it is not the next one's. */
 static void forget_tenant(struct lane *l, uint32_t tenant_slot)
 {
-    quarantine_forget(l, tenant_slot);
-    active_forget(l, tenant_slot);
-    control_forget_tenant(l, tenant_slot);
-    peer_room_forget(l, tenant_slot + 1);
+    lane_quarantine_forget(l, tenant_slot);
+    lane_active_forget(l, tenant_slot);
+    lane_control_forget_tenant(l, tenant_slot);
+    lane_peer_room_forget(l, tenant_slot + 1);
 }
 
 static void take_of_lane(struct lane *l, const struct lane_command *c)
@@ -281,19 +282,19 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         forget_initiator(l, c->qp);
         break;
     case LANE_COMMAND_QP_FATAL:
-        physical_qp_fatal(l, c->qp);
+        lane_physical_qp_fatal(l, c->qp);
         break;
     case LANE_COMMAND_QP_REBUILD:
-        physical_qp_rebuild(l, c->qp);
+        lane_physical_qp_rebuild(l, c->qp);
         break;
     case LANE_COMMAND_QP_RETIRE:
-        returns_ring(l);
-        physical_qp_ring(l); /* of one whose end is asked for nothing is posted any more */
-        inflight_retire_qp(l, c->qp);
+        lane_returns_ring(l);
+        lane_physical_qp_ring(l); /* of one whose end is asked for nothing is posted any more */
+        lane_inflight_retire_qp(l, c->qp);
         break;
     case LANE_COMMAND_QP_DESTROYED:
-        returns_poll_all(l); /* what has completed before has not failed */
-        inflight_destroyed(l, c->qp);
+        lane_returns_poll_all(l); /* what has completed before has not failed */
+        lane_inflight_destroyed(l, c->qp);
         if (!l->config.rc)
             forget_initiator(l, c->qp);
         break;
@@ -301,16 +302,16 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         take_metaservers(l, c);
         break;
     case LANE_COMMAND_READDRESS:
-        lane_readdress(l, c,
-                       c->readdress.mr_table != NULL ? regions_move(l, c->readdress.mr_table) : 0);
+        lane_readdress(
+            l, c, c->readdress.mr_table != NULL ? lane_regions_move(l, c->readdress.mr_table) : 0);
         break;
     case LANE_COMMAND_WINDOW:
         if (c->window.scope == LANE_WINDOW_TENANT && c->window.anew)
             forget_tenant(l, c->window.tenant);
-        windows_set(l, c);
+        lane_windows_set(l, c);
         break;
     case LANE_COMMAND_PROVE:
-        proof_begin(l, c);
+        lane_proof_begin(l, c);
         break;
     default:
         break; /* of a session */
@@ -333,7 +334,7 @@ static uint32_t cost_of(const struct lane_command *c)
     }
 }
 
-void commands_take(struct lane *l)
+void lane_commands_take(struct lane *l)
 {
     struct lane_command c;
     for (uint32_t units = 0; units < UNITS && base_spsc_pop(l->commands, &c) == 0;
@@ -344,6 +345,6 @@ void commands_take(struct lane *l)
         if (!take_of_session(l, &c))
             take_of_lane(l, &c);
         if (returns_wait(l))
-            returns_take(l);
+            lane_returns_take(l);
     }
 }

@@ -6,6 +6,6 @@
 #include "lane_state.h"
 
 /* All that have come. */
-void commands_take(struct lane *l);
+void lane_commands_take(struct lane *l);
 
 #endif

@@ -87,7 +87,7 @@ static int make_phys(struct lane *l)
 
 static uint32_t add_phys(struct lane *l, struct fab_qp *qp)
 {
-    struct physical_qp *p = physical_qp_open(l, qp, NULL);
+    struct physical_qp *p = lane_physical_qp_open(l, qp, NULL);
     if (l->res.rest_until_ns != 0)
         p->broken = BROKEN;
     return (uint32_t)(p - l->phys);
@@ -125,8 +125,8 @@ static int make_arrays(struct lane *l)
     if (l->sessions == NULL || l->peers == NULL || l->flows == NULL || l->tenant_flows == NULL ||
         l->culprits == NULL || l->rests == NULL || l->evictor.hands == NULL ||
         l->quarantine_evictor.hands == NULL || l->control_tenants == NULL || l->cache == NULL ||
-        l->tenant_cached == NULL || peer_room_init(l) != 0 || own_reads_new(l) != 0 ||
-        quarantined_flows_new(l) != 0)
+        l->tenant_cached == NULL || lane_peer_room_init(l) != 0 || lane_own_reads_new(l) != 0 ||
+        lane_quarantined_flows_new(l) != 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < c->max_sessions; i++)
         l->sessions[i].id = i;
@@ -168,24 +168,24 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         l->res.caps.atomics &= l->res.caps.dc_atomics;
     l->wake = no_wake;
     l->returned.last = &l->returned.first;
-    wait_queue_init(l);
-    controls_init(l);
-    remote_init(l);
+    lane_wait_queue_init(l);
+    lane_controls_init(l);
+    lane_remote_init(l);
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);
     if (status == 0)
-        status = lookups_init(l);
+        status = lane_lookups_init(l);
     if (status == 0)
-        status = windows_new(l);
+        status = lane_windows_new(l);
     if (status == 0)
-        status = inflight_new(l);
+        status = lane_inflight_new(l);
     if (status == 0)
-        status = smalls_new(l);
+        status = lane_smalls_new(l);
     if (status == 0)
-        status = actives_new(l);
+        status = lane_actives_new(l);
     if (status == 0)
-        status = endings_new(l);
+        status = lane_endings_new(l);
     if (status != 0) {
         lane_free(l);
         return status;
@@ -193,8 +193,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     l->batch = LANE_BATCH;
     l->evictor.culprits = l->culprits;
     l->quarantine_evictor.of_quarantine = 1;
-    rooms_init(l);
-    initiators_init(l);
+    lane_rooms_init(l);
+    lane_initiators_init(l);
     take_queue_pairs(l);
     *out = l;
     return 0;
@@ -209,25 +209,25 @@ void lane_free(struct lane *l)
     free(l->phys);
     free(l->phys_free);
     free(l->sessions);
-    actives_free(l);
-    endings_free(l);
+    lane_actives_free(l);
+    lane_endings_free(l);
     free(l->peers);
-    peer_room_free(l);
+    lane_peer_room_free(l);
     free(l->flows);
     free(l->tenant_flows);
     free(l->culprits);
-    quarantined_flows_free(l);
+    lane_quarantined_flows_free(l);
     free(l->evictor.hands);
     free(l->quarantine_evictor.hands);
     free(l->rests);
     free(l->control_tenants);
     free(l->cache);
     free(l->tenant_cached);
-    own_reads_free(l);
-    lookups_free(l);
-    windows_free(l);
-    inflight_free(l);
-    smalls_free(l);
+    lane_own_reads_free(l);
+    lane_lookups_free(l);
+    lane_windows_free(l);
+    lane_inflight_free(l);
+    lane_smalls_free(l);
     base_spsc_free(l->commands);
     base_spsc_free(l->events);
     free(l);
@@ -293,51 +293,53 @@ static void look_at_clock(struct lane *l)
     const bool doubted = atomic_load_explicit(l->config.clock_doubted, memory_order_acquire) != 0;
     l->lease_doubt = doubted ? LANE_NEVER : 0;
     if (was_doubted && !doubted)
-        remote_clock_is_back(l);
+        lane_remote_clock_is_back(l);
 }
 
 static void keep_house(struct lane *l)
 {
     if (l->waiting > 0 && l->lets_go > 0)
-        rounds_retry(l);
+        lane_rounds_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
-        session_count_batch(l);
+        lane_session_count_batch(l);
         look_at_clock(l);
         schema_peers_live(l->res.peers);
-        lookups_due(l);
-        if (proof_is_due(l))
-            proof_go_on(l);
-        flows_sweep(l);
+        lane_lookups_due(l);
+        if (lane_proof_is_due(l))
+            lane_proof_go_on(l);
+        lane_flows_sweep(l);
         if (l->readdressing > 0) {
-            returns_ring(l);
-            physical_qp_ring(l); /* what that has chained: nothing is behind an end's request */
+            lane_returns_ring(l);
+            lane_physical_qp_ring(
+                l); /* what that has chained: nothing is behind an end's request */
             lane_readdress_go_on(l);
         }
-        sessions_unstall(l);
-        if (inflight_check(l)) {
-            returns_poll_all(l);
-            physical_qp_ring(l); /* what that has chained: nothing is behind an end's request */
-            inflight_end_overdue(l);
+        lane_sessions_unstall(l);
+        if (lane_inflight_check(l)) {
+            lane_returns_poll_all(l);
+            lane_physical_qp_ring(
+                l); /* what that has chained: nothing is behind an end's request */
+            lane_inflight_end_overdue(l);
         }
         if (l->now_ns >= l->await_due_ns) {
-            returns_poll_all(l);
-            inflight_give_up(l);
+            lane_returns_poll_all(l);
+            lane_inflight_give_up(l);
         }
         if (l->tenants_quarantined + l->tenants_resting > 0 || l->has_quarantine_dci ||
             l->quarantine_untold)
-            quarantine_look(l);
+            lane_quarantine_look(l);
         if (returns_wait(l))
-            returns_take(l);
+            lane_returns_take(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
     if (l->lets_go > 0)
-        rounds_serve(l);
+        lane_rounds_serve(l);
     if (l->doomed != NULL)
-        sessions_end_doomed(l);
+        lane_sessions_end_doomed(l);
     if (endings_wait(l))
-        endings_go_on(l);
+        lane_endings_go_on(l);
 }
 
 uint32_t lane_step(struct lane *l, uint64_t now_ns)
@@ -351,23 +353,23 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     l->did = 0;
     COUNT(l, passes, 1);
     if ((l->due_count | l->revoking_count) != 0) {
-        sessions_due(l);
-        revocations_due(l);
+        lane_sessions_due(l);
+        lane_revocations_due(l);
     }
-    commands_take(l);
+    lane_commands_take(l);
     intake_poll(l);
     if (fair_queue_first(&l->controls) != NULL || !TAILQ_EMPTY(&l->paused))
-        intake_controls(l);
+        lane_intake_controls(l);
     keep_house(l);
-    physical_qp_ring(l);
+    lane_physical_qp_ring(l);
     if (l->returned.first != NULL || lookups_have_ended(&l->lookups))
-        returns_take(l);
-    l->did += returns_poll(l);
-    sessions_publish(l);
+        lane_returns_take(l);
+    l->did += lane_returns_poll(l);
+    lane_sessions_publish(l);
     if (l->refreshes > 0) {
-        remote_refresh(l);
-        physical_qp_ring(l);
-        returns_take(l);
+        lane_remote_refresh(l);
+        lane_physical_qp_ring(l);
+        lane_returns_take(l);
     }
     return l->did;
 }
@@ -378,8 +380,8 @@ static uint64_t next_due(const struct lane *l)
 {
     uint64_t due = !TAILQ_EMPTY(&l->stalled) || l->readdressing > 0 || l->silenced
                        ? l->now_ns + HOUSEKEEPING_NS
-                       : rounds_due(l);
-    const uint64_t wakes_ns = wakes_due(l);
+                       : lane_rounds_due(l);
+    const uint64_t wakes_ns = lane_wakes_due(l);
     due = wakes_ns < due ? wakes_ns : due;
     const struct session *s;
     TAILQ_FOREACH(s, &l->due, by_due) {
@@ -391,12 +393,12 @@ static uint64_t next_due(const struct lane *l)
         uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
         due = at < due ? at : due;
     }
-    if (proof_is_due(l) && l->now_ns + HOUSEKEEPING_NS < due)
+    if (lane_proof_is_due(l) && l->now_ns + HOUSEKEEPING_NS < due)
         due = l->now_ns + HOUSEKEEPING_NS;
-    const uint64_t lookup_ns = lookups_next(l), control_ns = controls_due(l);
+    const uint64_t lookup_ns = lane_lookups_next(l), control_ns = lane_controls_due(l);
     due = lookup_ns < due ? lookup_ns : due;
     due = control_ns < due ? control_ns : due;
-    const uint64_t look_ns = inflight_next(l);
+    const uint64_t look_ns = lane_inflight_next(l);
     return look_ns < due ? look_ns : due;
 }
 
@@ -405,14 +407,14 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     l->now_ns = now_ns;
     if (fab_is_busy(l->res.cq)) /* only polling it makes it go on */
         return 0;
-    sessions_sleep(l);
+    lane_sessions_sleep(l);
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
-    if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || wakes_due(l) <= l->now_ns ||
-        lookups_have_ended(&l->lookups) || rounds_due(l) <= l->now_ns ||
-        controls_due(l) <= l->now_ns) {
-        sessions_publish(l);
+    if (l->active_count > 0 || lane_returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
+        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || lane_wakes_due(l) <= l->now_ns ||
+        lookups_have_ended(&l->lookups) || lane_rounds_due(l) <= l->now_ns ||
+        lane_controls_due(l) <= l->now_ns) {
+        lane_sessions_publish(l);
         return 0;
     }
     COUNT(l, sleeps, 1);
@@ -428,7 +430,7 @@ bool lane_doorbell(struct lane *l, uint32_t session)
     if (tail == s->rung_tail)
         return false;
     s->rung_tail = tail;
-    session_activate(l, s);
+    lane_session_activate(l, s);
     return true;
 }
 

@@ -136,7 +136,7 @@ struct lane {
     struct quarantined_flows quarantined;
     uint32_t links, quarantine_links; /* rc: made or asked for; of tenants in quarantine */
     struct wr own[LANE_OWN_WRS], *free_own;
-    uint8_t silenced; /* a queue pair may be silent (physical_qp_is_silent()) */
+    uint8_t silenced; /* a queue pair may be silent (lane_physical_qp_is_silent()) */
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;

@@ -21,12 +21,12 @@ struct vqp {
     uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
     uint8_t begun;  /* something was posted since it was bound */
     uint8_t in;     /* how many windows its head is in, while that waits at the next */
-    uint8_t wait;   /* enum vqp_wait, moved by vqp_wait_move() alone */
+    uint8_t wait;   /* enum vqp_wait, moved by lane_vqp_wait_move() alone */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
     uint32_t outstanding; /* posted, not completed */
-    struct flow *flow;    /* its peer's while that says so too (flow_take) */
+    struct flow *flow;    /* its peer's while that says so too (lane_flow_take) */
     struct session *session;
     struct wr_queue queue;
     TAILQ_ENTRY(vqp) waiting; /* in a list */

@@ -24,15 +24,15 @@ static int write_to(struct bed *b, const struct fab_mr *mr, uint64_t addr, struc
 {
     struct bed_steps steps;
     struct bed_wr w;
-    int status = bed_raise_pair(b, b->rc, false, &steps);
+    int status = probe_bed_raise_pair(b, b->rc, false, &steps);
     if (status != 0)
         return status;
     memset(b->near, WRITTEN, SMALL);
     memset(b->far + AT, FORMER, SMALL);
-    bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+    probe_bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
     w.wr.key.rkey = mr->rkey;
     w.wr.remote_addr = addr;
-    return bed_do(b, b->rc[0], &w, wc);
+    return probe_bed_do(b, b->rc[0], &w, wc);
 }
 
 static const char UNTRIED[] = "it could not be tried: a WRITE to an address that is no region's";
@@ -47,8 +47,8 @@ static void try_both(struct bed *b, struct probe_check *c, const struct fab_mr *
         probe_fail(c, ADVICE, "a region is not found at the address that it was registered at");
         return;
     }
-    if (!bed_succeeded(c, "it could not be tried: a WRITE to a region at its own address", status,
-                       &wc))
+    if (!probe_bed_succeeded(c, "it could not be tried: a WRITE to a region at its own address",
+                             status, &wc))
         return;
     if (b->far[AT] != WRITTEN) {
         probe_fail(c, ADVICE, "a WRITE to a region at an address of its own went elsewhere");
@@ -56,7 +56,7 @@ static void try_both(struct bed *b, struct probe_check *c, const struct fab_mr *
     }
     for (int i = 0; i < 2; i++) {
         status = write_to(b, mr, wrong[i], &wc);
-        if (!bed_succeeded(c, UNTRIED, status, NULL))
+        if (!probe_bed_succeeded(c, UNTRIED, status, NULL))
             return;
         if (wc.status == IBV_WC_SUCCESS || b->far[AT] != FORMER) {
             probe_fail(c, ADVICE, "a WRITE to %s was carried out",
@@ -64,7 +64,7 @@ static void try_both(struct bed *b, struct probe_check *c, const struct fab_mr *
             return;
         }
         if (!is_refusal(wc.status)) { /* silence and errors of its own prove nothing */
-            (void)bed_succeeded(c, UNTRIED, 0, &wc);
+            (void)probe_bed_succeeded(c, UNTRIED, 0, &wc);
             return;
         }
     }
@@ -72,25 +72,25 @@ static void try_both(struct bed *b, struct probe_check *c, const struct fab_mr *
                 "regions that are gone lead nowhere");
 }
 
-void bed_try_addresses(struct bed *b, struct probe_check *c)
+void probe_bed_try_addresses(struct bed *b, struct probe_check *c)
 {
     struct fab_mr *mr = NULL;
     if (!b->rc_connects) {
         probe_skip(c, "not tried: queue pairs cannot be connected (rc.connect)");
         return;
     }
-    int status = bed_register(b, &b->mem, BED_HALF + AT, AT, bed_access(b), &mr);
-    if (!bed_succeeded(c, "registering 4 KiB", status, NULL))
+    int status = probe_bed_register(b, &b->mem, BED_HALF + AT, AT, probe_bed_access(b), &mr);
+    if (!probe_bed_succeeded(c, "registering 4 KiB", status, NULL))
         return;
     const struct fab_mr former = *mr;
-    status = bed_deregister(b, mr);
+    status = probe_bed_deregister(b, mr);
     if (status == 0)
-        status = bed_register(b, &b->mem, BED_HALF + AT, AT, bed_access(b), &mr);
-    if (!bed_succeeded(c, "registering 4 KiB again", status, NULL))
+        status = probe_bed_register(b, &b->mem, BED_HALF + AT, AT, probe_bed_access(b), &mr);
+    if (!probe_bed_succeeded(c, "registering 4 KiB again", status, NULL))
         return;
     probe_number(c, "key_came_back", mr->rkey == former.rkey);
     try_both(b, c, mr, former.addr);
-    if (!b->report->stuck && bed_deregister(b, mr) != 0)
+    if (!b->report->stuck && probe_bed_deregister(b, mr) != 0)
         probe_fail(c, "send this report", "a region could not be deregistered");
 }
 
@@ -98,28 +98,29 @@ void bed_try_addresses(struct bed *b, struct probe_check *c)
 static void connect_pair(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps = {.now = IBV_QPS_RESET};
-    int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->rc[0]);
+    int status = probe_bed_qp_new(b, BED_INITIATOR, NULL, &b->rc[0]);
     if (status == 0)
-        status = bed_qp_new(b, BED_RESPONDER, NULL, &b->rc[1]);
+        status = probe_bed_qp_new(b, BED_RESPONDER, NULL, &b->rc[1]);
     if (status == 0)
-        status = bed_raise_pair(b, b->rc, true, &steps);
-    b->rc_connects = bed_succeeded(c, "connecting two queue pairs", status, NULL);
+        status = probe_bed_raise_pair(b, b->rc, true, &steps);
+    b->rc_connects = probe_bed_succeeded(c, "connecting two queue pairs", status, NULL);
     if (b->rc_connects)
         probe_ok(c, "two queue pairs can be connected");
 }
 
 int probe_addresses(struct fab *fab, struct base_errbuf *err)
 {
-    static const struct bed_case cases[] = {{"rc.connect", PROBE_FOR_RC, connect_pair},
-                                            {"rc.addresses", PROBE_FOR_RC, bed_try_addresses}};
+    static const struct bed_case cases[] = {
+        {"rc.connect", PROBE_FOR_RC, connect_pair},
+        {"rc.addresses", PROBE_FOR_RC, probe_bed_try_addresses}};
     const struct probe_settings s = {.provider = ""};
     struct probe_report *r = calloc(1, sizeof *r);
     struct bed *b = calloc(1, sizeof *b);
     int status = r == NULL || b == NULL ? -ENOMEM : 0;
-    if (status == 0 && bed_open(b, fab, &s, r))
-        bed_run(b, cases, sizeof cases / sizeof cases[0]);
+    if (status == 0 && probe_bed_open(b, fab, &s, r))
+        probe_bed_run(b, cases, sizeof cases / sizeof cases[0]);
     if (status == 0)
-        bed_close(b);
+        probe_bed_close(b);
     for (unsigned i = 0; status == 0 && i < r->checks; i++) {
         const struct probe_check *c = &r->check[i];
         if (c->result != PROBE_FAILED)

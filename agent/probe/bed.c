@@ -35,7 +35,7 @@ static void on_done(struct fab_ctl *ctl)
     ((struct call *)ctl)->done = true;
 }
 
-int bed_call(struct bed *b, struct fab_ctl *ctl)
+int probe_bed_call(struct bed *b, struct fab_ctl *ctl)
 {
     if (b->report->stuck)
         return -ETIMEDOUT;
@@ -62,34 +62,34 @@ int bed_call(struct bed *b, struct fab_ctl *ctl)
     return ctl->status;
 }
 
-unsigned bed_access(const struct bed *b)
+unsigned probe_bed_access(const struct bed *b)
 {
     return IBV_ACCESS_LOCAL_WRITE | fab_remote_access(b->fab);
 }
 
-unsigned bed_target_access(const struct bed *b)
+unsigned probe_bed_target_access(const struct bed *b)
 {
     return IBV_ACCESS_LOCAL_WRITE | fab_target_access(b->fab);
 }
 
-int bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
-                 unsigned access, struct fab_mr **out)
+int probe_bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
+                       unsigned access, struct fab_mr **out)
 {
     struct fab_ctl c = {
         .kind = FAB_REG_MR,
         .mr = {.pd = b->pd, .mem = mem, .offset = offset, .length = length, .access = access}};
     int status = fab_iova_take(&b->iova, FAB_IOVA_REGION, mem, offset, length, &c.mr.iova);
     if (status == 0)
-        status = bed_call(b, &c);
+        status = probe_bed_call(b, &c);
     if (status == 0)
         *out = c.mr.x;
     return status;
 }
 
-int bed_deregister(struct bed *b, struct fab_mr *mr)
+int probe_bed_deregister(struct bed *b, struct fab_mr *mr)
 {
     struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = mr}};
-    return bed_call(b, &c);
+    return probe_bed_call(b, &c);
 }
 
 static uint32_t least_of(uint32_t a, uint32_t b)
@@ -148,10 +148,10 @@ static struct fab_ctl qp_creation(const struct bed *b, enum bed_role role, struc
     return c;
 }
 
-int bed_qp_new(struct bed *b, enum bed_role role, struct fab_srq *srq, struct fab_qp **out)
+int probe_bed_qp_new(struct bed *b, enum bed_role role, struct fab_srq *srq, struct fab_qp **out)
 {
     struct fab_ctl c = qp_creation(b, role, srq);
-    int status = bed_call(b, &c);
+    int status = probe_bed_call(b, &c);
     if (status == 0)
         *out = c.qp.x;
     return status;
@@ -162,10 +162,10 @@ static struct ibv_ah_attr address_self(const struct bed *b)
     return fab_address(b->fab, b->fab->caps.gid, b->fab->caps.lid);
 }
 
-int bed_ah_new(struct bed *b, struct fab_ah **out)
+int probe_bed_ah_new(struct bed *b, struct fab_ah **out)
 {
     struct fab_ctl c = {.kind = FAB_CREATE_AH, .ah = {.pd = b->pd, .attr = address_self(b)}};
-    int status = bed_call(b, &c);
+    int status = probe_bed_call(b, &c);
     if (status == 0)
         *out = c.ah.x;
     return status;
@@ -173,7 +173,7 @@ int bed_ah_new(struct bed *b, struct fab_ah **out)
 
 /* ---- states */
 
-const char *bed_state_name(enum ibv_qp_state state)
+const char *probe_bed_state_name(enum ibv_qp_state state)
 {
     static const char *const names[] = {
         [IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
@@ -222,7 +222,7 @@ static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
                                 .port_num = caps->port_num,
                                 .pkey_index = caps->service.pkey_index,
                                 .ah_attr = fab_address(b->fab, far->gid, far->lid),
-                                .qp_access_flags = bed_access(b),
+                                .qp_access_flags = probe_bed_access(b),
                                 .qkey = BED_QKEY,
                                 .path_mtu = far->mtu,
                                 .dest_qp_num = far->qpn,
@@ -249,7 +249,7 @@ static int to_init(struct bed *b, struct fab_qp **qp, struct bed_steps *steps)
     steps->now = IBV_QPS_INIT;
     fab_reuse_begin(&r, &c);
     do {
-        c.status = bed_call(b, &c);
+        c.status = probe_bed_call(b, &c);
     } while (fab_reuse_next(&r, &c));
     *qp = r.qp;
     steps->ns[0] = base_clock_ns() - start;
@@ -268,14 +268,14 @@ static int to_rts(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
                                        .attr = attr_of(b, path[i], far)}};
         const uint64_t start = base_clock_ns();
         steps->now = path[i];
-        status = bed_call(b, &c);
+        status = probe_bed_call(b, &c);
         steps->ns[1 + i] = base_clock_ns() - start;
     }
     return status;
 }
 
-int bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
-                 struct bed_steps *steps)
+int probe_bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
+                       struct bed_steps *steps)
 {
     static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT};
     int status = 0;
@@ -285,13 +285,13 @@ int bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
                                        .mask = mask_of(qp->type, path[i]),
                                        .attr = attr_of(b, path[i], far)}};
         steps->now = path[i];
-        status = bed_call(b, &c);
+        status = probe_bed_call(b, &c);
     }
     return status != 0 ? status : to_rts(b, qp, far, steps);
 }
 
-int bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool hasty,
-              struct bed_steps *steps)
+int probe_bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool hasty,
+                    struct bed_steps *steps)
 {
     const struct bed_far self = self_of(b, peer, hasty);
     if (*qp == NULL)
@@ -300,7 +300,7 @@ int bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool
     return status != 0 ? status : to_rts(b, *qp, &self, steps);
 }
 
-int bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_steps *steps)
+int probe_bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_steps *steps)
 {
     if (qp[0] == NULL || qp[1] == NULL)
         return -ENOTCONN;
@@ -330,7 +330,7 @@ static int make_queues(struct bed *b, const char **what)
 {
     struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
     *what = "making a completion channel";
-    int status = bed_call(b, &chan);
+    int status = probe_bed_call(b, &chan);
     if (status != 0)
         return status;
     b->chan = chan.chan.x;
@@ -338,21 +338,21 @@ static int make_queues(struct bed *b, const char **what)
         .kind = FAB_CREATE_CQ,
         .cq = {.cqe = least_of(count_sends(b), b->fab->caps.max_cqe), .chan = b->chan}};
     *what = "making a completion queue";
-    status = bed_call(b, &cq);
+    status = probe_bed_call(b, &cq);
     if (status != 0)
         return status;
     b->cq = cq.cq.x;
     struct fab_ctl far = {.kind = FAB_CREATE_CQ,
                           .cq = {.cqe = least_of(10 * BED_WR + 2 * cap_of(b, BED_DATAGRAMS).recv_wr,
                                                  b->fab->caps.max_cqe)}};
-    status = bed_call(b, &far);
+    status = probe_bed_call(b, &far);
     if (status != 0)
         return status;
     b->far_cq = far.cq.x;
     struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
                           .srq = {.pd = b->pd, .max_wr = BED_WR, .max_sge = 1}};
     *what = "making a shared receive queue";
-    status = bed_call(b, &srq);
+    status = probe_bed_call(b, &srq);
     if (status == 0)
         b->srq = srq.srq.x;
     return status;
@@ -372,14 +372,15 @@ static int make_memory(struct bed *b, const char **what)
     if (status != 0)
         return status;
     fab_iova_init(&b->iova, random);
-    status = bed_register(b, &b->mem, 0, BED_HALF, IBV_ACCESS_LOCAL_WRITE, &b->near_mr);
+    status = probe_bed_register(b, &b->mem, 0, BED_HALF, IBV_ACCESS_LOCAL_WRITE, &b->near_mr);
     if (status == 0)
-        status = bed_register(b, &b->mem, BED_HALF, BED_HALF, bed_access(b), &b->far_mr);
+        status =
+            probe_bed_register(b, &b->mem, BED_HALF, BED_HALF, probe_bed_access(b), &b->far_mr);
     return status;
 }
 
-bool bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
-              struct probe_report *report)
+bool probe_bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
+                    struct probe_report *report)
 {
     struct probe_check *c = probe_begin(report, "objects", PROBE_FOR_RC);
     struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
@@ -390,14 +391,14 @@ bool bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
                       .wait_ns = (s->wait_ms != 0 ? s->wait_ms : 20000) * BASE_NS_PER_MS,
                       .next_id = 1,
                       .mem = {.fd = -1}};
-    int status = bed_call(b, &pd);
+    int status = probe_bed_call(b, &pd);
     if (status == 0) {
         b->pd = pd.pd.x;
         status = make_queues(b, &what);
     }
     if (status == 0)
         status = make_memory(b, &what);
-    if (bed_succeeded(c, what, status, NULL))
+    if (probe_bed_succeeded(c, what, status, NULL))
         probe_ok(c, "protection domain, channel, completion queues, SRQ and memory can be made");
     return status == 0;
 }
@@ -408,10 +409,10 @@ static bool destroy_object(struct bed *b, enum fab_ctl_kind kind, void *x)
     if (x == NULL)
         return true;
     c.pd.x = x; /* every kind names its object first */
-    return bed_call(b, &c) == 0;
+    return probe_bed_call(b, &c) == 0;
 }
 
-void bed_close(struct bed *b)
+void probe_bed_close(struct bed *b)
 {
     struct fab_qp *qp[] = {b->rc[0],  b->rc[1], b->rc_srq[0], b->rc_srq[1], b->lonely,
                            b->silent, b->ud[0], b->ud[1],     b->dci};
@@ -467,7 +468,7 @@ static const char *advice_of_status(int status)
     }
 }
 
-const char *bed_wc_name(enum ibv_wc_status status)
+const char *probe_bed_wc_name(enum ibv_wc_status status)
 {
     static const char *const names[] = {
         [IBV_WC_SUCCESS] = "success",
@@ -486,7 +487,8 @@ const char *bed_wc_name(enum ibv_wc_status status)
     return "another error";
 }
 
-bool bed_succeeded(struct probe_check *c, const char *what, int status, const struct ibv_wc *wc)
+bool probe_bed_succeeded(struct probe_check *c, const char *what, int status,
+                         const struct ibv_wc *wc)
 {
     if (status != 0) {
         struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
@@ -507,7 +509,7 @@ bool bed_succeeded(struct probe_check *c, const char *what, int status, const st
                      "[fabric]); a firewall must let UDP port 4791 (RoCE v2) through"
                    : "send this report",
                "%s completed with status %d, %s, vendor's code 0x%x", what, (int)wc->status,
-               bed_wc_name(wc->status), wc->vendor_err);
+               probe_bed_wc_name(wc->status), wc->vendor_err);
     probe_number(c, "wc_status", wc->status);
     probe_number(c, "vendor_err", wc->vendor_err);
     return false;

@@ -41,21 +41,21 @@ struct bed {
 };
 
 /* What of it cannot be made is a failed check. False: without it there is nothing to try. */
-bool bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
-              struct probe_report *report);
+bool probe_bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
+                    struct probe_report *report);
 /* Destroys all; a failed check if something cannot be. Nothing at all when the device is stuck. */
-void bed_close(struct bed *b);
+void probe_bed_close(struct bed *b);
 
 /* All that the device lets be done to memory, or through a queue pair. */
-unsigned bed_access(const struct bed *b);
+unsigned probe_bed_access(const struct bed *b);
 /* And a DC target. */
-unsigned bed_target_access(const struct bed *b);
+unsigned probe_bed_target_access(const struct bed *b);
 /* As fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
-int bed_call(struct bed *b, struct fab_ctl *ctl);
+int probe_bed_call(struct bed *b, struct fab_ctl *ctl);
 /* A region of memory, at an address that none had before: 0 or -errno. */
-int bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
-                 unsigned access, struct fab_mr **out);
-int bed_deregister(struct bed *b, struct fab_mr *mr);
+int probe_bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
+                       unsigned access, struct fab_mr **out);
+int probe_bed_deregister(struct bed *b, struct fab_mr *mr);
 /* The queue pairs that an agent makes. */
 enum bed_role {
     BED_INITIATOR, /* RC: of requests to another node */
@@ -65,8 +65,8 @@ enum bed_role {
     BED_DCI,
 };
 /* With the agent's own requests for it, as the settings say, or as much of it as the device has. */
-int bed_qp_new(struct bed *b, enum bed_role role, struct fab_srq *srq, struct fab_qp **out);
-int bed_ah_new(struct bed *b, struct fab_ah **out);
+int probe_bed_qp_new(struct bed *b, enum bed_role role, struct fab_srq *srq, struct fab_qp **out);
+int probe_bed_ah_new(struct bed *b, struct fab_ah **out);
 
 /* The other end of a queue pair. */
 struct bed_far {
@@ -84,48 +84,49 @@ struct bed_steps {
 /* Through INIT to RTS, connected to peer (NULL: UD and DCI). One that was used before is reused, as
  * the agent does it: *qp may be another one then, or NULL. Hasty: with the agent's time-outs, else
  * with long ones, so that a slow machine is not taken for a broken device. */
-int bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool hasty,
-              struct bed_steps *steps);
+int probe_bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool hasty,
+                    struct bed_steps *steps);
 /* One whose number the other end was told: it stays this one, and where RESET is final it is raised
  * once. */
-int bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
-                 struct bed_steps *steps);
+int probe_bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
+                       struct bed_steps *steps);
 /* Whether the agent would use DC here. */
-bool bed_uses_dc(const struct bed *b);
+bool probe_bed_uses_dc(const struct bed *b);
 /* Both of a pair, if one of them is not in RTS or force is set. */
-int bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_steps *steps);
-const char *bed_state_name(enum ibv_qp_state state);
+int probe_bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_steps *steps);
+const char *probe_bed_state_name(enum ibv_qp_state state);
 
 /* One request of one SGE; near and far are offsets. */
 struct bed_wr {
     struct fab_wr wr;
     struct ibv_sge sge;
 };
-void bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64_t near,
-              uint64_t far, uint32_t length);
-int bed_post(struct fab_qp *qp, struct bed_wr *w);
+void probe_bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64_t near,
+                    uint64_t far, uint32_t length);
+int probe_bed_post(struct fab_qp *qp, struct bed_wr *w);
 /* One receive of length bytes into far memory at an offset; its id, or -errno. */
-int64_t bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t length);
+int64_t probe_bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t length);
 /* The completion of a request, others being dropped. 0; -ETIMEDOUT; -EIO: the queue is dead. */
-int bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out);
+int probe_bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out);
 /* Posts and waits. */
-int bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out);
+int probe_bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out);
 
 /* A completion's status in words: a literal. */
-const char *bed_wc_name(enum ibv_wc_status status);
+const char *probe_bed_wc_name(enum ibv_wc_status status);
 /* Says in a check what kept a call (0 or -errno) or a completion from success, with a way out for
  * the errors that have one. Returns whether it did succeed. */
-bool bed_succeeded(struct probe_check *c, const char *what, int status, const struct ibv_wc *wc);
+bool probe_bed_succeeded(struct probe_check *c, const char *what, int status,
+                         const struct ibv_wc *wc);
 
 /* Durations of one operation. */
 struct bed_times {
     uint64_t ns[BED_ROUNDS];
     unsigned count;
 };
-void bed_time(struct bed_times *t, uint64_t ns);
-uint64_t bed_median(struct bed_times *t);
+void probe_bed_time(struct bed_times *t, uint64_t ns);
+uint64_t probe_bed_median(struct bed_times *t);
 /* Numbers and the sentence of a check that went well: "8 bytes: 2.1 us (median of 200)". */
-void bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t);
+void probe_bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t);
 
 /* Groups of checks. */
 void probe_memory_limits(struct probe_report *r, const struct probe_settings *s, bool locks);
@@ -136,7 +137,7 @@ void probe_lease(struct bed *b);
 void probe_clocks(struct bed *b);
 void probe_rc(struct bed *b);
 /* Of group rc, and of an agent's start. */
-void bed_try_addresses(struct bed *b, struct probe_check *c);
+void probe_bed_try_addresses(struct bed *b, struct probe_check *c);
 void probe_ud(struct bed *b);
 void probe_dc(struct bed *b);
 void probe_shapes(struct bed *b);
@@ -150,23 +151,24 @@ struct bed_case {
     enum probe_need need;
     void (*run)(struct bed *b, struct probe_check *c);
 };
-void bed_run(struct bed *b, const struct bed_case *cases, unsigned count);
+void probe_bed_run(struct bed *b, const struct bed_case *cases, unsigned count);
 
 /* What RC and DC are tried with alike: the queue pair, and how a request is addressed there. */
 struct bed_path {
     struct fab_qp **qp;  /* the bed's, where a repair may put another one */
     struct fab_dct *dct; /* NULL: RC */
 };
-void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w);
-void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c, bool inlined);
-void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c);
-void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c);
-void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void probe_bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w);
+void probe_bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c,
+                         bool inlined);
+void probe_bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void probe_bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void probe_bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c);
 /* Requests to a peer that keeps silent, one or a few, on a queue pair with the agent's time-outs,
  * which is raised anew with that peer between them: how long the device tries, against what leases
  * allow for. */
-void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
-                     const struct fab_qp *peer, struct bed_wr *w);
-void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void probe_bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
+                           const struct fab_qp *peer, struct bed_wr *w);
+void probe_bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
 
 #endif

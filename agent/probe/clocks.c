@@ -55,7 +55,7 @@ static uint64_t steered_ppm(void)
 static int read_device(struct bed *b, struct fab_clock *out)
 {
     struct fab_ctl c = {.kind = FAB_QUERY_CLOCK};
-    int status = bed_call(b, &c);
+    int status = probe_bed_call(b, &c);
     if (status == 0)
         *out = c.clock;
     return status;
@@ -105,12 +105,12 @@ static void check_clocks(struct bed *b, struct probe_check *c)
     int status = read_device(b, &first);
     const bool has_device = status == 0;
     if (status != 0 && status != -EOPNOTSUPP &&
-        !bed_succeeded(c, "reading the device's clock", status, NULL))
+        !probe_bed_succeeded(c, "reading the device's clock", status, NULL))
         return;
     usleep(LOOK_MS * 1000);
     if (has_device) {
         status = read_device(b, &second);
-        if (!bed_succeeded(c, "reading the device's clock again", status, NULL))
+        if (!probe_bed_succeeded(c, "reading the device's clock again", status, NULL))
             return;
         const uint64_t mask = first.bits >= 64 ? UINT64_MAX : (1ull << first.bits) - 1;
         const struct look then = {.before_ns = second.before_ns,
@@ -129,5 +129,5 @@ static void check_clocks(struct bed *b, struct probe_check *c)
 void probe_clocks(struct bed *b)
 {
     static const struct bed_case cases[] = {{"clocks", PROBE_FOR_NOTHING, check_clocks}};
-    bed_run(b, cases, 1);
+    probe_bed_run(b, cases, 1);
 }

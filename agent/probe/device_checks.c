@@ -40,7 +40,7 @@ static void numbers_of_limits(struct probe_check *c, const struct fab_caps *caps
 }
 
 /* As agentd's device.c chooses. */
-bool bed_uses_dc(const struct bed *b)
+bool probe_bed_uses_dc(const struct bed *b)
 {
     const char *wanted = b->settings->transport;
     return strcmp(wanted, "dc") == 0 ||
@@ -52,7 +52,7 @@ void probe_transport(struct bed *b)
     const uint32_t has = b->fab->caps.transports, both = FAB_RC | FAB_UD;
     struct probe_check *c = probe_begin(b->report, "transport", PROBE_FOR_RC);
     const char *wanted = b->settings->transport;
-    bool dc = bed_uses_dc(b);
+    bool dc = probe_bed_uses_dc(b);
     probe_number(c, "rc", (has & FAB_RC) != 0);
     probe_number(c, "ud", (has & FAB_UD) != 0);
     probe_number(c, "dc", (has & FAB_DC) != 0);
@@ -70,7 +70,7 @@ void probe_limits(struct bed *b)
     struct probe_check *c = probe_begin(b->report, "limits", PROBE_FOR_RC);
     const struct fab_caps *caps = &b->fab->caps;
     const struct probe_settings *s = b->settings;
-    const struct probe_demand *d = bed_uses_dc(b) ? &s->dc : &s->rc;
+    const struct probe_demand *d = probe_bed_uses_dc(b) ? &s->dc : &s->rc;
     const struct {
         const char *what, *way_out;
         uint64_t has, needs;
@@ -140,7 +140,7 @@ static void check_placement(struct bed *b, struct probe_check *c)
 void probe_placement(struct bed *b)
 {
     static const struct bed_case one = {"placement", PROBE_FOR_NOTHING, check_placement};
-    bed_run(b, &one, 1);
+    probe_bed_run(b, &one, 1);
 }
 
 /* ---- leases */
@@ -177,13 +177,13 @@ static void check_lease(struct bed *b, struct probe_check *c)
 static bool make_lonely(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps;
-    int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->lonely);
+    int status = probe_bed_qp_new(b, BED_INITIATOR, NULL, &b->lonely);
     if (status == 0)
-        status = bed_qp_new(b, BED_RESPONDER, NULL, &b->silent); /* stays in RESET */
-    if (!bed_succeeded(c, "creating an RC queue pair", status, NULL))
+        status = probe_bed_qp_new(b, BED_RESPONDER, NULL, &b->silent); /* stays in RESET */
+    if (!probe_bed_succeeded(c, "creating an RC queue pair", status, NULL))
         return false;
-    status = bed_raise(b, &b->lonely, b->silent, true, &steps);
-    return bed_succeeded(c, "bringing an RC queue pair to RTS", status, NULL);
+    status = probe_bed_raise(b, &b->lonely, b->silent, true, &steps);
+    return probe_bed_succeeded(c, "bringing an RC queue pair to RTS", status, NULL);
 }
 
 /* A longer lease alone does not help: an initiator stops posting the bound before its end, and it
@@ -209,9 +209,9 @@ static int measure_silence(struct bed *b, struct fab_qp *qp, struct bed_wr *w, u
                            uint64_t *ns, struct ibv_wc *wc)
 {
     const uint64_t start = base_clock_ns();
-    int status = bed_post(qp, w);
+    int status = probe_bed_post(qp, w);
     if (status == 0)
-        status = bed_wait(b->cq, w->wr.wr_id, longest, wc);
+        status = probe_bed_wait(b->cq, w->wr.wr_id, longest, wc);
     *ns = base_clock_ns() - start;
     return status;
 }
@@ -219,8 +219,8 @@ static int measure_silence(struct bed *b, struct fab_qp *qp, struct bed_wr *w, u
 /* Devices have a shortest time-out of their own, whatever they are asked for: what they really take
  * is measured, with a peer that keeps silent. A machine that does something else meanwhile makes it
  * longer and never shorter, so that what is too long is measured again, and the least counts. */
-void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
-                     const struct fab_qp *peer, struct bed_wr *w)
+void probe_bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
+                           const struct fab_qp *peer, struct bed_wr *w)
 {
     const struct probe_settings *s = b->settings;
     const uint64_t bound = fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
@@ -235,7 +235,7 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
     int status = measure_silence(b, *qp, w, longest, &ns, &wc);
     for (; status == 0 && wc.status == IBV_WC_RETRY_EXC_ERR && ns > bound && times < SILENCES;
          times++) {
-        if (bed_raise(b, qp, peer, true, &steps) != 0 ||
+        if (probe_bed_raise(b, qp, peer, true, &steps) != 0 ||
             measure_silence(b, *qp, w, longest, &again, &last) != 0 ||
             last.status != IBV_WC_RETRY_EXC_ERR)
             break; /* it says nothing of silence: what was measured stands */
@@ -248,7 +248,8 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
     probe_number(c, "bound_ns", bound);
     probe_number(c, "measured_ns", ns);
     if (status != 0) {
-        (void)bed_succeeded(c, "waiting for a READ to give up on a silent peer", status, NULL);
+        (void)probe_bed_succeeded(c, "waiting for a READ to give up on a silent peer", status,
+                                  NULL);
         return;
     }
     probe_number(c, "wc_status", wc.status);
@@ -256,7 +257,7 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
     if (wc.status != IBV_WC_RETRY_EXC_ERR)
         probe_warn(c, "send this report",
                    "a READ of a silent peer completed with %s after %s, not with %s",
-                   bed_wc_name(wc.status), took, bed_wc_name(IBV_WC_RETRY_EXC_ERR));
+                   probe_bed_wc_name(wc.status), took, probe_bed_wc_name(IBV_WC_RETRY_EXC_ERR));
     else if (ns < least)
         probe_warn(c,
                    "the device does not keep to ack_timeout of [fabric]: peers that pause for "
@@ -286,13 +287,13 @@ static void check_silence(struct bed *b, struct probe_check *c)
     }
     if (!make_lonely(b, c))
         return;
-    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, 8);
-    bed_try_silence(b, c, &b->lonely, b->silent, &w);
+    probe_bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, 8);
+    probe_bed_try_silence(b, c, &b->lonely, b->silent, &w);
 }
 
 void probe_lease(struct bed *b)
 {
     static const struct bed_case cases[] = {{"lease", PROBE_FOR_RC, check_lease},
                                             {"rc.silent_peer", PROBE_FOR_NOTHING, check_silence}};
-    bed_run(b, cases, 2);
+    probe_bed_run(b, cases, 2);
 }

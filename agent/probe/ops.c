@@ -14,12 +14,12 @@ static bool do_round(struct bed *b, const struct bed_path *p, struct probe_check
                      struct bed_wr *w, const char *what, struct bed_times *t)
 {
     struct ibv_wc wc;
-    bed_address(b, p, w);
+    probe_bed_address(b, p, w);
     uint64_t start = base_clock_ns();
-    int status = bed_do(b, *p->qp, w, &wc);
+    int status = probe_bed_do(b, *p->qp, w, &wc);
     uint64_t end = base_clock_ns();
-    bed_time(t, end - start);
-    return bed_succeeded(c, what, status, &wc);
+    probe_bed_time(t, end - start);
+    return probe_bed_succeeded(c, what, status, &wc);
 }
 
 static void wrong_bytes(struct probe_check *c, const char *what, unsigned round)
@@ -28,14 +28,14 @@ static void wrong_bytes(struct probe_check *c, const char *what, unsigned round)
                "%s completed in round %u, but the bytes are not those that were sent", what, round);
 }
 
-void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c)
+void probe_bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_times t = {.count = 0};
     struct bed_wr w;
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         memset(b->far, (int)(i + 1), SMALL);
         memset(b->near, 0, SMALL);
-        bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
+        probe_bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
         if (!do_round(b, p, c, &w, "a READ of 8 bytes", &t))
             return;
         if (memcmp(b->near, b->far, SMALL) != 0) {
@@ -43,10 +43,11 @@ void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c
             return;
         }
     }
-    bed_tell_times(c, "8 bytes", &t);
+    probe_bed_tell_times(c, "8 bytes", &t);
 }
 
-void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c, bool inlined)
+void probe_bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c,
+                         bool inlined)
 {
     struct bed_times t = {.count = 0};
     struct bed_wr w;
@@ -58,7 +59,7 @@ void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         memset(b->near, (int)(i + 1), SMALL);
         memset(b->far, 0, SMALL);
-        bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+        probe_bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
         if (inlined) {
             w.wr.send_flags |= IBV_SEND_INLINE;
             w.sge.addr = (uintptr_t)b->near;
@@ -71,7 +72,7 @@ void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *
             return;
         }
     }
-    bed_tell_times(c, "8 bytes", &t);
+    probe_bed_tell_times(c, "8 bytes", &t);
 }
 
 /* The far number must be what the last round left, and the old one must come back. */
@@ -99,7 +100,7 @@ static bool has_atomics(const struct bed *b, const struct bed_path *p, struct pr
     return has;
 }
 
-void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
+void probe_bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_times t = {.count = 0};
     struct bed_wr w;
@@ -108,17 +109,17 @@ void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
         return;
     memcpy(b->far, &number, sizeof number);
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
-        bed_fill(b, &w, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, SMALL);
+        probe_bed_fill(b, &w, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, SMALL);
         w.wr.compare_add = i + 3;
         if (!do_round(b, p, c, &w, "a FETCH_ADD", &t) ||
             !atomic_went_well(b, c, "a FETCH_ADD", number, number + i + 3))
             return;
         number += i + 3;
     }
-    bed_tell_times(c, "8 bytes", &t);
+    probe_bed_tell_times(c, "8 bytes", &t);
 }
 
-void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c)
+void probe_bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_times t = {.count = 0};
     struct bed_wr w;
@@ -128,7 +129,7 @@ void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c
     memcpy(b->far, &number, sizeof number);
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         bool hits = i % 2 == 0;
-        bed_fill(b, &w, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0, SMALL);
+        probe_bed_fill(b, &w, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0, SMALL);
         w.wr.compare_add = hits ? number : ~number;
         w.wr.swap = number + 1;
         if (!do_round(b, p, c, &w, "a CMP_SWAP", &t) ||
@@ -136,10 +137,10 @@ void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c
             return;
         number += hits;
     }
-    bed_tell_times(c, "8 bytes, with and without a match", &t);
+    probe_bed_tell_times(c, "8 bytes, with and without a match", &t);
 }
 
-void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c)
+void probe_bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_wr w[CHAIN];
     struct bed_times t = {.count = 0};
@@ -148,22 +149,22 @@ void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *
         memset(b->far, 0, CHAIN * SMALL);
         for (unsigned i = 0; i < CHAIN; i++) {
             memset(b->near + i * SMALL, (int)(round + i + 1), SMALL);
-            bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
-            bed_address(b, p, &w[i]);
+            probe_bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
+            probe_bed_address(b, p, &w[i]);
             w[i].wr.send_flags = i + 1 < CHAIN ? 0 : IBV_SEND_SIGNALED;
             w[i].wr.next = i + 1 < CHAIN ? &w[i + 1].wr : NULL;
         }
         uint64_t start = base_clock_ns();
-        int status = bed_post(*p->qp, &w[0]);
+        int status = probe_bed_post(*p->qp, &w[0]);
         if (status == 0)
-            status = bed_wait(b->cq, w[CHAIN - 1].wr.wr_id, b->wait_ns, &wc);
-        bed_time(&t, base_clock_ns() - start);
-        if (!bed_succeeded(c, "a list of 16 WRITEs", status, &wc))
+            status = probe_bed_wait(b->cq, w[CHAIN - 1].wr.wr_id, b->wait_ns, &wc);
+        probe_bed_time(&t, base_clock_ns() - start);
+        if (!probe_bed_succeeded(c, "a list of 16 WRITEs", status, &wc))
             return;
         if (memcmp(b->near, b->far, CHAIN * SMALL) != 0) {
             wrong_bytes(c, "a list of 16 WRITEs", round);
             return;
         }
     }
-    bed_tell_times(c, "16 WRITEs of 8 bytes with one doorbell and one completion", &t);
+    probe_bed_tell_times(c, "16 WRITEs of 8 bytes with one doorbell and one completion", &t);
 }

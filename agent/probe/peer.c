@@ -49,9 +49,9 @@ static struct way dc_way(int target)
 /* "ok NUMBER", or -errno; a sentence of the other end's in *line. */
 static int ask_peer(const char *question, char line[PEER_LINE], uint32_t *number)
 {
-    int status = peer_say(&v.link, "%s", question);
+    int status = probe_peer_say(&v.link, "%s", question);
     if (status == 0)
-        status = peer_hear(&v.link, line);
+        status = probe_peer_hear(&v.link, line);
     if (status != 0) {
         snprintf(line, PEER_LINE, "the other node's probe is gone: %s", strerror(-status));
         return status;
@@ -73,11 +73,11 @@ static bool prepare_way(struct bed *b, const struct way *w, enum ibv_mtu mtu, st
     uint32_t ignored;
     int status;
     if (w->target >= 0) {
-        status = peer_raise(b, w->qp, NULL, mtu);
-        return bed_succeeded(c, "bringing a DC initiator to RTS", status, NULL);
+        status = probe_peer_raise(b, w->qp, NULL, mtu);
+        return probe_bed_succeeded(c, "bringing a DC initiator to RTS", status, NULL);
     }
     v.own.qpn = w->qp->qpn;
-    peer_write_end(&v.own, end);
+    probe_peer_write_end(&v.own, end);
     snprintf(question, sizeof question, "connect %u %s", (unsigned)mtu, end);
     status = ask_peer(question, line, &ignored);
     if (status != 0) {
@@ -85,8 +85,8 @@ static bool prepare_way(struct bed *b, const struct way *w, enum ibv_mtu mtu, st
                    line);
         return false;
     }
-    status = peer_raise(b, w->qp, &v.far, mtu);
-    return bed_succeeded(c, "connecting a queue pair to the other node's", status, NULL);
+    status = probe_peer_raise(b, w->qp, &v.far, mtu);
+    return probe_bed_succeeded(c, "connecting a queue pair to the other node's", status, NULL);
 }
 
 static void fill_request(struct bed *b, const struct way *w, struct bed_wr *r,
@@ -125,9 +125,9 @@ static bool carry_bytes(struct bed *b, const struct way *w, uint32_t length, uin
     uint32_t sum = 0;
     uint8_t *bytes = v.mem.addr;
     *out = (struct carried){.what = "a WRITE", .wc = {.status = IBV_WC_SUCCESS}};
-    peer_pattern(bytes, length, seed);
+    probe_peer_pattern(bytes, length, seed);
     fill_request(b, w, &r, IBV_WR_RDMA_WRITE, 0, length);
-    out->status = bed_do(b, w->qp, &r, &out->wc);
+    out->status = probe_bed_do(b, w->qp, &r, &out->wc);
     if (out->status != 0 || out->wc.status != IBV_WC_SUCCESS)
         return false;
     snprintf(question, sizeof question, "sum 0 %" PRIu32, length);
@@ -142,11 +142,11 @@ static bool carry_bytes(struct bed *b, const struct way *w, uint32_t length, uin
         return false;
     memset(bytes, 0, length);
     fill_request(b, w, &r, IBV_WR_RDMA_READ, 0, length);
-    out->status = bed_do(b, w->qp, &r, &out->wc);
+    out->status = probe_bed_do(b, w->qp, &r, &out->wc);
     if (out->status != 0 || out->wc.status != IBV_WC_SUCCESS)
         return false;
     sum = base_crc32c(0, bytes, length);
-    peer_pattern(bytes, length, seed + 1);
+    probe_peer_pattern(bytes, length, seed + 1);
     out->wrong = sum != base_crc32c(0, bytes, length);
     return !out->wrong;
 }
@@ -161,7 +161,7 @@ static void blame_message(struct probe_check *c, const struct carried *m, uint32
         probe_fail(c, "do not use this path", "%s completed, but other bytes arrived", what);
     else if (m->status != 0 && m->line[0] != '\0')
         probe_fail(c, "look at the other node's report", "%.400s", m->line);
-    else if (bed_succeeded(c, what, m->status, &m->wc))
+    else if (probe_bed_succeeded(c, what, m->status, &m->wc))
         probe_fail(c, "send this report", "%s failed", what);
     else if (m->status == 0 && m->wc.status == IBV_WC_RETRY_EXC_ERR)
         probe_advise(c,
@@ -207,18 +207,18 @@ static int meet_end(const char *peer, struct base_errbuf *err)
                         "other node: HOST:PORT/WORD");
     memcpy(address, peer, (size_t)(word - peer));
     address[word - peer] = '\0';
-    int status = peer_dial(address, &v.link, err);
+    int status = probe_peer_dial(address, &v.link, err);
     if (status != 0)
         return status;
-    status = peer_say(&v.link, "word %.64s", word + 1);
+    status = probe_peer_say(&v.link, "word %.64s", word + 1);
     if (status == 0)
-        status = peer_hear(&v.link, line);
+        status = probe_peer_hear(&v.link, line);
     if (status != 0)
         return base_err(err, status,
                         "whoever serves at %.100s does not let us in: is the word the one that it "
                         "has printed? (%s)",
                         address, strerror(-status));
-    status = peer_read_end(line, &v.far);
+    status = probe_peer_read_end(line, &v.far);
     return status == 0 ? 0
                        : base_err(err, status, "what answers at %.100s is no probe of this version",
                                   address);
@@ -237,13 +237,13 @@ static int make_own(struct bed *b)
     v.largest = v.largest < MANY ? MANY : v.largest;
     int status = fab_mem_alloc(PEER_MEMORY, "kedge-probe-peer", &v.mem);
     if (status == 0)
-        status = bed_register(b, &v.mem, 0, PEER_MEMORY, IBV_ACCESS_LOCAL_WRITE, &v.mr);
+        status = probe_bed_register(b, &v.mem, 0, PEER_MEMORY, IBV_ACCESS_LOCAL_WRITE, &v.mr);
     if (status == 0)
-        status = peer_make_connection(b, &v.qp);
+        status = probe_peer_make_connection(b, &v.qp);
     if (status == 0 && v.own.dc && v.far.dc)
-        status = bed_qp_new(b, BED_DCI, NULL, &v.dci);
+        status = probe_bed_qp_new(b, BED_DCI, NULL, &v.dci);
     if (status == 0 && v.dci != NULL)
-        status = bed_call(b, &ah);
+        status = probe_bed_call(b, &ah);
     if (status == 0 && v.dci != NULL)
         v.ah = ah.ah.x;
     return status;
@@ -260,10 +260,10 @@ static void check_meeting(struct bed *b, struct probe_check *c)
                    "%s", err.text);
         return;
     }
-    peer_describe(b, &v.own);
+    probe_peer_describe(b, &v.own);
     v.mtu = v.own.mtu < v.far.mtu ? v.own.mtu : v.far.mtu;
-    if (!bed_succeeded(c, "making queue pairs, an address and memory for the other node",
-                       make_own(b), NULL))
+    if (!probe_bed_succeeded(c, "making queue pairs, an address and memory for the other node",
+                             make_own(b), NULL))
         return;
     v.met = true;
     probe_number(c, "own_mtu_bytes", 128u << v.own.mtu);
@@ -299,17 +299,17 @@ static void check_reach(struct bed *b, struct probe_check *c, const struct way *
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         fill_request(b, w, &r, IBV_WR_RDMA_READ, 0, SMALL);
         start = base_clock_ns();
-        m.status = bed_do(b, w->qp, &r, &m.wc);
-        bed_time(&t, base_clock_ns() - start);
-        if (!bed_succeeded(c, "one READ of many to the other node", m.status, &m.wc))
+        m.status = probe_bed_do(b, w->qp, &r, &m.wc);
+        probe_bed_time(&t, base_clock_ns() - start);
+        if (!probe_bed_succeeded(c, "one READ of many to the other node", m.status, &m.wc))
             return;
     }
     v.small[w->target >= 0] = true;
     probe_number(c, "connect_ns", took);
-    probe_number(c, "read_median_ns", bed_median(&t));
+    probe_number(c, "read_median_ns", probe_bed_median(&t));
     probe_ok(c,
              "WRITEs and READs of 8 bytes arrive; getting ready takes %s, a READ %s (median of %u)",
-             probe_duration(took, raised), probe_duration(bed_median(&t), median), t.count);
+             probe_duration(took, raised), probe_duration(probe_bed_median(&t), median), t.count);
 }
 
 /* With how large packets messages of many arrive; 0: with none. */
@@ -394,7 +394,7 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
     uint32_t sum = 0;
     if (!is_usable(w, c) || !prepare_way(b, w, v.mtu, c))
         return;
-    peer_pattern(expected, sizeof expected, 11);
+    probe_peer_pattern(expected, sizeof expected, 11);
     memset(expected, 2, SMALL);
     int status = ask_peer("fill 0 24 11", line, &sum);
     memset(bytes, 2, sizeof expected);
@@ -404,28 +404,28 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
     }
     r[1].wr.key.rkey ^= WRONG_KEY;
     if (status == 0)
-        status = bed_post(w->qp, &r[0]);
+        status = probe_bed_post(w->qp, &r[0]);
     for (unsigned i = 0; i < BEHIND && status == 0; i++)
-        status = bed_wait(b->cq, r[i].wr.wr_id, b->wait_ns, &wc[i]);
+        status = probe_bed_wait(b->cq, r[i].wr.wr_id, b->wait_ns, &wc[i]);
     if (status == 0)
         status = ask_peer("sum 0 24", line, &sum);
-    if (!bed_succeeded(c, "a WRITE, one with a wrong key, and one behind it", status, NULL))
+    if (!probe_bed_succeeded(c, "a WRITE, one with a wrong key, and one behind it", status, NULL))
         return;
     probe_number(c, "refused_status", wc[1].status);
     probe_number(c, "behind_status", wc[2].status);
     if (wc[0].status != IBV_WC_SUCCESS)
         probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %s",
-                   bed_wc_name(wc[0].status));
+                   probe_bed_wc_name(wc[0].status));
     else if (wc[1].status == IBV_WC_SUCCESS || wc[2].status == IBV_WC_SUCCESS ||
              sum != base_crc32c(0, expected, sizeof expected))
         probe_fail(c, "do not use these devices",
                    "of a WRITE, one with a wrong key and one behind it, more than the first was "
                    "carried out (they ended with %s and %s): Kedge would execute it twice",
-                   bed_wc_name(wc[1].status), bed_wc_name(wc[2].status));
+                   probe_bed_wc_name(wc[1].status), probe_bed_wc_name(wc[2].status));
     else
         probe_ok(c, "what stands behind a refused WRITE%s is not carried out: %s",
                  behind->target != w->target ? ", to another target," : "",
-                 bed_wc_name(wc[2].status));
+                 probe_bed_wc_name(wc[2].status));
 }
 
 static void take_turns(struct bed *b, struct probe_check *c)
@@ -437,17 +437,17 @@ static void take_turns(struct bed *b, struct probe_check *c)
     uint32_t sum = 0;
     if (!is_usable(&w[0], c) || !prepare_way(b, &w[0], v.mtu, c))
         return;
-    peer_pattern(v.mem.addr, TURNS * SMALL, 21);
+    probe_peer_pattern(v.mem.addr, TURNS * SMALL, 21);
     for (unsigned i = 0; i < TURNS; i++) {
         fill_request(b, &w[i % 2], &r[i], IBV_WR_RDMA_WRITE, (uint64_t)i * SMALL, SMALL);
         r[i].wr.next = i + 1 < TURNS ? &r[i + 1].wr : NULL;
     }
-    int status = bed_post(v.dci, &r[0]);
+    int status = probe_bed_post(v.dci, &r[0]);
     for (unsigned i = 0; i < TURNS && status == 0 && wc.status == IBV_WC_SUCCESS; i++)
-        status = bed_wait(b->cq, r[i].wr.wr_id, b->wait_ns, &wc);
+        status = probe_bed_wait(b->cq, r[i].wr.wr_id, b->wait_ns, &wc);
     if (status == 0 && wc.status == IBV_WC_SUCCESS)
         status = ask_peer("sum 0 128", line, &sum);
-    if (!bed_succeeded(c, "WRITEs to two targets of the other node in turns", status, &wc))
+    if (!probe_bed_succeeded(c, "WRITEs to two targets of the other node in turns", status, &wc))
         return;
     if (sum != base_crc32c(0, v.mem.addr, TURNS * SMALL))
         probe_fail(c, "send this report",
@@ -480,16 +480,16 @@ static void dc_behind_another(struct bed *b, struct probe_check *c)
 static void leave_peer(struct bed *b)
 {
     struct fab_qp *qp[] = {v.qp, v.dci};
-    peer_close(&v.link);
+    probe_peer_close(&v.link);
     for (int i = 0; i < 2; i++) {
         struct fab_ctl c = {.kind = FAB_DESTROY_QP, .qp = {.x = qp[i]}};
         if (qp[i] != NULL)
-            (void)bed_call(b, &c);
+            (void)probe_bed_call(b, &c);
     }
     struct fab_ctl ah = {.kind = FAB_DESTROY_AH, .ah = {.x = v.ah}};
     if (v.ah != NULL)
-        (void)bed_call(b, &ah);
-    if (v.mr == NULL || bed_deregister(b, v.mr) == 0)
+        (void)probe_bed_call(b, &ah);
+    if (v.mr == NULL || probe_bed_deregister(b, v.mr) == 0)
         fab_mem_free(&v.mem);
 }
 
@@ -508,10 +508,10 @@ void probe_peer(struct bed *b)
         {"peer.dc.error_behind", PROBE_FOR_PEER, dc_behind},
         {"peer.dc.error_other_target", PROBE_FOR_PEER, dc_behind_another}};
     v = (struct visit){.link = {.fd = -1}, .mem = {.fd = -1}};
-    bed_run(b, &first, 1);
+    probe_bed_run(b, &first, 1);
     if (v.met)
-        bed_run(b, rc, COUNT(rc));
+        probe_bed_run(b, rc, COUNT(rc));
     if (v.met && v.dci != NULL)
-        bed_run(b, dc, COUNT(dc) - (b->fab->caps.dci_streams ? 1u : 0u));
+        probe_bed_run(b, dc, COUNT(dc) - (b->fab->caps.dci_streams ? 1u : 0u));
     leave_peer(b);
 }

@@ -43,35 +43,36 @@ struct peer_link {
 };
 /* Both end in line_ms: -ETIMEDOUT. 0 or -errno; -EBADMSG: a line that is too long; -ECONNRESET: its
  * end. */
-int peer_say(struct peer_link *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int peer_hear(struct peer_link *l, char line[PEER_LINE]);
+int probe_peer_say(struct peer_link *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int probe_peer_hear(struct peer_link *l, char line[PEER_LINE]);
 /* -errno and a sentence. address: HOST:PORT or [HOST]:PORT. */
-int peer_listen(const char *address, uint16_t *port, struct base_errbuf *err);
-int peer_accept(int listener, uint64_t wait_ms, struct peer_link *out);
-int peer_dial(const char *address, struct peer_link *out, struct base_errbuf *err);
-void peer_close(struct peer_link *l);
+int probe_peer_listen(const char *address, uint16_t *port, struct base_errbuf *err);
+int probe_peer_accept(int listener, uint64_t wait_ms, struct peer_link *out);
+int probe_peer_dial(const char *address, struct peer_link *out, struct base_errbuf *err);
+void probe_peer_close(struct peer_link *l);
 /* Of one that was accepted: it has shown the word, and may take its time. */
-void peer_trust(struct peer_link *l);
+void probe_peer_trust(struct peer_link *l);
 
 /* What an end says of itself, as one line. */
-void peer_write_end(const struct peer_end *e, char line[PEER_LINE]);
-int peer_read_end(const char *line, struct peer_end *out); /* 0 or -EBADMSG */
+void probe_peer_write_end(const struct peer_end *e, char line[PEER_LINE]);
+int probe_peer_read_end(const char *line, struct peer_end *out); /* 0 or -EBADMSG */
 /* What this bed is, without queue pairs and memory. */
-void peer_describe(const struct bed *b, struct peer_end *out);
+void probe_peer_describe(const struct bed *b, struct peer_end *out);
 
 /* Bytes that tell where they belong, of a seed. */
-void peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed);
+void probe_peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed);
 
 /* A connection with as many slots, pieces and inline bytes as the agent's. */
-int peer_make_connection(struct bed *b, struct fab_qp **out);
+int probe_peer_make_connection(struct bed *b, struct fab_qp **out);
 /* Through RESET to RTS, connected to another end (NULL: a DCI) with packets of that size, and the
  * agent's time-outs. */
-int peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu);
+int probe_peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu);
 
 /* Lends the bed to one client: until that has gone, or nobody has come for long. The address and
  * what the client has to show are printed on out as soon as they are known. 0, or -errno with a
  * sentence. */
-int peer_serve(struct bed *b, const char *address, FILE *out, struct base_errbuf *err);
+int probe_peer_serve(struct bed *b, const char *address, FILE *out, struct base_errbuf *err);
 /* The checks with a node that serves at settings->peer. */
 void probe_peer(struct bed *b);
 

@@ -18,7 +18,7 @@
 
 enum { CONNECT_MS = 5000, NAME_BYTES = 256 };
 
-void peer_trust(struct peer_link *l)
+void probe_peer_trust(struct peer_link *l)
 {
     l->line_ms = PEER_PATIENCE_MS;
 }
@@ -44,7 +44,7 @@ static int await_link(const struct peer_link *l, short events, uint64_t end_ns)
     }
 }
 
-int peer_say(struct peer_link *l, const char *format, ...)
+int probe_peer_say(struct peer_link *l, const char *format, ...)
 {
     char line[PEER_LINE];
     va_list args;
@@ -67,7 +67,7 @@ int peer_say(struct peer_link *l, const char *format, ...)
     return 0;
 }
 
-int peer_hear(struct peer_link *l, char line[PEER_LINE])
+int probe_peer_hear(struct peer_link *l, char line[PEER_LINE])
 {
     const uint64_t end_ns = end_of_line(l);
     for (;;) {
@@ -94,7 +94,7 @@ int peer_hear(struct peer_link *l, char line[PEER_LINE])
     }
 }
 
-void peer_close(struct peer_link *l)
+void probe_peer_close(struct peer_link *l)
 {
     if (l->fd >= 0)
         close(l->fd);
@@ -130,7 +130,7 @@ static int look_up(const char *address, int flags, struct addrinfo **out, struct
                                   gai_strerror(status));
 }
 
-int peer_listen(const char *address, uint16_t *port, struct base_errbuf *err)
+int probe_peer_listen(const char *address, uint16_t *port, struct base_errbuf *err)
 {
     struct addrinfo *list;
     struct sockaddr_storage bound;
@@ -160,7 +160,7 @@ int peer_listen(const char *address, uint16_t *port, struct base_errbuf *err)
     return status == 0 ? fd : status;
 }
 
-int peer_accept(int listener, uint64_t wait_ms, struct peer_link *out)
+int probe_peer_accept(int listener, uint64_t wait_ms, struct peer_link *out)
 {
     struct pollfd p = {.fd = listener, .events = POLLIN};
     if (poll(&p, 1, (int)wait_ms) != 1)
@@ -192,7 +192,7 @@ static int connect_one(const struct addrinfo *a)
     return -error;
 }
 
-int peer_dial(const char *address, struct peer_link *out, struct base_errbuf *err)
+int probe_peer_dial(const char *address, struct peer_link *out, struct base_errbuf *err)
 {
     struct addrinfo *list;
     int status = look_up(address, 0, &list, err), fd = -EHOSTUNREACH;
@@ -210,7 +210,7 @@ int peer_dial(const char *address, struct peer_link *out, struct base_errbuf *er
 
 /* ---- what an end says of itself */
 
-void peer_write_end(const struct peer_end *e, char line[PEER_LINE])
+void probe_peer_write_end(const struct peer_end *e, char line[PEER_LINE])
 {
     char gid[BASE_GID_TEXT];
     snprintf(line, PEER_LINE,
@@ -221,7 +221,7 @@ void peer_write_end(const struct peer_end *e, char line[PEER_LINE])
              e->dc_key[0], e->dc_key[1], e->addr, e->bytes, e->rkey);
 }
 
-int peer_read_end(const char *line, struct peer_end *out)
+int probe_peer_read_end(const char *line, struct peer_end *out)
 {
     struct peer_end e = {.lid = 0};
     char gid[64];

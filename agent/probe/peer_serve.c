@@ -14,25 +14,25 @@
 
 enum { CLIENTS = 64 /* that show a wrong word, before it ends */ };
 
-void peer_describe(const struct bed *b, struct peer_end *out)
+void probe_peer_describe(const struct bed *b, struct peer_end *out)
 {
     const struct fab_caps *caps = &b->fab->caps;
     *out = (struct peer_end){.lid = caps->lid,
                              .mtu = caps->mtu,
                              .rc = (caps->transports & FAB_RC) != 0,
-                             .dc = bed_uses_dc(b) && (caps->transports & FAB_DC) != 0,
+                             .dc = probe_bed_uses_dc(b) && (caps->transports & FAB_DC) != 0,
                              .service_level = caps->service.service_level,
                              .traffic_class = caps->service.traffic_class,
                              .pkey = caps->service.pkey_index};
     memcpy(out->gid, caps->gid, sizeof out->gid);
 }
 
-int peer_make_connection(struct bed *b, struct fab_qp **out)
+int probe_peer_make_connection(struct bed *b, struct fab_qp **out)
 {
-    return bed_qp_new(b, BED_INITIATOR, NULL, out);
+    return probe_bed_qp_new(b, BED_INITIATOR, NULL, out);
 }
 
-int peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu)
+int probe_peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu)
 {
     struct bed_steps steps;
     struct bed_far far = {.mtu = mtu, .hasty = true};
@@ -44,7 +44,7 @@ int peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum
         memcpy(far.gid, b->fab->caps.gid, sizeof far.gid);
         far.lid = b->fab->caps.lid;
     }
-    return bed_raise_to(b, qp, &far, &steps);
+    return probe_bed_raise_to(b, qp, &far, &steps);
 }
 
 /* ---- what is lent */
@@ -63,16 +63,17 @@ static int lend_memory(struct lent *l)
     struct bed *b = l->b;
     int status = fab_mem_alloc(PEER_MEMORY, "kedge-probe-lent", &l->mem);
     if (status == 0)
-        status = bed_register(b, &l->mem, 0, PEER_MEMORY, bed_access(b), &l->mr);
+        status = probe_bed_register(b, &l->mem, 0, PEER_MEMORY, probe_bed_access(b), &l->mr);
     if (status == 0)
-        status = peer_make_connection(b, &l->qp);
+        status = probe_peer_make_connection(b, &l->qp);
     for (int i = 0; i < PEER_TARGETS && status == 0 && l->end.dc; i++) {
         struct fab_ctl c = {
             .kind = FAB_CREATE_DCT,
-            .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_target_access(b)}};
+            .dct = {
+                .pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = probe_bed_target_access(b)}};
         status = base_random_bytes(&c.dct.dc_key, sizeof c.dct.dc_key);
         if (status == 0)
-            status = bed_call(b, &c);
+            status = probe_bed_call(b, &c);
         if (status != 0)
             break;
         l->dct[i] = c.dct.x;
@@ -93,19 +94,19 @@ static void take_back(struct lent *l)
     struct bed *b = l->b;
     struct fab_ctl qp = {.kind = FAB_DESTROY_QP, .qp = {.x = l->qp}};
     if (l->qp != NULL)
-        (void)bed_call(b, &qp);
+        (void)probe_bed_call(b, &qp);
     for (int i = 0; i < PEER_TARGETS; i++) {
         struct fab_ctl dct = {.kind = FAB_DESTROY_DCT, .dct = {.x = l->dct[i]}};
         if (l->dct[i] != NULL)
-            (void)bed_call(b, &dct);
+            (void)probe_bed_call(b, &dct);
     }
-    if (l->mr == NULL || bed_deregister(b, l->mr) == 0)
+    if (l->mr == NULL || probe_bed_deregister(b, l->mr) == 0)
         fab_mem_free(&l->mem);
 }
 
 /* ---- what is asked */
 
-void peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed)
+void probe_peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed)
 {
     for (uint64_t i = 0; i < length; i++)
         bytes[i] = (uint8_t)(((uint32_t)i * 2654435761u + seed * 40503u) >> 24);
@@ -117,13 +118,13 @@ static int answer_connect(struct lent *l, const char *line, struct peer_link *li
     unsigned mtu;
     int at = 0;
     if (sscanf(line, "connect %1u %n", &mtu, &at) != 1 || at == 0 || mtu < IBV_MTU_256 ||
-        mtu > (unsigned)l->end.mtu || peer_read_end(line + at, &client) != 0)
+        mtu > (unsigned)l->end.mtu || probe_peer_read_end(line + at, &client) != 0)
         return -EBADMSG;
-    int status = peer_raise(l->b, l->qp, &client, (enum ibv_mtu)mtu);
+    int status = probe_peer_raise(l->b, l->qp, &client, (enum ibv_mtu)mtu);
     if (status != 0)
-        return peer_say(link, "error its queue pair cannot be connected to this node: %s",
-                        strerror(-status));
-    return peer_say(link, "ok");
+        return probe_peer_say(link, "error its queue pair cannot be connected to this node: %s",
+                              strerror(-status));
+    return probe_peer_say(link, "ok");
 }
 
 static int answer_memory(struct lent *l, const char *line, struct peer_link *link)
@@ -137,18 +138,18 @@ static int answer_memory(struct lent *l, const char *line, struct peer_link *lin
     if (at > PEER_MEMORY || length > PEER_MEMORY - at)
         return -EBADMSG;
     if (!sum)
-        peer_pattern(bytes + at, length, seed);
-    return peer_say(link, "ok %" PRIu32, sum ? base_crc32c(0, bytes + at, length) : 0);
+        probe_peer_pattern(bytes + at, length, seed);
+    return probe_peer_say(link, "ok %" PRIu32, sum ? base_crc32c(0, bytes + at, length) : 0);
 }
 
 /* Until the client goes: 0, or what it said that makes no sense. */
 static int serve_client(struct lent *l, struct peer_link *link)
 {
     char line[PEER_LINE];
-    peer_write_end(&l->end, line);
-    int status = peer_say(link, "%s", line);
+    probe_peer_write_end(&l->end, line);
+    int status = probe_peer_say(link, "%s", line);
     while (status == 0) {
-        status = peer_hear(link, line);
+        status = probe_peer_hear(link, line);
         if (status != 0)
             return status == -ECONNRESET ? 0 : status;
         status = strncmp(line, "connect ", 8) == 0 ? answer_connect(l, line, link)
@@ -164,7 +165,7 @@ static bool shows_word(struct peer_link *link, const char *word)
     char line[PEER_LINE], wanted[PEER_WORD + 8];
     unsigned char differs = 0;
     snprintf(wanted, sizeof wanted, "word %s", word);
-    if (peer_hear(link, line) != 0 || strlen(line) != strlen(wanted))
+    if (probe_peer_hear(link, line) != 0 || strlen(line) != strlen(wanted))
         return false;
     for (size_t i = 0; wanted[i] != '\0'; i++)
         differs |= (unsigned char)(line[i] ^ wanted[i]);
@@ -186,16 +187,16 @@ static int serve_on(struct lent *l, int listener, const char *word, struct base_
     for (int i = 0; i < CLIENTS; i++) {
         const uint64_t now = base_clock_ns();
         struct peer_link link = {.fd = -1};
-        int status =
-            now < end ? peer_accept(listener, (end - now) / BASE_NS_PER_MS, &link) : -ETIMEDOUT;
+        int status = now < end ? probe_peer_accept(listener, (end - now) / BASE_NS_PER_MS, &link)
+                               : -ETIMEDOUT;
         if (status != 0)
             return base_err(err, status, "nobody came within %d minutes", PEER_WAIT_MS / 60000);
         bool known = shows_word(&link, word);
         if (known) {
-            peer_trust(&link);
+            probe_peer_trust(&link);
             status = serve_client(l, &link);
         }
-        peer_close(&link);
+        probe_peer_close(&link);
         if (known)
             return status == 0 ? 0
                                : base_err(err, status, "the other node's probe broke off: %s",
@@ -215,20 +216,20 @@ static void print_where(const char *address, uint16_t port, const char *word, FI
     fflush(out);
 }
 
-int peer_serve(struct bed *b, const char *address, FILE *out, struct base_errbuf *err)
+int probe_peer_serve(struct bed *b, const char *address, FILE *out, struct base_errbuf *err)
 {
     static struct lent l;
     char word[PEER_WORD + 1] = "";
     uint16_t port = 0;
     l = (struct lent){.b = b, .mem = {.fd = -1}};
-    peer_describe(b, &l.end);
+    probe_peer_describe(b, &l.end);
     int status = lend_memory(&l), listener = -1;
     if (status == 0)
         status = make_word(word);
     if (status != 0)
         base_err(err, status, "what the other node needs cannot be made: %s", strerror(-status));
     else
-        status = listener = peer_listen(address, &port, err);
+        status = listener = probe_peer_listen(address, &port, err);
     if (listener >= 0) {
         print_where(address, port, word, out);
         status = serve_on(&l, listener, word, err);

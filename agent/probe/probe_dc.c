@@ -23,8 +23,8 @@ static bool is_ready(struct bed *b, struct probe_check *c)
     }
     if (fab_qp_state(b->dci) == IBV_QPS_RTS)
         return true;
-    int status = bed_raise(b, &b->dci, NULL, false, &steps);
-    return bed_succeeded(c, "bringing the initiator back to RTS", status, NULL);
+    int status = probe_bed_raise(b, &b->dci, NULL, false, &steps);
+    return probe_bed_succeeded(c, "bringing the initiator back to RTS", status, NULL);
 }
 
 static void dc_target(struct bed *b, struct probe_check *c)
@@ -32,12 +32,12 @@ static void dc_target(struct bed *b, struct probe_check *c)
     char took[PROBE_DURATION];
     struct fab_ctl dct = {
         .kind = FAB_CREATE_DCT,
-        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_target_access(b)}};
+        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = probe_bed_target_access(b)}};
     int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     uint64_t start = base_clock_ns();
     if (status == 0)
-        status = bed_call(b, &dct);
-    if (!bed_succeeded(c, "creating a DC target", status, NULL))
+        status = probe_bed_call(b, &dct);
+    if (!probe_bed_succeeded(c, "creating a DC target", status, NULL))
         return;
     b->dct = dct.dct.x;
     uint64_t ns = base_clock_ns() - start;
@@ -51,17 +51,17 @@ static void dc_initiator(struct bed *b, struct probe_check *c)
     struct bed_steps steps = {.now = IBV_QPS_RESET};
     char created[PROBE_DURATION], raised[PROBE_DURATION], what[80];
     uint64_t start = base_clock_ns();
-    int status = bed_qp_new(b, BED_DCI, NULL, &b->dci);
+    int status = probe_bed_qp_new(b, BED_DCI, NULL, &b->dci);
     uint64_t made = base_clock_ns();
-    if (!bed_succeeded(c, "creating a DC initiator", status, NULL))
+    if (!probe_bed_succeeded(c, "creating a DC initiator", status, NULL))
         return;
-    status = bed_raise(b, &b->dci, NULL, false, &steps);
+    status = probe_bed_raise(b, &b->dci, NULL, false, &steps);
     uint64_t up = base_clock_ns();
-    snprintf(what, sizeof what, "moving a DC initiator to %s", bed_state_name(steps.now));
-    if (!bed_succeeded(c, what, status, NULL))
+    snprintf(what, sizeof what, "moving a DC initiator to %s", probe_bed_state_name(steps.now));
+    if (!probe_bed_succeeded(c, what, status, NULL))
         return;
-    status = b->ah == NULL ? bed_ah_new(b, &b->ah) : 0;
-    if (!bed_succeeded(c, "making an address handle", status, NULL))
+    status = b->ah == NULL ? probe_bed_ah_new(b, &b->ah) : 0;
+    if (!probe_bed_succeeded(c, "making an address handle", status, NULL))
         return;
     probe_number(c, "create_ns", made - start);
     probe_number(c, "raise_ns", up - made);
@@ -79,12 +79,12 @@ static void dc_initiator(struct bed *b, struct probe_check *c)
         if (is_ready(b, c))                                                                        \
             call;                                                                                  \
     }
-TRY(dc_read, bed_try_read(b, &p, c))
-TRY(dc_write, bed_try_write(b, &p, c, false))
-TRY(dc_inline, bed_try_write(b, &p, c, true))
-TRY(dc_add, bed_try_add(b, &p, c))
-TRY(dc_swap, bed_try_swap(b, &p, c))
-TRY(dc_chain, bed_try_chain(b, &p, c))
+TRY(dc_read, probe_bed_try_read(b, &p, c))
+TRY(dc_write, probe_bed_try_write(b, &p, c, false))
+TRY(dc_inline, probe_bed_try_write(b, &p, c, true))
+TRY(dc_add, probe_bed_try_add(b, &p, c))
+TRY(dc_swap, probe_bed_try_swap(b, &p, c))
+TRY(dc_chain, probe_bed_try_chain(b, &p, c))
 
 static void dc_send(struct bed *b, struct probe_check *c)
 {
@@ -95,16 +95,16 @@ static void dc_send(struct bed *b, struct probe_check *c)
         return;
     memset(b->near, 7, SMALL);
     memset(b->far, 0, SMALL);
-    int64_t id = bed_post_recv(b, NULL, 0, SMALL);
-    if (!bed_succeeded(c, "posting a receive", id < 0 ? (int)id : 0, NULL))
+    int64_t id = probe_bed_post_recv(b, NULL, 0, SMALL);
+    if (!probe_bed_succeeded(c, "posting a receive", id < 0 ? (int)id : 0, NULL))
         return;
-    bed_fill(b, &w, IBV_WR_SEND, 0, 0, SMALL);
-    bed_address(b, &p, &w);
-    int status = bed_do(b, *p.qp, &w, &wc);
-    if (!bed_succeeded(c, "a SEND", status, &wc))
+    probe_bed_fill(b, &w, IBV_WR_SEND, 0, 0, SMALL);
+    probe_bed_address(b, &p, &w);
+    int status = probe_bed_do(b, *p.qp, &w, &wc);
+    if (!probe_bed_succeeded(c, "a SEND", status, &wc))
         return;
-    status = bed_wait(b->far_cq, (uint64_t)id, b->wait_ns, &got);
-    if (!bed_succeeded(c, "its receive", status, &got))
+    status = probe_bed_wait(b->far_cq, (uint64_t)id, b->wait_ns, &got);
+    if (!probe_bed_succeeded(c, "its receive", status, &got))
         return;
     if (got.byte_len != SMALL || memcmp(b->near, b->far, SMALL) != 0)
         probe_fail(c, "send this report", "a SEND completed, but something else was received");
@@ -123,24 +123,24 @@ static void check_break(struct bed *b, struct probe_check *c, struct bed_wr *w, 
     memset(b->far, 1, SMALL);
     memset(b->near, 2, SMALL);
     uint64_t start = base_clock_ns();
-    int status = bed_do(b, *p.qp, w, &wc);
+    int status = probe_bed_do(b, *p.qp, w, &wc);
     uint64_t answered = base_clock_ns();
-    if (!bed_succeeded(c, what, status, NULL))
+    if (!probe_bed_succeeded(c, what, status, NULL))
         return;
     if (b->far[0] != 1 || wc.status == IBV_WC_SUCCESS) {
         probe_fail(c, "do not use this device", "%s was carried out", what);
         return;
     }
-    status = bed_raise(b, p.qp, NULL, false, &steps);
+    status = probe_bed_raise(b, p.qp, NULL, false, &steps);
     uint64_t raised = base_clock_ns();
-    if (!bed_succeeded(c, "bringing the broken initiator back to RTS", status, NULL))
+    if (!probe_bed_succeeded(c, "bringing the broken initiator back to RTS", status, NULL))
         return;
     int got = wc.status;
     unsigned vendor = wc.vendor_err;
-    bed_fill(b, w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
-    bed_address(b, &p, w);
-    status = bed_do(b, *p.qp, w, &wc);
-    if (!bed_succeeded(c, "a WRITE after the repair", status, &wc))
+    probe_bed_fill(b, w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+    probe_bed_address(b, &p, w);
+    status = probe_bed_do(b, *p.qp, w, &wc);
+    if (!probe_bed_succeeded(c, "a WRITE after the repair", status, &wc))
         return;
     probe_number(c, "wc_status", (uint64_t)got);
     probe_number(c, "vendor_err", vendor);
@@ -150,13 +150,13 @@ static void check_break(struct bed *b, struct probe_check *c, struct bed_wr *w, 
     probe_duration(raised - answered, repaired);
     if ((enum ibv_wc_status)got == expected)
         probe_ok(c, "%s ends with %s after %s; the initiator is repaired in %s and works", what,
-                 bed_wc_name((enum ibv_wc_status)got), silent, repaired);
+                 probe_bed_wc_name((enum ibv_wc_status)got), silent, repaired);
     else
         probe_warn(c, "send this report: Kedge treats both alike, but should know",
                    "%s ends with %s after %s, where %s was expected; the initiator is repaired in "
                    "%s and works",
-                   what, bed_wc_name((enum ibv_wc_status)got), silent, bed_wc_name(expected),
-                   repaired);
+                   what, probe_bed_wc_name((enum ibv_wc_status)got), silent,
+                   probe_bed_wc_name(expected), repaired);
 }
 
 static void dc_wrong_dc_key(struct bed *b, struct probe_check *c)
@@ -165,8 +165,8 @@ static void dc_wrong_dc_key(struct bed *b, struct probe_check *c)
     struct bed_wr w;
     if (!is_ready(b, c))
         return;
-    bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
-    bed_address(b, &p, &w);
+    probe_bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+    probe_bed_address(b, &p, &w);
     w.wr.dc_key ^= 1;
     check_break(b, c, &w, "a WRITE with a wrong DC key", IBV_WC_RETRY_EXC_ERR);
 }
@@ -177,8 +177,8 @@ static void dc_wrong_rkey(struct bed *b, struct probe_check *c)
     struct bed_wr w;
     if (!is_ready(b, c))
         return;
-    bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
-    bed_address(b, &p, &w);
+    probe_bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+    probe_bed_address(b, &p, &w);
     w.wr.key.rkey ^= 0x5a5a00;
     check_break(b, c, &w, "a WRITE with a wrong remote key", IBV_WC_REM_ACCESS_ERR);
 }
@@ -191,13 +191,13 @@ static void dc_silent(struct bed *b, struct probe_check *c)
     struct bed_wr w;
     if (!is_ready(b, c))
         return;
-    int status = bed_raise(b, p.qp, NULL, true, &steps);
-    if (!bed_succeeded(c, "bringing the initiator to RTS", status, NULL))
+    int status = probe_bed_raise(b, p.qp, NULL, true, &steps);
+    if (!probe_bed_succeeded(c, "bringing the initiator to RTS", status, NULL))
         return;
-    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
-    bed_address(b, &p, &w);
+    probe_bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
+    probe_bed_address(b, &p, &w);
     w.wr.dest_qpn ^= 0x800000;
-    bed_try_silence(b, c, p.qp, NULL, &w);
+    probe_bed_try_silence(b, c, p.qp, NULL, &w);
 }
 
 void probe_dc(struct bed *b)
@@ -224,5 +224,5 @@ void probe_dc(struct bed *b)
     }
     probe_ok(c, "the device has dynamic connections (DC)%s",
              b->fab->caps.dci_streams ? ", with streams" : "");
-    bed_run(b, cases, sizeof cases / sizeof cases[0]);
+    probe_bed_run(b, cases, sizeof cases / sizeof cases[0]);
 }

@@ -30,18 +30,18 @@ static int measure_size(struct bed *b, struct fab_mem mem[2], uint32_t bytes, ui
     for (unsigned i = 0; i < rounds; i++) {
         struct fab_mr *mr;
         uint64_t start = base_clock_ns();
-        int status = bed_register(b, &mem[0], 0, bytes, bed_access(b), &mr);
+        int status = probe_bed_register(b, &mem[0], 0, bytes, probe_bed_access(b), &mr);
         if (status == 0)
-            status = bed_deregister(b, mr);
+            status = probe_bed_deregister(b, mr);
         if (status != 0)
             return status;
         uint64_t end = base_clock_ns();
-        bed_time(&reg, end - start);
+        probe_bed_time(&reg, end - start);
         memcpy(mem[1].addr, mem[0].addr, bytes);
-        bed_time(&copy, base_clock_ns() - end);
+        probe_bed_time(&copy, base_clock_ns() - end);
     }
-    *reg_ns = bed_median(&reg);
-    *copy_ns = bed_median(&copy);
+    *reg_ns = probe_bed_median(&reg);
+    *copy_ns = probe_bed_median(&copy);
     return 0;
 }
 
@@ -54,7 +54,7 @@ static void check_registration(struct bed *b, struct probe_check *c)
     int status = fab_mem_alloc(LARGEST, "kedge-probe-a", &mem[0]);
     if (status == 0)
         status = fab_mem_alloc(LARGEST, "kedge-probe-b", &mem[1]);
-    if (bed_succeeded(c, "getting 2 x 16 MiB of memory", status, NULL)) {
+    if (probe_bed_succeeded(c, "getting 2 x 16 MiB of memory", status, NULL)) {
         memset(mem[0].addr, 1, LARGEST);
         memset(mem[1].addr, 2, LARGEST);
     }
@@ -68,7 +68,7 @@ static void check_registration(struct bed *b, struct probe_check *c)
             snprintf(reg_text, sizeof reg_text, "%s", probe_size(sizes[i].bytes, size));
             char what[80];
             snprintf(what, sizeof what, "registering %s", reg_text);
-            (void)bed_succeeded(c, what, status, NULL);
+            (void)probe_bed_succeeded(c, what, status, NULL);
         }
     }
     if (!b->report->stuck) {
@@ -95,7 +95,7 @@ static void check_registration(struct bed *b, struct probe_check *c)
 void probe_registration(struct bed *b)
 {
     static const struct bed_case cases[] = {{"registering", PROBE_FOR_NOTHING, check_registration}};
-    bed_run(b, cases, 1);
+    probe_bed_run(b, cases, 1);
 }
 
 /* ---- punched holes */
@@ -104,14 +104,14 @@ static int read_back(struct bed *b, const struct fab_mr *mr, struct ibv_wc *wc)
 {
     struct bed_steps steps;
     struct bed_wr w;
-    int status = bed_raise_pair(b, b->rc, false, &steps);
+    int status = probe_bed_raise_pair(b, b->rc, false, &steps);
     if (status != 0)
         return status;
-    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, HOLE);
+    probe_bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, HOLE);
     w.wr.key.rkey = mr->rkey;
     w.wr.remote_addr = mr->addr;
     memset(b->near, 0x11, HOLE);
-    return bed_do(b, b->rc[0], &w, wc);
+    return probe_bed_do(b, b->rc[0], &w, wc);
 }
 
 static void holes_in(struct bed *b, struct probe_check *c, struct fab_mem *mem,
@@ -124,7 +124,7 @@ static void holes_in(struct bed *b, struct probe_check *c, struct fab_mem *mem,
     }
     memset(mem->addr, 0, HOLE); /* as a careful owner would */
     int status = read_back(b, mr, &wc);
-    if (!bed_succeeded(c, "a READ of memory that was punched", status, &wc))
+    if (!probe_bed_succeeded(c, "a READ of memory that was punched", status, &wc))
         return;
     uint64_t old = 0;
     for (uint32_t i = 0; i < HOLE; i++)
@@ -152,12 +152,12 @@ static void check_holes(struct bed *b, struct probe_check *c)
     int status = fab_mem_alloc(HOLE, "kedge-probe-hole", &mem);
     if (status == 0) {
         memset(mem.addr, 0xa5, HOLE);
-        status = bed_register(b, &mem, 0, HOLE, bed_access(b), &mr);
+        status = probe_bed_register(b, &mem, 0, HOLE, probe_bed_access(b), &mr);
     }
-    if (bed_succeeded(c, "registering 64 KiB", status, NULL))
+    if (probe_bed_succeeded(c, "registering 64 KiB", status, NULL))
         holes_in(b, c, &mem, mr);
     if (mr != NULL)
-        status = bed_deregister(b, mr);
+        status = probe_bed_deregister(b, mr);
     if (mr == NULL || status == 0)
         fab_mem_free(&mem);
 }
@@ -165,5 +165,5 @@ static void check_holes(struct bed *b, struct probe_check *c)
 void probe_holes(struct bed *b)
 {
     static const struct bed_case cases[] = {{"punched holes", PROBE_FOR_NOTHING, check_holes}};
-    bed_run(b, cases, 1);
+    probe_bed_run(b, cases, 1);
 }

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "bed.h"
 
-void bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64_t near,
-              uint64_t far, uint32_t length)
+void probe_bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64_t near,
+                    uint64_t far, uint32_t length)
 {
     *w = (struct bed_wr){
         .sge = {.addr = b->near_mr->addr + near, .length = length, .lkey = b->near_mr->lkey},
@@ -21,7 +21,7 @@ void bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64
     w->wr.sg_list = &w->sge;
 }
 
-void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w)
+void probe_bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w)
 {
     if (path->dct == NULL)
         return;
@@ -30,13 +30,13 @@ void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr
     w->wr.dc_key = path->dct->dc_key;
 }
 
-int bed_post(struct fab_qp *qp, struct bed_wr *w)
+int probe_bed_post(struct fab_qp *qp, struct bed_wr *w)
 {
     struct fab_wr *bad;
     return fab_post_send(qp, &w->wr, &bad);
 }
 
-int64_t bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t length)
+int64_t probe_bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t length)
 {
     struct ibv_sge sge = {.addr = b->far_mr->addr + far, .length = length, .lkey = b->far_mr->lkey};
     struct fab_recv_wr wr = {.wr_id = b->next_id++, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -44,7 +44,7 @@ int64_t bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t l
     return status != 0 ? status : (int64_t)wr.wr_id;
 }
 
-int bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out)
+int probe_bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out)
 {
     const uint64_t end = base_clock_ns() + wait_ns;
     struct ibv_wc wc;
@@ -61,15 +61,15 @@ int bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc 
     }
 }
 
-int bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out)
+int probe_bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out)
 {
-    int status = bed_post(qp, w);
-    return status != 0 ? status : bed_wait(b->cq, w->wr.wr_id, b->wait_ns, out);
+    int status = probe_bed_post(qp, w);
+    return status != 0 ? status : probe_bed_wait(b->cq, w->wr.wr_id, b->wait_ns, out);
 }
 
 /* ---- durations */
 
-void bed_time(struct bed_times *t, uint64_t ns)
+void probe_bed_time(struct bed_times *t, uint64_t ns)
 {
     if (t->count < BED_ROUNDS)
         t->ns[t->count++] = ns;
@@ -81,7 +81,7 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-uint64_t bed_median(struct bed_times *t)
+uint64_t probe_bed_median(struct bed_times *t)
 {
     if (t->count == 0)
         return 0;
@@ -89,10 +89,10 @@ uint64_t bed_median(struct bed_times *t)
     return t->ns[t->count / 2];
 }
 
-void bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t)
+void probe_bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t)
 {
     char median[PROBE_DURATION], most[PROBE_DURATION];
-    uint64_t middle = bed_median(t), max = t->count > 0 ? t->ns[t->count - 1] : 0;
+    uint64_t middle = probe_bed_median(t), max = t->count > 0 ? t->ns[t->count - 1] : 0;
     probe_number(c, "rounds", t->count);
     probe_number(c, "median_ns", middle);
     probe_number(c, "p99_ns", t->count > 0 ? t->ns[(t->count - 1) * 99 / 100] : 0);
@@ -101,7 +101,7 @@ void bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t
              probe_duration(max, most));
 }
 
-void bed_run(struct bed *b, const struct bed_case *cases, unsigned count)
+void probe_bed_run(struct bed *b, const struct bed_case *cases, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         struct probe_check *c = probe_begin(b->report, cases[i].name, cases[i].need);

@@ -216,7 +216,7 @@ void probe_device(struct fab *fab, const struct probe_settings *s, struct probe_
     if (!(fab->caps.transports & FAB_DC))
         snprintf(r->no_dc, sizeof r->no_dc, "%s",
                  fab->caps.dc_why[0] != '\0' ? fab->caps.dc_why : "this device has none");
-    bool made = bed_open(&bed, fab, s, r);
+    bool made = probe_bed_open(&bed, fab, s, r);
     probe_transport(&bed);
     probe_limits(&bed);
     probe_placement(&bed);
@@ -233,7 +233,7 @@ void probe_device(struct fab *fab, const struct probe_settings *s, struct probe_
             try_peer(&bed);
         probe_coverage(&bed);
     }
-    bed_close(&bed);
+    probe_bed_close(&bed);
 }
 
 void probe_run(const struct probe_settings *s, struct probe_report *r)
@@ -286,11 +286,11 @@ int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
         return base_err(err, -ENODEV, "%.400s", report.check[0].found);
     fab = add_faults(s, fab);
     int status;
-    if (bed_open(&bed, fab, s, &report))
-        status = peer_serve(&bed, address, out, err);
+    if (probe_bed_open(&bed, fab, s, &report))
+        status = probe_peer_serve(&bed, address, out, err);
     else
         status = base_err(err, -EIO, "%.400s", report.check[report.checks - 1].found);
-    bed_close(&bed);
+    probe_bed_close(&bed);
     if (!report.stuck)
         (void)fab_close(fab);
     return status;

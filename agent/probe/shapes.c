@@ -27,9 +27,9 @@ static bool is_ready(struct bed *b, const struct bed_path *p, struct probe_check
         probe_skip(c, "not tried: there is no queue pair for it, see above");
         return false;
     }
-    int status = p->dct == NULL ? bed_raise_pair(b, b->rc, true, &steps)
-                                : bed_raise(b, p->qp, NULL, false, &steps);
-    return bed_succeeded(c, "bringing the queue pair to RTS", status, NULL);
+    int status = p->dct == NULL ? probe_bed_raise_pair(b, b->rc, true, &steps)
+                                : probe_bed_raise(b, p->qp, NULL, false, &steps);
+    return probe_bed_succeeded(c, "bringing the queue pair to RTS", status, NULL);
 }
 
 /* ---- many packets */
@@ -55,10 +55,10 @@ static void check_largest(struct bed *b, const struct bed_path *p, struct probe_
         const char *what = i == 0 ? "a READ of many packets" : "a WRITE of many packets";
         fill_bytes(from, bytes, i + 1);
         memset(to, 0, bytes);
-        bed_fill(b, &w, both[i], 0, 0, bytes);
-        bed_address(b, p, &w);
-        int status = bed_do(b, *p->qp, &w, &wc);
-        if (!bed_succeeded(c, what, status, &wc))
+        probe_bed_fill(b, &w, both[i], 0, 0, bytes);
+        probe_bed_address(b, p, &w);
+        int status = probe_bed_do(b, *p->qp, &w, &wc);
+        if (!probe_bed_succeeded(c, what, status, &wc))
             return;
         if (memcmp(from, to, bytes) != 0) {
             probe_fail(c, "send this report", "%s completed, but the bytes are not those sent",
@@ -89,32 +89,33 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
     memset(b->far, 1, BEHIND * SMALL);
     memset(b->near, 2, BEHIND * SMALL);
     for (unsigned i = 0; i < BEHIND; i++) {
-        bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
-        bed_address(b, i == 2 ? behind : p, &w[i]);
+        probe_bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
+        probe_bed_address(b, i == 2 ? behind : p, &w[i]);
         w[i].wr.next = i + 1 < BEHIND ? &w[i + 1].wr : NULL;
     }
     w[1].wr.key.rkey ^= WRONG_KEY;
-    int status = bed_post(*p->qp, &w[0]);
+    int status = probe_bed_post(*p->qp, &w[0]);
     for (unsigned i = 0; i < BEHIND && status == 0; i++)
-        status = bed_wait(b->cq, w[i].wr.wr_id, b->wait_ns, &wc[i]);
-    if (!bed_succeeded(c, "a WRITE, one with a wrong key, and one behind it", status, NULL))
+        status = probe_bed_wait(b->cq, w[i].wr.wr_id, b->wait_ns, &wc[i]);
+    if (!probe_bed_succeeded(c, "a WRITE, one with a wrong key, and one behind it", status, NULL))
         return;
     probe_number(c, "first_status", wc[0].status);
     probe_number(c, "refused_status", wc[1].status);
     probe_number(c, "behind_status", wc[2].status);
     if (wc[0].status != IBV_WC_SUCCESS || b->far[0] != 2)
         probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %s",
-                   bed_wc_name(wc[0].status));
+                   probe_bed_wc_name(wc[0].status));
     else if (wc[1].status == IBV_WC_SUCCESS || b->far[SMALL] != 1)
         probe_fail(c, "do not use this device", "a WRITE with a wrong key was carried out");
     else if (wc[2].status == IBV_WC_SUCCESS || b->far[2 * SMALL] != 1)
         probe_fail(c, "do not use this device",
                    "a WRITE behind one that was refused was carried out (%s): Kedge would "
                    "execute it twice",
-                   bed_wc_name(wc[2].status));
+                   probe_bed_wc_name(wc[2].status));
     else
         probe_ok(c, "what stands behind a refused WRITE%s is not carried out: %s",
-                 behind->dct != p->dct ? ", to another target," : "", bed_wc_name(wc[2].status));
+                 behind->dct != p->dct ? ", to another target," : "",
+                 probe_bed_wc_name(wc[2].status));
 }
 
 /* ---- several targets */
@@ -123,17 +124,17 @@ static struct fab_dct *another_target(struct bed *b, struct probe_check *c)
 {
     struct fab_ctl dct = {
         .kind = FAB_CREATE_DCT,
-        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_target_access(b)}};
+        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = probe_bed_target_access(b)}};
     int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
-        status = bed_call(b, &dct);
-    return bed_succeeded(c, "creating a second DC target", status, NULL) ? dct.dct.x : NULL;
+        status = probe_bed_call(b, &dct);
+    return probe_bed_succeeded(c, "creating a second DC target", status, NULL) ? dct.dct.x : NULL;
 }
 
 static void drop_target(struct bed *b, struct fab_dct *dct, struct probe_check *c)
 {
     struct fab_ctl ctl = {.kind = FAB_DESTROY_DCT, .dct = {.x = dct}};
-    (void)bed_succeeded(c, "destroying the second DC target", bed_call(b, &ctl), NULL);
+    (void)probe_bed_succeeded(c, "destroying the second DC target", probe_bed_call(b, &ctl), NULL);
 }
 
 static void take_turns(struct bed *b, const struct bed_path p[2], struct probe_check *c)
@@ -145,17 +146,17 @@ static void take_turns(struct bed *b, const struct bed_path p[2], struct probe_c
     memset(b->far, 0, WRITES * SMALL);
     for (unsigned i = 0; i < WRITES; i++) {
         memset(b->near + i * SMALL, (int)i + 1, SMALL);
-        bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
-        bed_address(b, &p[i % 2], &w[i]);
+        probe_bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
+        probe_bed_address(b, &p[i % 2], &w[i]);
         w[i].wr.next = i + 1 < WRITES ? &w[i + 1].wr : NULL;
     }
-    int status = bed_post(*p[0].qp, &w[0]);
+    int status = probe_bed_post(*p[0].qp, &w[0]);
     for (unsigned i = 0; i < WRITES && status == 0; i++) {
-        status = bed_wait(b->cq, w[i].wr.wr_id, b->wait_ns, &wc);
+        status = probe_bed_wait(b->cq, w[i].wr.wr_id, b->wait_ns, &wc);
         if (status == 0 && wc.status != IBV_WC_SUCCESS)
             break;
     }
-    if (!bed_succeeded(c, "a list of WRITEs to two targets in turns", status, &wc))
+    if (!probe_bed_succeeded(c, "a list of WRITEs to two targets in turns", status, &wc))
         return;
     if (memcmp(b->near, b->far, WRITES * SMALL) != 0)
         probe_fail(c, "send this report",
@@ -250,13 +251,13 @@ void probe_shapes(struct bed *b)
         {"dc.targets", PROBE_FOR_DC, dc_targets},
         {"dc.error_behind", PROBE_FOR_DC, dc_behind},
         {"dc.error_other_target", PROBE_FOR_DC, dc_behind_another}};
-    bed_run(b, rc, sizeof rc / sizeof rc[0]);
+    probe_bed_run(b, rc, sizeof rc / sizeof rc[0]);
     if (b->dci != NULL && b->dct != NULL)
-        bed_run(b, dc, sizeof dc / sizeof dc[0]);
+        probe_bed_run(b, dc, sizeof dc / sizeof dc[0]);
 }
 
 void probe_coverage(struct bed *b)
 {
     static const struct bed_case last = {"coverage", PROBE_FOR_NOTHING, report_coverage};
-    bed_run(b, &last, 1);
+    probe_bed_run(b, &last, 1);
 }

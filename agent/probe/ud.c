@@ -11,17 +11,17 @@ static bool make_pair(struct bed *b, struct probe_check *c, uint64_t *ah_ns)
 {
     struct bed_steps steps;
     for (int i = 0; i < 2; i++) {
-        int status = bed_qp_new(b, BED_DATAGRAMS, NULL, &b->ud[i]);
-        if (!bed_succeeded(c, "creating a UD queue pair", status, NULL))
+        int status = probe_bed_qp_new(b, BED_DATAGRAMS, NULL, &b->ud[i]);
+        if (!probe_bed_succeeded(c, "creating a UD queue pair", status, NULL))
             return false;
-        status = bed_raise(b, &b->ud[i], NULL, false, &steps);
-        if (!bed_succeeded(c, "bringing a UD queue pair to RTS", status, NULL))
+        status = probe_bed_raise(b, &b->ud[i], NULL, false, &steps);
+        if (!probe_bed_succeeded(c, "bringing a UD queue pair to RTS", status, NULL))
             return false;
     }
     uint64_t start = base_clock_ns();
-    int status = b->ah == NULL ? bed_ah_new(b, &b->ah) : 0;
+    int status = b->ah == NULL ? probe_bed_ah_new(b, &b->ah) : 0;
     *ah_ns = base_clock_ns() - start;
-    return bed_succeeded(c, "making an address handle", status, NULL);
+    return probe_bed_succeeded(c, "making an address handle", status, NULL);
 }
 
 static void ud_send(struct bed *b, struct probe_check *c)
@@ -38,23 +38,23 @@ static void ud_send(struct bed *b, struct probe_check *c)
         memset(b->near, (int)(i + 1), BYTES);
         memset(b->far, 0, GRH + BYTES);
         if (id == 0) /* else that of the one that was lost is there still */
-            id = bed_post_recv(b, b->ud[1], 0, GRH + BYTES);
-        if (!bed_succeeded(c, "posting a receive", id < 0 ? (int)id : 0, NULL))
+            id = probe_bed_post_recv(b, b->ud[1], 0, GRH + BYTES);
+        if (!probe_bed_succeeded(c, "posting a receive", id < 0 ? (int)id : 0, NULL))
             return;
-        bed_fill(b, &w, IBV_WR_SEND, 0, 0, BYTES);
+        probe_bed_fill(b, &w, IBV_WR_SEND, 0, 0, BYTES);
         w.wr.ah = b->ah;
         w.wr.dest_qpn = b->ud[1]->qpn;
         w.wr.qkey = BED_QKEY;
         uint64_t start = base_clock_ns();
-        int status = bed_do(b, b->ud[0], &w, &wc);
-        if (!bed_succeeded(c, "a datagram", status, &wc))
+        int status = probe_bed_do(b, b->ud[0], &w, &wc);
+        if (!probe_bed_succeeded(c, "a datagram", status, &wc))
             return;
-        status = bed_wait(b->far_cq, (uint64_t)id, b->wait_ns / TRIES, &got);
+        status = probe_bed_wait(b->far_cq, (uint64_t)id, b->wait_ns / TRIES, &got);
         if (status != 0 && ++lost < TRIES)
             continue; /* as datagrams may */
-        if (!bed_succeeded(c, "its receive", status, &got))
+        if (!probe_bed_succeeded(c, "its receive", status, &got))
             return;
-        bed_time(&t, base_clock_ns() - start);
+        probe_bed_time(&t, base_clock_ns() - start);
         if (got.byte_len != GRH + BYTES || memcmp(b->far + GRH, b->near, BYTES) != 0) {
             probe_fail(c, "send this report", "a datagram arrived with other bytes");
             return;
@@ -64,11 +64,11 @@ static void ud_send(struct bed *b, struct probe_check *c)
     }
     probe_number(c, "address_handle_ns", ah_ns);
     probe_number(c, "lost", lost);
-    bed_tell_times(c, "64 bytes, both completions", &t);
+    probe_bed_tell_times(c, "64 bytes, both completions", &t);
 }
 
 void probe_ud(struct bed *b)
 {
     static const struct bed_case cases[] = {{"ud.send", PROBE_FOR_RC, ud_send}};
-    bed_run(b, cases, 1);
+    probe_bed_run(b, cases, 1);
 }

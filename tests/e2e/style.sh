@@ -15,12 +15,12 @@ head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n' "$head" '#include "base/text.h"' '' 'int base_one(void);' '' \
     'int base_one(void)' '{' '    return 1;' '}' >"$work/base/right.c"
-mkdir -p "$work"/tests/bench/verbs
+mkdir -p "$work"/tests/bench/verbs "$work"/agent/control
 printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
 printf '%s\n' "$head" 'static int poll_one(void *p)' '{' \
     '    return fab_poll(p, 1, p); /* not usleep() */' '}' '' \
-    'int g(void *p)' '{' '    return poll_one(p);' '}' >"$work/agent/lane/polls.c"
+    'int lane_g(void *p)' '{' '    return poll_one(p);' '}' >"$work/agent/lane/polls.c"
 printf '%s\n' "$head" 'static int take_one(void)' '{' '    return 1;' '}' '' \
     'int meta_one(void)' '{' '    return take_one();' '}' >"$work/metaserver/answers.c"
 printf '%s\nint kedge_one(void);\n' "$head" >"$work/libclient/include/kedge.h"
@@ -28,15 +28,16 @@ mkdir -p "$work/base/include/base"
 echo "$head" >"$work/base/include/base/assert.h"
 printf '%s\n' "$head" 'int client_one(void)' '{' '    return 1;' '}' '' \
     'int kedge_one(void)' '{' '    return client_one();' '}' >"$work/libclient/exports.c"
-printf '%s\nint take_above(void)\n{\n    return 1;\n}\n' "$head" >"$work/agent/lane/request/above.c"
-printf '%s\n' "$head" 'int take_above(void); /* take_above() */' '' \
+printf '%s\nint lane_take_above(void)\n{\n    return 1;\n}\n' "$head" \
+    >"$work/agent/lane/request/above.c"
+printf '%s\n' "$head" 'int lane_take_above(void); /* lane_take_above() */' '' \
     'static inline int peek_above(int x)' '{' '    return x;' '}' \
     >"$work/agent/lane/request/above.h"
 printf '%s\nstatic inline int look_beside(int x)\n{\n    return x;\n}\n' "$head" \
     >"$work/agent/lane/beside.h"
-printf '%s\n#include "beside.h"\n\nint f(void)\n{\n    return look_beside(1);\n}\n' "$head" \
+printf '%s\n#include "beside.h"\n\nint lane_f(void)\n{\n    return look_beside(1);\n}\n' "$head" \
     >"$work/agent/lane/transmit/looks.c"
-printf '%s\nint ring_below(void)\n{\n    return 1;\n}\n' "$head" \
+printf '%s\nint lane_ring_below(void)\n{\n    return 1;\n}\n' "$head" \
     >"$work/agent/lane/transmit/below.c"
 "$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
 echo "ok: what is right passes"
@@ -123,8 +124,8 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' |
     finds agent/lane/a.c 'a lane may not call usleep'
 { echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } |
     finds agent/lane/a.c 'a lane may not call submit'
-{ echo "$head"; printf 'int f(void)\n{\n    return take_above();\n}\n'; } |
-    finds agent/lane/transmit/a.c 'take_above is of a layer above'
+{ echo "$head"; printf 'int f(void)\n{\n    return lane_take_above();\n}\n'; } |
+    finds agent/lane/transmit/a.c 'lane_take_above is of a layer above'
 { echo "$head"; printf 'int f(void)\n{\n    return peek_above(1);\n}\n'; } |
     finds agent/lane/transmit/a.c 'peek_above is of a layer above'
 { echo "$head"; echo '#include "request/above.h"'; } |
@@ -142,9 +143,13 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' |
 { echo "$head"; printf 'void kedge_take(void)\n{\n}\n'; } |
     finds metaserver/a.c 'kedge_take .* does not begin with meta_'
 { echo "$head"; printf 'void kedge_take(void)\n{\n}\n'; } |
-    finds agent/a.c 'kedge_take is not in kedge.h'
+    finds agent/control/a.c 'kedge_take is not in kedge.h'
 { echo "$head"; printf 'void take_one(void)\n{\n}\n'; } |
     finds fabric/a.c 'take_one .* does not begin with fab_'
+{ echo "$head"; printf 'void take_one(void)\n{\n}\n'; } |
+    finds agent/lane/a.c 'take_one .* does not begin with lane_'
+{ echo "$head"; printf 'void take_one(void)\n{\n}\n'; } |
+    finds agent/control/a.c 'take_one .* does not begin with agent_'
 { echo "$head"; printf 'void take_one(void)\n{\n}\n'; } |
     finds base/a.c 'take_one .* does not begin with base_'
 { echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } |
@@ -255,7 +260,9 @@ source_of() { # file, what its function is called, whom it calls...
     mkdir -p "$(dirname "$work/$file")"
     {
         echo "$head"
-        for call in "$name" "$@"; do echo "int $call(void);"; done
+        echo "int $name(void);"
+        # In parentheses it is not taken for one of the folder's own.
+        for call in "$@"; do echo "int($call)(void);"; done
         printf '\nint %s(void)\n{\n' "$name"
         for call in "$@"; do echo "    $call();"; done
         printf '    return 0;\n}\n'

@@ -14,13 +14,13 @@ static void check_text(const char *text, size_t size)
     BASE_ASSERT(memchr(text, '\0', size) != NULL);
 }
 
-static void check_pools(const struct agentd_desired *s)
+static void check_pools(const struct agent_desired *s)
 {
-    BASE_ASSERT(s->pools <= AGENTD_POOLS);
+    BASE_ASSERT(s->pools <= AGENT_POOLS);
     for (uint32_t i = 0; i < s->pools; i++) {
-        const struct agentd_pool *p = &s->pool[i];
+        const struct agent_pool *p = &s->pool[i];
         check_text(p->name, sizeof p->name);
-        struct agentd_pool found = agentd_desired_pool(s, p->name);
+        struct agent_pool found = agent_desired_pool(s, p->name);
         BASE_ASSERT(strcmp(found.name, p->name) == 0 && found.numbers.number == p->numbers.number);
         BASE_ASSERT(p->numbers.grace_ms == RESOURCE_UNSAID ||
                     p->numbers.grace_ms < UINT64_MAX / 1000000);
@@ -32,23 +32,23 @@ static void check_pools(const struct agentd_desired *s)
     }
 }
 
-static void check_window(const struct agentd_window *w)
+static void check_window(const struct agent_window *w)
 {
     check_text(w->name, sizeof w->name);
     check_text(w->tenant, sizeof w->tenant);
     check_text(w->node, sizeof w->node);
     check_text(w->pool, sizeof w->pool);
     BASE_ASSERT(w->most.bytes != 0 || w->most.ops != 0);
-    BASE_ASSERT(w->gids <= AGENTD_WINDOW_GIDS && (w->one || w->gids == 0));
+    BASE_ASSERT(w->gids <= AGENT_WINDOW_GIDS && (w->one || w->gids == 0));
     BASE_ASSERT(w->scope == RESOURCE_WINDOW_DESTINATION || !w->one);
 }
 
-static void check_destinations(const struct agentd_desired *s)
+static void check_destinations(const struct agent_desired *s)
 {
-    static struct agentd_destination found[AGENTD_DESTINATIONS];
+    static struct agent_destination found[AGENT_DESTINATIONS];
     uint32_t left;
-    uint32_t count = agentd_desired_destinations(s->window, s->windows, "default", found, &left);
-    BASE_ASSERT(count <= AGENTD_DESTINATIONS && (left == 0 || count == AGENTD_DESTINATIONS));
+    uint32_t count = agent_desired_destinations(s->window, s->windows, "default", found, &left);
+    BASE_ASSERT(count <= AGENT_DESTINATIONS && (left == 0 || count == AGENT_DESTINATIONS));
     for (uint32_t i = 0; i < count; i++) {
         BASE_ASSERT(found[i].most.bytes != 0 || found[i].most.ops != 0);
         for (uint32_t k = 0; k < i; k++)
@@ -56,19 +56,19 @@ static void check_destinations(const struct agentd_desired *s)
     }
 }
 
-static void check(const struct agentd_desired *s)
+static void check(const struct agent_desired *s)
 {
-    BASE_ASSERT(s->tenants <= AGENTD_TENANTS && s->windows <= AGENTD_WINDOWS);
+    BASE_ASSERT(s->tenants <= AGENT_TENANTS && s->windows <= AGENT_WINDOWS);
     for (uint32_t i = 0; i < s->tenants; i++) {
-        const struct agentd_tenant_config *t = &s->tenant[i];
+        const struct agent_tenant_config *t = &s->tenant[i];
         check_text(t->name, sizeof t->name);
         check_text(t->pool, sizeof t->pool);
-        BASE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENTD_UID_RANGES);
+        BASE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENT_UID_RANGES);
         for (uint32_t k = 0; k < t->uid_ranges; k++)
             BASE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
-        BASE_ASSERT(t->tokens <= AGENTD_TOKENS);
+        BASE_ASSERT(t->tokens <= AGENT_TOKENS);
         BASE_ASSERT(t->sessions > 0 && t->memory > 0);
-        (void)agentd_desired_window(s, RESOURCE_WINDOW_TENANT, t->name);
+        (void)agent_desired_window(s, RESOURCE_WINDOW_TENANT, t->name);
     }
     for (uint32_t i = 0; i < s->windows; i++)
         check_window(&s->window[i]);
@@ -83,10 +83,10 @@ static void check(const struct agentd_desired *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct agentd_desired *s = malloc(sizeof *s);
+    struct agent_desired *s = malloc(sizeof *s);
     struct base_errbuf why = {.text = ""};
     BASE_ASSERT(s != NULL);
-    if (agentd_desired_decode((const char *)data, size, s, &why) == 0)
+    if (agent_desired_decode((const char *)data, size, s, &why) == 0)
         check(s);
     else
         BASE_ASSERT(why.text[0] != '\0');

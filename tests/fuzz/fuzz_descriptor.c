@@ -73,7 +73,7 @@ static void check_request(const struct session *s, const struct schema_sq_desc *
 static void fuzz_post(const struct session *s, const struct schema_sq_desc *d, const uint8_t *ring)
 {
     const struct operation *op = operation_of(d->op);
-    uint32_t slots = check_slots(op, d);
+    uint32_t slots = lane_check_slots(op, d);
     BASE_ASSERT(slots <= SLOTS && (slots == 0 || slots == d->slots));
     if (slots == 0)
         return;
@@ -82,7 +82,7 @@ static void fuzz_post(const struct session *s, const struct schema_sq_desc *d, c
     struct wr *w = calloc(1, sizeof *w);
     BASE_ASSERT(extra != NULL && w != NULL);
     memcpy(extra, ring + SCHEMA_LINE, (slots - 1) * SCHEMA_LINE);
-    uint32_t reason = check_post(s, op, d, extra, w);
+    uint32_t reason = lane_check_post(s, op, d, extra, w);
     BASE_ASSERT(reason == SCHEMA_REASON_NONE || reason == SCHEMA_REASON_DESCRIPTOR ||
                 reason == SCHEMA_REASON_LOCAL_RANGE || reason == SCHEMA_REASON_ATOMIC ||
                 reason == SCHEMA_REASON_DEVICE || reason == SCHEMA_REASON_ATOMICS);
@@ -109,7 +109,7 @@ static void fuzz_fenced(struct session *s, struct lane *l)
     BASE_ASSERT(e.want_mr.offset <= a->bytes && e.want_mr.length <= a->bytes - e.want_mr.offset);
     BASE_ASSERT(e.want_mr.access != 0 && (e.want_mr.access & SCHEMA_REG_FENCED) == 0);
     BASE_ASSERT(s->quota->mrs == 1);
-    dedicated_forget(l, s);
+    lane_dedicated_forget(l, s);
     BASE_ASSERT(s->quota->mrs == 0);
 }
 
@@ -138,7 +138,7 @@ static void fuzz_region(struct session *s, const struct schema_sq_desc *d)
     s->max_regions = MAX_MRS;
     if (lane.events == NULL)
         BASE_ASSERT(base_spsc_new(2, sizeof(struct lane_event), &lane.events) == 0);
-    int status = region_add(&lane, s, d, &vkey, secret);
+    int status = lane_region_add(&lane, s, d, &vkey, secret);
     if (status == -EINPROGRESS) {
         fuzz_fenced(s, &lane);
     } else if (status == 0) {
@@ -149,8 +149,8 @@ static void fuzz_region(struct session *s, const struct schema_sq_desc *d)
         is_inside(s, found.raddr, found.length, found.rkey, 200);
         struct region *region = &s->regions[0];
         BASE_ASSERT(region->vkey == vkey && region->rkey == found.rkey);
-        region_remove(&lane, s, region, 0);
-        region_free(s, region);
+        lane_region_remove(&lane, s, region, 0);
+        lane_region_free(s, region);
         s->memory->withdrawals[0] = (struct withdrawal){.left = 0};
     }
     BASE_ASSERT(table.live == 0 && s->regions_used == 0);

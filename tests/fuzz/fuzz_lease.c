@@ -12,19 +12,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void fuzz_ids(const char *text)
 {
-    struct agentd_worker_id id, again;
-    struct agentd_cursor cursor, same;
-    char out[AGENTD_ID_BYTES], place[AGENTD_CURSOR_BYTES];
+    struct agent_worker_id id, again;
+    struct agent_cursor cursor, same;
+    char out[AGENT_ID_BYTES], place[AGENT_CURSOR_BYTES];
     uint32_t number = 0;
-    if (agentd_id_parse(text, &id, NULL)) {
-        BASE_ASSERT(agentd_id_parse(agentd_worker_id_format(&id, out), &again, NULL));
+    if (agent_id_parse(text, &id, NULL)) {
+        BASE_ASSERT(agent_id_parse(agent_worker_id_format(&id, out), &again, NULL));
         BASE_ASSERT(again.session == id.session && again.serial == id.serial);
-        BASE_ASSERT(!agentd_id_parse(text, &id, &number));
-    } else if (agentd_id_parse(text, &id, &number)) {
+        BASE_ASSERT(!agent_id_parse(text, &id, &number));
+    } else if (agent_id_parse(text, &id, &number)) {
         BASE_ASSERT(number != 0);
     }
-    if (agentd_cursor_parse(text, &cursor)) {
-        BASE_ASSERT(agentd_cursor_parse(agentd_cursor_format(&cursor, place), &same));
+    if (agent_cursor_parse(text, &cursor)) {
+        BASE_ASSERT(agent_cursor_parse(agent_cursor_format(&cursor, place), &same));
         BASE_ASSERT(same.session == cursor.session && same.place == cursor.place);
     }
 }

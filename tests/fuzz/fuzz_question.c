@@ -15,11 +15,11 @@ static void check_text(const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct agentd_question q;
+    struct agent_question q;
     struct base_errbuf why = {.text = ""};
     const char *line = (const char *)data;
-    (void)agentd_is_question(line, size);
-    const int status = agentd_question_decode(line, size, &q, &why);
+    (void)agent_is_question(line, size);
+    const int status = agent_question_decode(line, size, &q, &why);
     BASE_ASSERT(status == 0 || why.text[0] != '\0');
     BASE_ASSERT(status != 0 || q.id[0] != '\0');
     check_text(q.id, sizeof q.id);

@@ -277,7 +277,7 @@ const struct world_lane_ops PLAY_LANE_OPS = {
     .watch = watch_session,
     .unwatch = unwatch_session,
     .wake = wake_worker,
-    .device = device_do,
-    .settle = device_settle,
+    .device = agentd_device_do,
+    .settle = agentd_device_settle,
     .lock_limit = tell_no_limit,
 };

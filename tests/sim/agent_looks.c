@@ -28,9 +28,9 @@ struct tenant_has {
 
 struct play_agent_looks {
     uint32_t high; /* places of tenants that may be taken */
-    struct tenant_has tenant[AGENTD_TENANT_SLOTS];
+    struct tenant_has tenant[AGENT_TENANT_SLOTS];
     /* all lanes together, and the window that they share */
-    struct agentd_limits device;
+    struct agent_limits device;
     uint32_t pools, settling;
     struct play_limit bytes, ops;
     uint32_t untold; /* looks on end at which a lane had other windows */
@@ -59,13 +59,13 @@ static void count_session(struct tenant_has *t, const struct agent_session *s)
 
 static void count_sessions(struct play_agent_looks *k, const struct agent *a)
 {
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++)
-            if (session_has_tenant(&p->sessions[i]))
+            if (agent_session_has_tenant(&p->sessions[i]))
                 count_session(&k->tenant[p->sessions[i].tenant - 1], &p->sessions[i]);
 }
 
-static void look_at_memory(struct tenant_has *t, const struct agentd_tenant *is, const char *who)
+static void look_at_memory(struct tenant_has *t, const struct agent_tenant *is, const char *who)
 {
     if (!play_limit_holds(&t->memory, is->config.memory, is->arena_bytes))
         play_violation(who, "tenant %s has %llu bytes of arenas, and a quota of %llu",
@@ -84,7 +84,7 @@ static void look_at_memory(struct tenant_has *t, const struct agentd_tenant *is,
                        LEFT_MOST_S, is->config.name);
 }
 
-static void look_at_sessions(struct tenant_has *t, const struct agentd_tenant *is, const char *who)
+static void look_at_sessions(struct tenant_has *t, const struct agent_tenant *is, const char *who)
 {
     if (!play_limit_holds(&t->sessions, is->config.sessions, t->sessions_there))
         play_violation(who, "tenant %s has %llu sessions, and a quota of %llu", is->config.name,
@@ -95,7 +95,7 @@ static void look_at_sessions(struct tenant_has *t, const struct agentd_tenant *i
 /* Tenants have the first places that are free when they come. */
 static uint32_t find_high(const struct agent *a, uint32_t high)
 {
-    while (high < AGENTD_TENANT_SLOTS && a->tenants.at[high].state != AGENTD_TENANT_FREE)
+    while (high < AGENT_TENANT_SLOTS && a->tenants.at[high].state != AGENT_TENANT_FREE)
         high++;
     return high;
 }
@@ -106,8 +106,8 @@ void play_agent_look(struct play_agent_looks *looks, const struct agent *a, cons
     count_sessions(looks, a);
     for (uint32_t i = 0; i < looks->high; i++) {
         struct tenant_has *t = &looks->tenant[i];
-        const struct agentd_tenant *is = &a->tenants.at[i];
-        if (is->state == AGENTD_TENANT_FREE) {
+        const struct agent_tenant *is = &a->tenants.at[i];
+        if (is->state == AGENT_TENANT_FREE) {
             *t = (struct tenant_has){.left_ns = 0};
             continue;
         }
@@ -124,10 +124,10 @@ uint32_t play_agent_looks_tenants(const struct play_agent_looks *looks)
 
 static void compare_quotas(struct play_agent_looks *k, const struct agent *a, const char *who)
 {
-    struct quota_used used[AGENTD_TENANT_SLOTS];
-    quotas_used(a, used);
+    struct quota_used used[AGENT_TENANT_SLOTS];
+    agent_quotas_used(a, used);
     count_sessions(k, a);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         struct tenant_has *t = &k->tenant[i];
         if (t->sessions_there != used[i].sessions)
             play_violation(who, "tenant %s has %llu sessions, and %llu are counted",
@@ -139,20 +139,20 @@ static void compare_quotas(struct play_agent_looks *k, const struct agent *a, co
 
 /* ---- windows */
 
-static bool are_same(struct agentd_limits a, struct lane_window b)
+static bool are_same(struct agent_limits a, struct lane_window b)
 {
     return a.bytes == b.limit_bytes && a.ops == b.limit_ops;
 }
 
 static bool is_told(const struct agent *a, const struct pool *p)
 {
-    const struct agentd_limits each = windows_destination(a);
+    const struct agent_limits each = agent_windows_destination(a);
     struct lane_window w;
     (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &w);
     bool told = are_same(p->share.told, w) && each.bytes == p->lane->destination_limit.bytes &&
                 each.ops == p->lane->destination_limit.ops;
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state != AGENTD_TENANT_LIVE)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
+        if (a->tenants.at[i].state != AGENT_TENANT_LIVE)
             continue;
         (void)lane_window(p->lane, LANE_WINDOW_TENANT, i, &w);
         told &= are_same(a->tenants.at[i].config.window, w);
@@ -163,11 +163,11 @@ static bool is_told(const struct agent *a, const struct pool *p)
 void play_agent_look_at_told(struct play_agent_looks *looks, const struct agent *a, const char *who)
 {
     bool told = true;
-    looks->high = AGENTD_TENANT_SLOTS;
-    while (looks->high > 0 && a->tenants.at[looks->high - 1].state == AGENTD_TENANT_FREE)
+    looks->high = AGENT_TENANT_SLOTS;
+    while (looks->high > 0 && a->tenants.at[looks->high - 1].state == AGENT_TENANT_FREE)
         looks->high--;
     compare_quotas(looks, a, who);
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         told &= is_told(a, p);
     looks->settling -= looks->settling > 0;
     looks->untold = told ? 0 : looks->untold + 1;
@@ -180,10 +180,10 @@ void play_agent_look_at_told(struct play_agent_looks *looks, const struct agent 
 void play_agent_look_at_device(struct play_agent_looks *looks, const struct agent *a,
                                const char *who)
 {
-    const struct agentd_limits all = windows_device(a);
+    const struct agent_limits all = agent_windows_device(a);
     uint64_t bytes = 0, ops = 0;
     uint32_t pools = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         const struct window *n = p->lane->device_window;
         pools++;
         ops += WINDOW_GET(n->ops);

@@ -45,7 +45,7 @@ static void run_control(void *user)
 static void run_events(void *user)
 {
     const struct play_agent *a = user;
-    device_events(a->agent);
+    agent_device_events(a->agent);
 }
 
 static void run_timers(void *user)
@@ -80,11 +80,11 @@ void play_agent_device_ready(struct play_agent *a, int fd)
 
 /* ---- its start */
 
-static int configure_agent(const struct play_agent *a, struct agentd_config *c,
+static int configure_agent(const struct play_agent *a, struct agent_config *c,
                            struct base_errbuf *err)
 {
     const struct play_agent_settings *s = &a->settings;
-    const int status = agentd_configure(NULL, c, err);
+    const int status = agent_configure(NULL, c, err);
     if (status != 0)
         return status;
     (void)snprintf(c->node, sizeof c->node, "%s", s->node);
@@ -96,7 +96,7 @@ static int configure_agent(const struct play_agent *a, struct agentd_config *c,
     memcpy(c->tenant, s->tenant, sizeof s->tenant);
     c->tenants = s->tenants;
     for (uint32_t i = 0; i < c->tenants; i++)
-        c->tenant[i].id = agentd_tenant_id(c->tenant[i].name);
+        c->tenant[i].id = agent_tenant_id(c->tenant[i].name);
     c->arena_bytes = s->arena_bytes;
     c->sessions_ahead = c->arenas_ahead = s->workers;
     c->max_sessions = 4 * (uint64_t)s->workers + 8;
@@ -115,27 +115,28 @@ static int configure_agent(const struct play_agent *a, struct agentd_config *c,
 static int start_pools(struct play_agent *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
-    const struct agentd_pool own = follow_read(a);
-    attach_init(a);
-    int status = pools_start(a, &own, err);
-    while (status == 0 && pools_are_starting(a) && !a->device_lost)
+    const struct agent_pool own = agent_follow_read(a);
+    agent_attach_init(a);
+    int status = agent_pools_start(a, &own, err);
+    while (status == 0 && agent_pools_are_starting(a) && !a->device_lost)
         (void)play_inbox_step(&p->inbox, PLAY_NEVER);
     if (status == 0 && a->device_lost)
         return base_err(err, -EIO, "the device was removed or broke");
-    return status == 0 ? pools_check(a, err) : status;
+    return status == 0 ? agent_pools_check(a, err) : status;
 }
 
 static void begin_serving(struct play_agent *p)
 {
     struct agent *a = p->agent;
-    follow_load(a);
-    windows_apply(a);
+    agent_follow_load(a);
+    agent_windows_apply(a);
     play_agent_listen(p);
-    admin_init(a);
+    agent_admin_init(a);
     a->registering = true;
-    for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
-        registrations_start(pool);
-    follow_start(a);
+    for (struct pool *pool = agent_pools_next(a, NULL); pool != NULL;
+         pool = agent_pools_next(a, pool))
+        agent_registrations_start(pool);
+    agent_follow_start(a);
     agent_turned(a);
 }
 
@@ -143,17 +144,17 @@ static int start_agent(struct play_agent *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
     a->started_ns = world_now_ns(a->world);
-    int status = play_agent_take_incarnation(p, superseded_least(a->min_incarnation), err);
+    int status = play_agent_take_incarnation(p, agent_superseded_least(a->min_incarnation), err);
     if (status == 0)
-        status = fabric_open(a, err);
+        status = agentd_fabric_open(a, err);
     if (status == 0)
-        status = leases_start(a);
+        status = agent_leases_start(a);
     if (status != 0)
         return status;
-    address_init(a);
-    clock_watch_init(a);
+    agent_address_init(a);
+    agent_clock_watch_init(a);
     agent_begin_ticks(a);
-    agentd_tenants_init(&a->tenants, &a->config);
+    agent_tenants_init(&a->tenants, &a->config);
     status = start_pools(p, err);
     if (status == 0)
         begin_serving(p);
@@ -167,7 +168,8 @@ static void wait_until_told(const struct play_agent *p)
 {
     const struct agent *a = p->agent;
     const uint64_t end_ns = play_now_ns() + TOLD_MS * BASE_NS_PER_MS;
-    for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
+    for (struct pool *pool = agent_pools_next(a, NULL); pool != NULL;
+         pool = agent_pools_next(a, pool))
         for (uint64_t i = 0; pool->sessions != NULL && i < a->config.max_sessions; i++)
             while (pool->sessions[i].stage == STAGE_ENDING &&
                    atomic_load(&pool->sessions[i].rings.ro->ended) == 0 && play_now_ns() < end_ns)
@@ -204,29 +206,30 @@ static void stop_agent(struct play_agent *p)
     struct agent *a = p->agent;
     const uint64_t end_ns = play_now_ns() + GRACE_MS * BASE_NS_PER_MS;
     a->stopping = true;
-    for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
+    for (struct pool *pool = agent_pools_next(a, NULL); pool != NULL;
+         pool = agent_pools_next(a, pool))
         pool->stopping = true;
-    pools_end_sessions(a, why_sessions_end(a));
+    agent_pools_end_sessions(a, why_sessions_end(a));
     wait_until_told(p);
     play_agent_unlisten(p);
-    attach_close_all(a);
-    follow_stop(a);
-    registrations_leave(a, GRACE_MS);
+    agent_attach_close_all(a);
+    agent_follow_stop(a);
+    agent_registrations_leave(a, GRACE_MS);
     while (a->unregistering > 0 && play_inbox_step(&p->inbox, end_ns)) {
     }
     play_calls_end(&p->inbox, true);
     agent_query_stop(a);
-    admin_fini(a);
+    agent_admin_fini(a);
     agent_end_ticks(a);
     p->ending = true;
     play_event_cancel(&p->alarm);
     while (p->sockets != NULL)
         (void)play_inbox_step(&p->inbox, PLAY_NEVER);
     play_agent_finish_tasks(p);
-    follow_fini(a);
-    pools_stop(a);
+    agent_follow_fini(a);
+    agent_pools_stop(a);
     judge_device(p);
-    fabric_close(a);
+    agentd_fabric_close(a);
 }
 
 /* ---- its life */
@@ -270,7 +273,7 @@ static void run_agent(void *user)
                            "it is taken for another process of its incarnation %u", a->incarnation);
         struct agent *next = os_calloc(1, sizeof *next);
         BASE_ASSERT(next != NULL);
-        life_begin_anew(next, a);
+        agent_life_begin_anew(next, a);
         os_free(a);
         a = p->agent = next;
         status = serve_agent(p);
@@ -385,7 +388,7 @@ static const char *find_left(struct pool *p)
     struct lane_window w;
     lane_stats(p->lane, &n);
     (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &w);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         if (atomic_load(&p->quota[i].vqps) + atomic_load(&p->quota[i].mrs) != 0)
             return "a tenant's quota counts what no worker has";
     if (n.sessions + n.vqps + n.inflight + n.mrs + w.bytes + w.ops + p->count.live +
@@ -406,12 +409,12 @@ const char *play_agent_left(struct play_agent *a)
     const struct agent *of = a->agent;
     if (!a->ready)
         return NULL;
-    for (struct pool *p = pools_next(of, NULL); p != NULL; p = pools_next(of, p)) {
+    for (struct pool *p = agent_pools_next(of, NULL); p != NULL; p = agent_pools_next(of, p)) {
         const char *left = find_left(p);
         if (left != NULL)
             return left;
     }
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         if (of->tenants.at[i].arena_bytes != 0)
             return "memory of a tenant is counted that has no worker";
     return NULL;

@@ -20,13 +20,13 @@ struct play_agent_settings {
     char node[PLAY_NAME];
     uint8_t gid[16];
     uint32_t metaservers;
-    char metaserver[AGENTD_METASERVERS][AGENTD_TEXT];
+    char metaserver[AGENT_METASERVERS][AGENT_TEXT];
     bool rc;
     uint32_t workers; /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
-    struct agentd_limits window; /* of its device */
+    struct agent_limits window; /* of its device */
     uint32_t queue_pairs_ahead;
-    struct agentd_tenant_config tenant[4];
+    struct agent_tenant_config tenant[4];
     uint32_t tenants;
 };
 
@@ -52,7 +52,7 @@ struct play_agent {
     struct play_task *tasks; /* that wait for their turn, or run */
     uint32_t tasks_out;
     struct world_socket *sockets;
-    char path[AGENTD_SOCKET_PATH]; /* where workers attach */
+    char path[AGENT_SOCKET_PATH]; /* where workers attach */
     struct os_listener listener;
     bool listens;
     bool takes_incarnation; /* waits for its disk, to begin its life */

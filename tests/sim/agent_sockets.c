@@ -44,23 +44,23 @@ static void take_message(struct world_socket *s)
     _Alignas(8) uint8_t packet[SCHEMA_CONTROL_MAX_BYTES];
     const size_t bytes = os_socket_take(s->os, packet, sizeof packet);
     if (bytes > sizeof packet)
-        attach_received(s->c, -EPROTO, NULL, 0);
+        agent_attach_received(s->c, -EPROTO, NULL, 0);
     else if (bytes > 0)
-        attach_received(s->c, 0, packet, bytes);
+        agent_attach_received(s->c, 0, packet, bytes);
 }
 
 static void has_connected(void *user)
 {
     struct world_socket *s = user;
     const struct attach_peer peer = {.uid = s->uid, .pid = s->pid, .path = s->agent->path};
-    s->c = attach_connected(s->agent->agent, s, &peer);
+    s->c = agent_attach_connected(s->agent->agent, s, &peer);
     if (s->c == NULL) {
         drop_socket(s);
         return;
     }
     take_message(s);
     if (!s->closing)
-        attach_watched(s->c, 0, "");
+        agent_attach_watched(s->c, 0, "");
 }
 
 static void has_sent(void *user)
@@ -77,13 +77,13 @@ static void has_hung_up(void *user)
 {
     const struct world_socket *s = user;
     if (!s->muted && !s->closing)
-        attach_hung_up(s->c);
+        agent_attach_hung_up(s->c);
 }
 
 static void has_closed(void *user)
 {
     struct world_socket *s = user;
-    attach_closed(s->c);
+    agent_attach_closed(s->c);
     drop_socket(s);
 }
 

@@ -178,7 +178,7 @@ static int do_task(struct play_agent *a, struct world_task *t)
     if (t->work == WORLD_SAVE_STATE)
         play_kept_begin(a->host->name, t->state.name, t->state.text, t->state.length);
     const int status = TASK_RUNS[t->work](t);
-    task_empty_left(t);
+    agentd_task_empty_left(t);
     return status;
 }
 
@@ -290,7 +290,7 @@ static int load_document(struct world *w, const char *name, void *bytes, size_t 
                          size_t *length)
 {
     const int dir = os_open(OS_DISK, 0);
-    const int status = state_file_read(dir, name, bytes, capacity, length);
+    const int status = agentd_state_file_read(dir, name, bytes, capacity, length);
     (void)os_close(dir);
     if (status == 0 || status == -ENOENT)
         play_kept_found(play_agent_of(w)->host->name, name, status == 0 ? bytes : NULL, *length);
@@ -304,7 +304,7 @@ static uint32_t read_incarnation(void)
     size_t length = 0;
     uint64_t number = 0;
     const int dir = os_open(OS_DISK, 0);
-    (void)state_file_read(dir, INCARNATION, text, sizeof text - 1, &length);
+    (void)agentd_state_file_read(dir, INCARNATION, text, sizeof text - 1, &length);
     (void)os_close(dir);
     text[strcspn(text, "\n")] = '\0';
     (void)base_parse_u64(text, 1, UINT32_MAX, &number);
@@ -324,7 +324,7 @@ int play_agent_take_incarnation(struct play_agent *a, uint32_t at_least, struct 
     if (status != 0)
         return status;
     play_kept_number(a->host->name, INCARNATION, life_last_kept(incarnation));
-    life_begin(a->agent, incarnation);
+    agent_life_begin(a->agent, incarnation);
     return 0;
 }
 

@@ -124,10 +124,10 @@ void cluster_start_agent(struct node *n)
                        cluster_node(cluster.settings.nodes + i)->host.name);
     for (uint32_t i = 0; i < s.tenants; i++) {
         const uint32_t uid = play_tenant_uid(i);
-        s.tenant[i] = (struct agentd_tenant_config){.uids = {{uid, uid + 999}},
-                                                    .uid_ranges = 1,
-                                                    .sessions = s.workers,
-                                                    .memory = 1ull << 30};
+        s.tenant[i] = (struct agent_tenant_config){.uids = {{uid, uid + 999}},
+                                                   .uid_ranges = 1,
+                                                   .sessions = s.workers,
+                                                   .memory = 1ull << 30};
         (void)snprintf(s.tenant[i].name, sizeof s.tenant[i].name, "%s", play_tenant_name(i));
     }
     n->agent = play_agent_start(&n->host, &s, cluster.settings.seed);
@@ -215,8 +215,8 @@ static void choose_settings(void)
     cluster.rc = base_prng_below(r, 2) == 0;
     cluster.queue_pairs_ahead = 1 + (uint32_t)base_prng_below(r, 8);
     if (base_prng_below(r, 2) == 0)
-        cluster.window = (struct agentd_limits){.bytes = 4096ull << base_prng_below(r, 5),
-                                                .ops = 1 + base_prng_below(r, 32)};
+        cluster.window = (struct agent_limits){.bytes = 4096ull << base_prng_below(r, 5),
+                                               .ops = 1 + base_prng_below(r, 32)};
     cluster.good_link = (struct sim_link){
         .delay_ns = 2000, .jitter_ns = 1000, .repeat_ppm = REPEATS_PPM[base_prng_below(r, 3)]};
     cluster.herds = base_prng_below(r, 4) != 0 && !is_at_rest();

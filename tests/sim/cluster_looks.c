@@ -113,7 +113,7 @@ static bool has_witnesses(void)
 /* Whether it has made one anew not long ago, so that the next one has to wait. */
 static bool has_to_wait(const struct node *n, const struct agent *a)
 {
-    const struct agentd_unreached *u = &a->proofs.unreached;
+    const struct agent_unreached *u = &a->proofs.unreached;
     return u->wait_ns != 0 && play_host_now_ns(&n->host) < u->anew_ns + u->wait_ns;
 }
 
@@ -179,7 +179,8 @@ static void look_at_steering(struct node *n, const struct play_agent *a)
     else if (play_now_ns() > n->steered_ns + STEER_SEEN_S * BASE_NS_PER_S &&
              a->agent->clock.check.state != CLOCK_DOUBTED)
         play_violation(a->process->name, "its clock is slewed by %d ppm, and %d s later it is %s",
-                       n->host.steer_ppm, STEER_SEEN_S, clock_check_name(&a->agent->clock.check));
+                       n->host.steer_ppm, STEER_SEEN_S,
+                       agent_clock_check_name(&a->agent->clock.check));
     n->steered_life = life;
 }
 

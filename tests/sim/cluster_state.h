@@ -47,7 +47,7 @@ struct cluster {
     bool herds; /* workers do something at once, now and then */
     uint32_t queue_pairs_ahead;
     struct sim_device_attr device; /* what all devices are like */
-    struct agentd_limits window;
+    struct agent_limits window;
     struct sim_link good_link; /* of all, when nothing is wrong */
     bool suspends;             /* hosts are suspended with their devices, now and then */
     uint64_t calm_ns;          /* nothing goes wrong from some time before that on */

@@ -179,7 +179,7 @@ static void count_session(struct tenant_looks *k, const struct session *s)
 {
     for (uint32_t i = 0; i < s->vqps_high; i++)
         k->vqps_there += s->vqps[i].state != VQP_FREE;
-    for (uint32_t i = 0; i < region_places(s); i++)
+    for (uint32_t i = 0; i < lane_region_places(s); i++)
         k->mrs_there += s->regions[i].lease.state == LANE_LEASE_LIVE;
     k->mrs_there += s->registering.place != NULL;
 }

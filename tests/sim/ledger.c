@@ -228,7 +228,7 @@ struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t t
     r->life = life_of(node)->number;
     (void)snprintf(r->owner, sizeof r->owner, "%s", owner);
     r->tenant = tenant;
-    r->tenant_id = agentd_tenant_id(play_tenant_name(tenant - 1));
+    r->tenant_id = agent_tenant_id(play_tenant_name(tenant - 1));
     r->at = at;
     for (uint32_t i = 0; i < PLAY_SLOTS; i++) {
         r->slot[i].region = r;

@@ -181,14 +181,14 @@ static void note_out(struct node_posts *p, const struct wr *w)
     o->post = p->post;
 }
 
-void __wrap_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
-                             uint32_t vendor_err)
+void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                  uint32_t vendor_err)
 {
     struct node_posts *p = posts_here();
     struct out *o = find_out(p, w);
     if (o != NULL)
         *o = p->out[--p->outs];
-    __real_session_complete(l, w, status, vendor_err);
+    __real_lane_session_complete(l, w, status, vendor_err);
 }
 
 /* What a WRITE carries itself is in the request, or in memory of the lane's. */

@@ -3,8 +3,8 @@
  * on whose behalf. Requests are taken down when they are handed to a device (fab_post_send() is
  * wrapped when kedge-sim is linked), the last POSTS_KEPT of each node; whatever becomes of them,
  * the device may still carry them out. Memory of the request's own side it may touch until the lane
- * completes it (session_complete() is wrapped too) or posts it again, which it does when the device
- * has given it back.
+ * completes it (lane_session_complete() is wrapped too) or posts it again, which it does when the
+ * device has given it back.
  *
  * A session is known by its read-only page: that is one address for its worker and for its agent,
  * and no later session's. One thread. */
@@ -28,19 +28,19 @@ enum play_post {
 };
 /* Of requests of that session, and its own memory: access is not remote. NONE, OUT or OVER. */
 enum play_post play_posts_own(const struct sim_access *access, const void *session);
-/* Of requests of that tenant's (agentd_tenant_id()), and its peer's: access is remote. NONE, OUT or
+/* Of requests of that tenant's (agent_tenant_id()), and its peer's: access is remote. NONE, OUT or
  * AGAIN. */
 enum play_post play_posts_reach(const struct sim_access *access, uint32_t tenant);
 
 /* What callers of fab_post_send() call instead, and that one. */
 int __wrap_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
 int __real_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
-/* Likewise of session_complete(). */
+/* Likewise of lane_session_complete(). */
 struct lane;
 struct wr;
-void __wrap_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
-                             uint32_t vendor_err);
-void __real_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
-                             uint32_t vendor_err);
+void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                  uint32_t vendor_err);
+void __real_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                  uint32_t vendor_err);
 
 #endif

@@ -17,7 +17,7 @@ static void active_init(struct active_tenant *t)
     TAILQ_INIT(&t->stalled);
 }
 
-int actives_new(struct lane *l)
+int lane_actives_new(struct lane *l)
 {
     TAILQ_INIT(&l->active_tenants);
     TAILQ_INIT(&l->stalled);
@@ -30,12 +30,12 @@ int actives_new(struct lane *l)
     return 0;
 }
 
-void actives_free(struct lane *l)
+void lane_actives_free(struct lane *l)
 {
     free(l->actives);
 }
 
-void active_forget(struct lane *l, uint32_t tenant_slot)
+void lane_active_forget(struct lane *l, uint32_t tenant_slot)
 {
     struct active_tenant *t = &l->actives[tenant_slot];
     t->left = 0;
@@ -43,7 +43,7 @@ void active_forget(struct lane *l, uint32_t tenant_slot)
     t->wakes_rest_ns = 0;
 }
 
-void session_count_batch(struct lane *l)
+void lane_session_count_batch(struct lane *l)
 {
     l->batch = LANE_BATCH;
     if (l->active_count > LANE_TAKEN / LANE_BATCH)
@@ -59,7 +59,7 @@ static void stall_session(struct lane *l, struct session *s)
     TAILQ_INSERT_TAIL(&t->stalled, s, by_stalled);
 }
 
-void session_unstall(struct lane *l, struct session *s)
+void lane_session_unstall(struct lane *l, struct session *s)
 {
     struct active_tenant *t = s->of;
     if (!s->stalled)
@@ -71,21 +71,21 @@ void session_unstall(struct lane *l, struct session *s)
 }
 
 /* One of each tenant in turn. */
-void sessions_unstall(struct lane *l)
+void lane_sessions_unstall(struct lane *l)
 {
     for (uint32_t n = 0; n < UNSTALLS && !TAILQ_EMPTY(&l->stalled); n++) {
         struct active_tenant *t = TAILQ_FIRST(&l->stalled);
         COUNT(l, walked, 1);
         TAILQ_REMOVE(&l->stalled, t, by_stall);
         TAILQ_INSERT_TAIL(&l->stalled, t, by_stall);
-        session_activate(l, TAILQ_FIRST(&t->stalled));
+        lane_session_activate(l, TAILQ_FIRST(&t->stalled));
     }
 }
 
-void session_activate(struct lane *l, struct session *s)
+void lane_session_activate(struct lane *l, struct session *s)
 {
     s->worked_ns = l->now_ns;
-    session_unstall(l, s);
+    lane_session_unstall(l, s);
     if (s->active || s->state != SESSION_LIVE)
         return;
     struct active_tenant *t = &l->actives[s->tenant_slot];
@@ -96,11 +96,11 @@ void session_activate(struct lane *l, struct session *s)
         l->active_tenant_count++;
     }
     l->active_count++;
-    session_count_batch(l);
+    lane_session_count_batch(l);
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
 }
 
-void session_deactivate(struct lane *l, struct session *s)
+void lane_session_deactivate(struct lane *l, struct session *s)
 {
     struct active_tenant *t = &l->actives[s->tenant_slot];
     if (!s->active)
@@ -114,13 +114,13 @@ void session_deactivate(struct lane *l, struct session *s)
     l->active_tenant_count--;
 }
 
-void session_await(struct lane *l, struct session *s)
+void lane_session_await(struct lane *l, struct session *s)
 {
     s->due_ns = 0; /* the clock is read in a later pass, after what was withdrawn */
-    session_join_due(l, s);
+    lane_session_join_due(l, s);
 }
 
-void session_join_due(struct lane *l, struct session *s)
+void lane_session_join_due(struct lane *l, struct session *s)
 {
     if (s->in_due)
         return;
@@ -129,7 +129,7 @@ void session_join_due(struct lane *l, struct session *s)
     l->due_count++;
 }
 
-void session_leave_due(struct lane *l, struct session *s)
+void lane_session_leave_due(struct lane *l, struct session *s)
 {
     if (!s->in_due)
         return;
@@ -141,7 +141,7 @@ void session_leave_due(struct lane *l, struct session *s)
 /* Flag, barrier, one more look (session.h). A worker that does not poll its completions, and so has
  * requests for which there is no room, is looked at again now and then: it need not ring when it
  * polls at last. */
-bool session_sleep(struct lane *l, struct session *s)
+bool lane_session_sleep(struct lane *l, struct session *s)
 {
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
@@ -154,18 +154,18 @@ bool session_sleep(struct lane *l, struct session *s)
         }
         stall_session(l, s);
     }
-    session_deactivate(l, s);
+    lane_session_deactivate(l, s);
     return true;
 }
 
-void sessions_sleep(struct lane *l)
+void lane_sessions_sleep(struct lane *l)
 {
     struct active_tenant *t = TAILQ_FIRST(&l->active_tenants), *next_tenant;
     for (; t != NULL; t = next_tenant) {
         next_tenant = TAILQ_NEXT(t, by_turn);
         for (struct session *s = TAILQ_FIRST(&t->sessions), *next; s != NULL; s = next) {
             next = TAILQ_NEXT(s, by_active);
-            (void)session_sleep(l, s);
+            (void)lane_session_sleep(l, s);
         }
     }
 }

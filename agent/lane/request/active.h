@@ -34,28 +34,28 @@ static inline void active_count_out(struct active_tenant *t, int more)
 }
 
 /* -ENOMEM. */
-int actives_new(struct lane *l);
-void actives_free(struct lane *l);
+int lane_actives_new(struct lane *l);
+void lane_actives_free(struct lane *l);
 /* The tenant's place is another's from now on; it has no sessions. */
-void active_forget(struct lane *l, uint32_t tenant_slot);
-void session_activate(struct lane *l, struct session *s);
+void lane_active_forget(struct lane *l, uint32_t tenant_slot);
+void lane_session_activate(struct lane *l, struct session *s);
 /* It is not among those that sleep without room any more. */
-void session_unstall(struct lane *l, struct session *s);
+void lane_session_unstall(struct lane *l, struct session *s);
 /* Some of these are polled again, by tenants' turns. */
-void sessions_unstall(struct lane *l);
+void lane_sessions_unstall(struct lane *l);
 /* It is polled no more. */
-void session_deactivate(struct lane *l, struct session *s);
+void lane_session_deactivate(struct lane *l, struct session *s);
 /* Stops polling it, unless there is something to take: then false. */
-bool session_sleep(struct lane *l, struct session *s);
-void sessions_sleep(struct lane *l);
+bool lane_session_sleep(struct lane *l, struct session *s);
+void lane_sessions_sleep(struct lane *l);
 /* What is taken of each in a pass while one tenant alone is active, so that those of many do not
  * keep others' waiting: after more are active, and now and then. */
-void session_count_batch(struct lane *l);
+void lane_session_count_batch(struct lane *l);
 /* Its leases are looked at in a later pass, after what was withdrawn in this one. */
-void session_await(struct lane *l, struct session *s);
+void lane_session_await(struct lane *l, struct session *s);
 /* In the list of those with something to wait for; or not any more. */
-void session_join_due(struct lane *l, struct session *s);
-void session_leave_due(struct lane *l, struct session *s);
+void lane_session_join_due(struct lane *l, struct session *s);
+void lane_session_leave_due(struct lane *l, struct session *s);
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
  * full ring. */

@@ -9,7 +9,7 @@
 #include "transmit/operation.h"
 #include "transmit/wr.h"
 
-uint32_t check_slots(const struct operation *op, const struct schema_sq_desc *d)
+uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d)
 {
     uint32_t slots = 1;
     if (op->kind == OPERATION_UNKNOWN)
@@ -81,8 +81,8 @@ static uint32_t check_exact(const struct session *s, const struct schema_sq_desc
     return 0;
 }
 
-uint32_t check_post(const struct session *s, const struct operation *op,
-                    const struct schema_sq_desc *d, const void *extra, struct wr *out)
+uint32_t lane_check_post(const struct session *s, const struct operation *op,
+                         const struct schema_sq_desc *d, const void *extra, struct wr *out)
 {
     out->op = op;
     if (op->kind != OPERATION_POST || d->num_sge > SCHEMA_MAX_SGE ||

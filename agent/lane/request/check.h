@@ -14,9 +14,9 @@ struct wr;
 
 /* Fills *out from a descriptor of that operation and its extra slots (copies), or says what is
  * wrong: enum schema_reason. out->op is set in any case. */
-uint32_t check_post(const struct session *s, const struct operation *op,
-                    const struct schema_sq_desc *d, const void *extra, struct wr *out);
+uint32_t lane_check_post(const struct session *s, const struct operation *op,
+                         const struct schema_sq_desc *d, const void *extra, struct wr *out);
 /* How many slots the descriptor of that operation must take, or 0: malformed. */
-uint32_t check_slots(const struct operation *op, const struct schema_sq_desc *d);
+uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d);
 
 #endif

@@ -29,7 +29,7 @@ enum {
 };
 static const uint64_t BURST_NS = (uint64_t)BURST * UNIT_NS;
 
-void controls_init(struct lane *l)
+void lane_controls_init(struct lane *l)
 {
     TAILQ_INIT(&l->paused);
 }
@@ -39,7 +39,7 @@ static struct control_tenant *tenant_of(const struct lane *l, const struct sessi
     return &l->control_tenants[s->tenant_slot];
 }
 
-bool control_enter(struct lane *l, struct session *s)
+bool lane_control_enter(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
     if (l->control_session == s) {
@@ -48,9 +48,9 @@ bool control_enter(struct lane *l, struct session *s)
     }
     BASE_ASSERT(s->control_op == 0);
     session_hold(s, LANE_CONTROL_WAITS);
-    fair_queue_join(&t->sessions, &s->control_turn);
+    lane_fair_queue_join(&t->sessions, &s->control_turn);
     if (!t->paused && !t->turn.waits)
-        fair_queue_join(&l->controls, &t->turn);
+        lane_fair_queue_join(&l->controls, &t->turn);
     return false;
 }
 
@@ -58,23 +58,23 @@ static void leave_turns(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
     session_hold(s, 0);
-    fair_queue_leave(&t->sessions, &s->control_turn);
+    lane_fair_queue_leave(&t->sessions, &s->control_turn);
     if (fair_queue_first(&t->sessions) != NULL)
         return;
     if (t->paused)
         TAILQ_REMOVE(&l->paused, t, by_pause);
     else
-        fair_queue_leave(&l->controls, &t->turn);
+        lane_fair_queue_leave(&l->controls, &t->turn);
     t->paused = 0;
 }
 
-void control_forget(struct lane *l, struct session *s)
+void lane_control_forget(struct lane *l, struct session *s)
 {
     if (s->control_op == LANE_CONTROL_WAITS)
         leave_turns(l, s);
 }
 
-void control_forget_tenant(struct lane *l, uint32_t tenant_slot)
+void lane_control_forget_tenant(struct lane *l, uint32_t tenant_slot)
 {
     struct control_tenant *t = &l->control_tenants[tenant_slot];
     BASE_ASSERT(fair_queue_first(&t->sessions) == NULL && !t->paused && !t->turn.waits);
@@ -94,7 +94,7 @@ static bool has_budget(const struct lane *l, const struct control_tenant *t)
 
 static void pause_tenant(struct lane *l, struct control_tenant *t)
 {
-    fair_queue_leave(&l->controls, &t->turn);
+    lane_fair_queue_leave(&l->controls, &t->turn);
     t->paused = 1;
     COUNT(l, control_pauses, 1);
     TAILQ_INSERT_TAIL(&l->paused, t, by_pause);
@@ -109,7 +109,7 @@ static void unpause_tenants(struct lane *l)
             continue;
         t->paused = 0;
         TAILQ_REMOVE(&l->paused, t, by_pause);
-        fair_queue_join(&l->controls, &t->turn);
+        lane_fair_queue_join(&l->controls, &t->turn);
     }
 }
 
@@ -125,14 +125,14 @@ static void pay_units(struct lane *l, struct control_tenant *t, uint64_t units)
         t->due_ns = l->now_ns + BURST_NS;
 }
 
-void control_begin_pass(struct lane *l)
+void lane_control_begin_pass(struct lane *l)
 {
     l->control_turns = IN_A_PASS;
     if (!TAILQ_EMPTY(&l->paused))
         unpause_tenants(l);
 }
 
-struct session *control_begin_turn(struct lane *l)
+struct session *lane_control_begin_turn(struct lane *l)
 {
     while (l->control_turns > 0 && fair_queue_first(&l->controls) != NULL) {
         struct control_tenant *t =
@@ -152,18 +152,18 @@ struct session *control_begin_turn(struct lane *l)
     return NULL;
 }
 
-void control_end_turn(struct lane *l, struct session *s)
+void lane_control_end_turn(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
     l->control_session = NULL;
     s->worked_ns = l->now_ns;
     const uint64_t units = count_lookups(l) != l->control_lookups ? LOOKUP_UNITS : l->control_units;
     pay_units(l, t, units);
-    fair_queue_serve(&l->controls, &t->turn, units);
-    fair_queue_serve(&t->sessions, &s->control_turn, units);
+    lane_fair_queue_serve(&l->controls, &t->turn, units);
+    lane_fair_queue_serve(&t->sessions, &s->control_turn, units);
 }
 
-uint64_t controls_due(const struct lane *l)
+uint64_t lane_controls_due(const struct lane *l)
 {
     uint64_t due = fair_queue_first(&l->controls) != NULL ? l->now_ns : LANE_NEVER;
     const struct control_tenant *t;

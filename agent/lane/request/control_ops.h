@@ -23,21 +23,21 @@ struct control_tenant {
 };
 TAILQ_HEAD(control_list, control_tenant);
 
-void controls_init(struct lane *l);
+void lane_controls_init(struct lane *l);
 /* Whether the control operation that is next in s's ring may be taken: once in its turn. Else s
  * waits for that, and its ring is not looked at. */
-bool control_enter(struct lane *l, struct session *s);
+bool lane_control_enter(struct lane *l, struct session *s);
 /* In a pass some take their turn: it is that session's until its end, and what it takes is paid for
  * then. One, and what stands behind it in the ring up to the next one. NULL: no more in this pass.
  */
-void control_begin_pass(struct lane *l);
-struct session *control_begin_turn(struct lane *l);
-void control_end_turn(struct lane *l, struct session *s);
+void lane_control_begin_pass(struct lane *l);
+struct session *lane_control_begin_turn(struct lane *l);
+void lane_control_end_turn(struct lane *l, struct session *s);
 /* s has ended. */
-void control_forget(struct lane *l, struct session *s);
+void lane_control_forget(struct lane *l, struct session *s);
 /* The tenant's place is another's from now on, with a whole budget; it has no sessions. */
-void control_forget_tenant(struct lane *l, uint32_t tenant_slot);
+void lane_control_forget_tenant(struct lane *l, uint32_t tenant_slot);
 /* When a lane that sleeps has to go on with them. */
-uint64_t controls_due(const struct lane *l);
+uint64_t lane_controls_due(const struct lane *l);
 
 #endif

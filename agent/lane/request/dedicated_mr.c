@@ -20,8 +20,8 @@
 #include "session_state.h"
 #include "transmit/lane_events.h"
 
-void dedicated_want(struct lane *l, struct session *s, struct region *place,
-                    const struct schema_sq_desc *d)
+void lane_dedicated_want(struct lane *l, struct session *s, struct region *place,
+                         const struct schema_sq_desc *d)
 {
     s->registering.place = place;
     s->registering.tag = ++l->fences;
@@ -47,7 +47,7 @@ static void want_dereg(struct lane *l, struct session *s, uint32_t arena, uint32
                                             .fence = {.rkey = rkey, .tag = tag, .arena = arena}});
 }
 
-void dedicated_ready(struct lane *l, const struct lane_command *c)
+void lane_dedicated_ready(struct lane *l, const struct lane_command *c)
 {
     struct session *s = &l->sessions[c->session];
     uint32_t vkey = 0;
@@ -58,32 +58,32 @@ void dedicated_ready(struct lane *l, const struct lane_command *c)
     BASE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
     s->registering.place = NULL;
     if (c->mr.status != 0) {
-        mr_share_give(l, s);
-        session_reply(l, s, c->mr.status, c->mr.reason, 0, 0, NULL);
+        lane_mr_share_give(l, s);
+        lane_session_reply(l, s, c->mr.status, c->mr.reason, 0, 0, NULL);
         return;
     }
     const struct schema_sq_desc *d = &s->registering.asked;
     const struct lane_arena at = {.rkey = c->mr.rkey, .iova = c->mr.iova};
-    int status = region_publish(l, s, place, d, &at, &vkey, secret);
+    int status = lane_region_publish(l, s, place, d, &at, &vkey, secret);
     if (status != 0)
         want_dereg(l, s, d->reg_mr.arena, c->mr.rkey, ++l->fences);
-    session_reply(l, s, status, 0, vkey, 0, secret);
+    lane_session_reply(l, s, status, 0, vkey, 0, secret);
 }
 
-void dedicated_let_go(struct lane *l, struct session *s, struct region *region)
+void lane_dedicated_let_go(struct lane *l, struct session *s, struct region *region)
 {
     if (region->by != 0 && region->lease.state == LANE_LEASE_WITHDRAWING)
         s->own_withdrawn--;
-    lease_move(&region->lease, LEASE_LET_GO);
+    lane_lease_move(&region->lease, LEASE_LET_GO);
     region->tag = ++l->fences;
-    region_show(region);
+    lane_region_show(region);
     want_dereg(l, s, region->lease.arena, region->rkey, region->tag);
 }
 
-void dedicated_forget(struct lane *l, struct session *s)
+void lane_dedicated_forget(struct lane *l, struct session *s)
 {
     if (s->registering.place != NULL)
-        mr_share_give(l, s);
+        lane_mr_share_give(l, s);
     s->registering.place = NULL;
     s->registering.held = false;
 }

@@ -6,13 +6,13 @@
 #include "lane_state.h"
 
 /* Asks for the registration of the region that d asks for, whose place that is. */
-void dedicated_want(struct lane *l, struct session *s, struct region *place,
-                    const struct schema_sq_desc *d);
+void lane_dedicated_want(struct lane *l, struct session *s, struct region *place,
+                         const struct schema_sq_desc *d);
 /* MR_READY. */
-void dedicated_ready(struct lane *l, const struct lane_command *c);
+void lane_dedicated_ready(struct lane *l, const struct lane_command *c);
 /* The region, withdrawn already, is WAITING until its registration has gone (MR_GONE). */
-void dedicated_let_go(struct lane *l, struct session *s, struct region *region);
+void lane_dedicated_let_go(struct lane *l, struct session *s, struct region *region);
 /* The session ends: what is awaited is the control side's. */
-void dedicated_forget(struct lane *l, struct session *s);
+void lane_dedicated_forget(struct lane *l, struct session *s);
 
 #endif

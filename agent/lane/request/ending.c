@@ -28,7 +28,7 @@ struct ending_tenant {
     TAILQ_ENTRY(ending_tenant) by_turn; /* while there are any */
 };
 
-int endings_new(struct lane *l)
+int lane_endings_new(struct lane *l)
 {
     TAILQ_INIT(&l->ending_tenants);
     TAILQ_INIT(&l->due);
@@ -42,12 +42,12 @@ int endings_new(struct lane *l)
     return 0;
 }
 
-void endings_free(struct lane *l)
+void lane_endings_free(struct lane *l)
 {
     free(l->endings);
 }
 
-void ending_join(struct lane *l, struct session *s)
+void lane_ending_join(struct lane *l, struct session *s)
 {
     struct ending_tenant *t = &l->endings[s->tenant_slot];
     if (s->in_endings)
@@ -80,14 +80,14 @@ static uint32_t flush_requests(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
     for (; n < most && s->flushing.head != NULL; n++)
-        session_complete(l, queue_pop(&s->flushing), IBV_WC_WR_FLUSH_ERR, 0);
+        lane_session_complete(l, queue_pop(&s->flushing), IBV_WC_WR_FLUSH_ERR, 0);
     return n;
 }
 
 static uint32_t tell_end(struct lane *l, struct session *s)
 {
-    session_deactivate(l, s);
-    withdrawals_forget(s);
+    lane_session_deactivate(l, s);
+    lane_withdrawals_forget(s);
     atomic_store_explicit(&s->ro->ended, s->ends_for, memory_order_release);
     atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
     l->wake(l->wake_user, &s->ro->wake);
@@ -103,7 +103,7 @@ static uint32_t destroy_vqps(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
     for (; n < most && s->end_at < s->vqps_high; n++)
-        vqp_destroy(l, &s->vqps[s->end_at++]);
+        lane_vqp_destroy(l, &s->vqps[s->end_at++]);
     if (s->end_at == s->vqps_high)
         enter_stage(s, END_RECORDS);
     return n;
@@ -112,12 +112,12 @@ static uint32_t destroy_vqps(struct lane *l, struct session *s, uint32_t most)
 static uint32_t withdraw_records(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
-    for (; n < most && s->end_at < region_places(s); n++)
-        region_end(l, s, &s->regions[s->end_at++]);
-    if (s->end_at == region_places(s)) {
+    for (; n < most && s->end_at < lane_region_places(s); n++)
+        lane_region_end(l, s, &s->regions[s->end_at++]);
+    if (s->end_at == lane_region_places(s)) {
         base_device_show(); /* to peers' READs, before the clock is read */
         enter_stage(s, END_CLOCK);
-        session_await(l, s);
+        lane_session_await(l, s);
     }
     return n;
 }
@@ -125,19 +125,19 @@ static uint32_t withdraw_records(struct lane *l, struct session *s, uint32_t mos
 static uint32_t show_leases(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
-    for (; n < most && s->end_at < region_places(s); n++)
-        region_show_end(&s->regions[s->end_at++], s->due_ns);
-    if (s->end_at == region_places(s)) {
+    for (; n < most && s->end_at < lane_region_places(s); n++)
+        lane_region_show_end(&s->regions[s->end_at++], s->due_ns);
+    if (s->end_at == lane_region_places(s)) {
         enter_stage(s, END_LEASE);
-        session_join_due(l, s);
+        lane_session_join_due(l, s);
     }
     return n;
 }
 
 static void forget_session(struct lane *l, struct session *s)
 {
-    session_unstall(l, s);
-    session_leave_wakes(l, s);
+    lane_session_unstall(l, s);
+    lane_session_leave_wakes(l, s);
     if (s->dirty)
         STAILQ_REMOVE(&l->dirty, s, session, by_dirty);
     leave_endings(l, s);
@@ -149,12 +149,12 @@ static void forget_session(struct lane *l, struct session *s)
 static uint32_t free_regions(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
-    for (; n < most && s->end_at < region_places(s); n++) {
+    for (; n < most && s->end_at < lane_region_places(s); n++) {
         struct region *region = &s->regions[s->end_at++];
         if (region->lease.state != LANE_LEASE_NONE)
-            region_free(s, region);
+            lane_region_free(s, region);
     }
-    if (s->end_at < region_places(s))
+    if (s->end_at < lane_region_places(s))
         return n;
     forget_session(l, s);
     return n + FORGOTTEN;
@@ -205,7 +205,7 @@ static uint32_t take_turn(struct lane *l, struct session *s, uint32_t most)
 
 /* Whose turn the end of the pass has cut short goes on with the next one: else a tenant could be
  * left the last steps of each, by others whose sessions have the sizes for that. */
-void endings_go_on(struct lane *l)
+void lane_endings_go_on(struct lane *l)
 {
     uint32_t left = lane_is_shared(l) ? STEPS_SHARED : STEPS;
     while (left > 0 && endings_wait(l)) {
@@ -223,25 +223,25 @@ void endings_go_on(struct lane *l)
 
 /* ---- at once, and later */
 
-void ending_withdraw(struct lane *l, struct session *s)
+void lane_ending_withdraw(struct lane *l, struct session *s)
 {
     if (s->end > END_RECORDS)
         return;
-    for (uint32_t i = 0; i < region_places(s); i++)
-        region_end(l, s, &s->regions[i]);
+    for (uint32_t i = 0; i < lane_region_places(s); i++)
+        lane_region_end(l, s, &s->regions[i]);
     base_device_show(); /* as in withdraw_records() */
 }
 
-bool ending_is_due(struct lane *l, struct session *s)
+bool lane_ending_is_due(struct lane *l, struct session *s)
 {
     if (s->end == END_CLOCK) {
-        s->due_ns = l->now_ns + (s->exported ? region_wait_ns(l) : 0);
+        s->due_ns = l->now_ns + (s->exported ? lane_region_wait_ns(l) : 0);
         enter_stage(s, END_SHOWN);
     } else if (l->now_ns >= s->due_ns && session_inflight(s) == 0) {
         enter_stage(s, END_REGIONS);
     } else {
         return false;
     }
-    ending_join(l, s);
+    lane_ending_join(l, s);
     return true;
 }

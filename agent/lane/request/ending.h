@@ -3,8 +3,8 @@
  * and the lane thread's.
  *
  * A session may have hundreds of VQPs, regions and requests that wait, and a tenant hundreds of
- * sessions that end at once. What must not wait is done at once (session_end()): nothing more is
- * taken from its rings, and nothing of it is posted. The rest has no haste, since its memory is
+ * sessions that end at once. What must not wait is done at once (lane_session_end()): nothing more
+ * is taken from its rings, and nothing of it is posted. The rest has no haste, since its memory is
  * free only a lease after the last of its records has gone, and after the last request that is out.
  * A pass does so many steps of it, each one VQP, region or request; tenants take turns, and of a
  * tenant one session ends after the other. */
@@ -26,19 +26,19 @@ enum end_stage {
 };
 
 /* -ENOMEM. */
-int endings_new(struct lane *l);
-void endings_free(struct lane *l);
+int lane_endings_new(struct lane *l);
+void lane_endings_free(struct lane *l);
 /* s has something to be done: it ends, or has requests to be flushed. */
-void ending_join(struct lane *l, struct session *s);
+void lane_ending_join(struct lane *l, struct session *s);
 /* An operator revokes what s, which ends, has lent: no peer finds any of it any more. */
-void ending_withdraw(struct lane *l, struct session *s);
+void lane_ending_withdraw(struct lane *l, struct session *s);
 /* s, which waits, is looked at. False: it goes on waiting. */
-bool ending_is_due(struct lane *l, struct session *s);
+bool lane_ending_is_due(struct lane *l, struct session *s);
 static inline bool endings_wait(const struct lane *l)
 {
     return !TAILQ_EMPTY(&l->ending_tenants);
 }
 /* As much as a pass may do. */
-void endings_go_on(struct lane *l);
+void lane_endings_go_on(struct lane *l);
 
 #endif

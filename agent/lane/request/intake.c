@@ -56,18 +56,18 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     w->vqp_gen = d->vqp_gen;
     w->signaled = d->flags & SCHEMA_OP_SIGNALED;
     w->length = 0;
-    w->refused = (uint8_t)check_post(s, op, d, extra, w);
+    w->refused = (uint8_t)lane_check_post(s, op, d, extra, w);
     if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
         w->refused = SCHEMA_REASON_LOCAL_RANGE;
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
         /* Nothing can be before it on a VQP that does not exist. */
         q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
         COUNT(l, refused, 1);
-        session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
-                         q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
+        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
+                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
         return;
     }
-    vqp_submit(l, q, w);
+    lane_vqp_submit(l, q, w);
 }
 
 /* What the tenant's control operations per second do not refuse. A worker must always be able to
@@ -77,16 +77,16 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
 static bool is_always_done(const struct lane *l, const struct session *s,
                            const struct schema_sq_desc *d)
 {
-    return (d->op == SCHEMA_OP_DEREG_MR && region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
+    return (d->op == SCHEMA_OP_DEREG_MR && lane_region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
            (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
-            !grant_is_there(l, s, d->import.vkey, d->import.secret));
+            !lane_grant_is_there(l, s, d->import.vkey, d->import.secret));
 }
 
 static bool may_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     if (!is_always_done(l, s, d))
         return lane_quota_ask(s->quota, l->now_ns);
-    quota_charge(s->quota, l->now_ns);
+    lane_quota_charge(s->quota, l->now_ns);
     return true;
 }
 
@@ -98,44 +98,44 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     session_hold(s, d->op);
     s->control_tag = d->connect.tag;
     if (!may_ask(l, s, d)) {
-        session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS,
-                      atomic_load_explicit(&s->quota->control_ops_per_s, memory_order_relaxed), 0,
-                      NULL);
+        lane_session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS,
+                           atomic_load_explicit(&s->quota->control_ops_per_s, memory_order_relaxed),
+                           0, NULL);
         return;
     }
     switch (d->op) {
     case SCHEMA_OP_CONNECT:
         status = d->connect.pool != l->config.pool
                      ? -EINVAL
-                     : peer_connect(l, s, d->connect.gid, &slot, &gen);
+                     : lane_peer_connect(l, s, d->connect.gid, &slot, &gen);
         if (status != -EINPROGRESS)
-            session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, slot,
-                          gen, NULL);
+            lane_session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0,
+                               slot, gen, NULL);
         return;
     case SCHEMA_OP_REG_MR:
-        region_register(l, s, d);
+        lane_region_register(l, s, d);
         return;
     case SCHEMA_OP_DEREG_MR:
         session_hold(s, 0); /* what stands behind it goes on */
-        if (!withdrawal_begin(l, s, d))
-            session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
+        if (!lane_withdrawal_begin(l, s, d))
+            lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
         return;
     case SCHEMA_OP_MR_STATUS:
-        status = region_status(s, d->dereg_mr.vkey);
-        session_reply(l, s, status, status == -EACCES ? SCHEMA_REASON_REVOKED : 0, 0, 0, NULL);
+        status = lane_region_status(s, d->dereg_mr.vkey);
+        lane_session_reply(l, s, status, status == -EACCES ? SCHEMA_REASON_REVOKED : 0, 0, 0, NULL);
         return;
     default:
-        status = grant_add(l, s, d->import.vkey, d->import.secret) ? 0 : -EDQUOT;
-        session_reply(l, s, status, status != 0 ? SCHEMA_REASON_QUOTA : 0, 0, 0, NULL);
+        status = lane_grant_add(l, s, d->import.vkey, d->import.secret) ? 0 : -EDQUOT;
+        lane_session_reply(l, s, status, status != 0 ? SCHEMA_REASON_QUOTA : 0, 0, 0, NULL);
         return;
     }
 }
 
 static void destroy_vqp(struct lane *l, struct session *s, struct vqp *q)
 {
-    vqp_destroy(l, q);
+    lane_vqp_destroy(l, q);
     if (s->flushing.head != NULL)
-        ending_join(l, s);
+        lane_ending_join(l, s);
 }
 
 /* False: it cannot be taken now, and so nothing behind it. */
@@ -152,13 +152,13 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         atomic_store_explicit(&s->memory->shown.held, SCHEMA_WAIT_BIND, memory_order_relaxed);
         return false;
     }
-    if (!control_enter(l, s))
+    if (!lane_control_enter(l, s))
         return false;
     s->behind = NULL;
     if (op->kind == OPERATION_CONTROL)
         take_control(l, s, d);
     else if (op->kind == OPERATION_BIND)
-        vqp_bind(l, s, q, d);
+        lane_vqp_bind(l, s, q, d);
     else if (q->gen == d->vqp_gen)
         destroy_vqp(l, s, q);
     return true;
@@ -172,7 +172,7 @@ static inline uint32_t copy_request(const struct session *s, uint32_t head, uint
                                     struct schema_sq_desc *d, uint8_t extra[EXTRA_BYTES])
 {
     copy_slot(s, head, d);
-    const uint32_t slots = check_slots(operation_of(d->op), d);
+    const uint32_t slots = lane_check_slots(operation_of(d->op), d);
     if (slots > avail || d->vqp >= s->max_vqps)
         return 0;
     for (uint32_t i = 1; i < slots; i++)
@@ -187,7 +187,7 @@ static inline void publish_head(struct session *s, uint32_t head)
     atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
 }
 
-uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
+uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t head = s->sq_head, left = most;
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
@@ -197,7 +197,7 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
     __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
     __builtin_prefetch(&s->ro->cq_tail, 1);
     if (avail > s->sq_mask + 1 || (!session_has_room(s) && !session_look_at_cq_head(s))) {
-        session_end(l, s, SCHEMA_REASON_RING, true);
+        lane_session_end(l, s, SCHEMA_REASON_RING, true);
         return 1;
     }
     while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
@@ -205,13 +205,13 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
         _Alignas(8) uint8_t extra[EXTRA_BYTES];
         const uint32_t slots = copy_request(s, head, avail, &d, extra);
         if (slots == 0) {
-            session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
+            lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
             return 1;
         }
         const struct operation *op = operation_of(d.op);
         const bool taken = take_descriptor(l, s, op, &d, extra);
         if (l->returned.first != NULL)
-            returns_take(l);
+            lane_returns_take(l);
         if (!taken || s->state != SESSION_LIVE)
             break;
         head += slots;
@@ -385,7 +385,7 @@ static void poll_beside_sparse(struct lane *l, uint32_t busy, struct active_tena
     prefetch_turn(first);
 }
 
-void intake_poll_shared(struct lane *l)
+void lane_intake_poll_shared(struct lane *l)
 {
     struct active_tenant *first;
     const uint32_t busy = find_busy(l, &first);
@@ -397,14 +397,14 @@ void intake_poll_shared(struct lane *l)
 
 /* ---- control operations, in turn */
 
-void intake_controls(struct lane *l)
+void lane_intake_controls(struct lane *l)
 {
     struct session *s;
-    control_begin_pass(l);
-    while ((s = control_begin_turn(l)) != NULL) {
-        session_activate(l, s);
-        l->did += session_poll(l, s, lane_is_shared(l) ? BEHIND_SHARED : l->batch);
-        control_end_turn(l, s);
-        sessions_end_doomed(l);
+    lane_control_begin_pass(l);
+    while ((s = lane_control_begin_turn(l)) != NULL) {
+        lane_session_activate(l, s);
+        l->did += lane_session_poll(l, s, lane_is_shared(l) ? BEHIND_SHARED : l->batch);
+        lane_control_end_turn(l, s);
+        lane_sessions_end_doomed(l);
     }
 }

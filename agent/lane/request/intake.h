@@ -14,31 +14,31 @@
 
 /* Takes some of what is in its ring, so many at most. Returns how much; 1 too when its session
  * ended for it. */
-uint32_t session_poll(struct lane *l, struct session *s, uint32_t most);
+uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most);
 /* Takes the control operations whose turn it is, and what stands behind them. */
-void intake_controls(struct lane *l);
+void lane_intake_controls(struct lane *l);
 
 /* A session's turn. One that has been silent for long goes to sleep. */
 static inline uint32_t intake_turn(struct lane *l, struct session *s, uint32_t most)
 {
-    const uint32_t taken = session_poll(l, s, most);
+    const uint32_t taken = lane_session_poll(l, s, most);
     l->did += taken;
     if (l->doomed != NULL)
-        sessions_end_doomed(l);
+        lane_sessions_end_doomed(l);
     if (taken > 0 || session_inflight(s) > 0)
         s->worked_ns = l->now_ns;
     else if (l->now_ns - s->worked_ns > l->config.spin_ns)
-        (void)session_sleep(l, s);
+        (void)lane_session_sleep(l, s);
     return taken;
 }
 
-void intake_poll_shared(struct lane *l);
+void lane_intake_poll_shared(struct lane *l);
 
 /* Takes some of what is in the rings of sessions that are polled. */
 static inline void intake_poll(struct lane *l)
 {
     if (lane_is_shared(l)) {
-        intake_poll_shared(l);
+        lane_intake_poll_shared(l);
         return;
     }
     l->lets_go = LANE_TAKEN;

@@ -21,7 +21,7 @@ static const uint8_t lease_moves[LEASE_STATES][LEASE_EVENTS] = {
     [REVOKED] = {NEVER, NEVER, NEVER, NEVER, NEVER, WITHDRAWING, NONE},
 };
 
-void lease_move(struct lane_lease *lease, enum lease_event event)
+void lane_lease_move(struct lane_lease *lease, enum lease_event event)
 {
     const uint8_t to = lease_moves[lease->state][event];
     BASE_ASSERT(to != NEVER);

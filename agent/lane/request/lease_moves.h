@@ -20,6 +20,6 @@ enum lease_event {
 };
 
 /* Asserts that this may happen in the state that it is in. */
-void lease_move(struct lane_lease *lease, enum lease_event event);
+void lane_lease_move(struct lane_lease *lease, enum lease_event event);
 
 #endif

@@ -30,7 +30,7 @@ static void look_at_shares(struct lane *l)
     COUNT(l, shares_compared, l->config.max_tenants);
 }
 
-bool mr_shares_leave_room(struct lane *l, const struct session *s)
+bool lane_mr_shares_leave_room(struct lane *l, const struct session *s)
 {
     if (l->config.quotas == NULL)
         return true;
@@ -40,20 +40,20 @@ bool mr_shares_leave_room(struct lane *l, const struct session *s)
                                lacks_mrs(s->quota));
 }
 
-bool mr_share_take(struct lane *l, const struct session *s)
+bool lane_mr_share_take(struct lane *l, const struct session *s)
 {
     struct lane_quota *q = s->quota;
     const bool lacked = lacks_mrs(q) > 0;
-    if (!quota_take(q, LANE_QUOTA_MRS, &q->mrs, q->max_mrs))
+    if (!lane_quota_take(q, LANE_QUOTA_MRS, &q->mrs, q->max_mrs))
         return false;
     l->shares.used++;
     l->shares.kept -= lacked && l->shares.kept > 0;
     return true;
 }
 
-void mr_share_give(struct lane *l, const struct session *s)
+void lane_mr_share_give(struct lane *l, const struct session *s)
 {
-    quota_give(&s->quota->mrs);
+    lane_quota_give(&s->quota->mrs);
     l->shares.used -= l->shares.used > 0;
     l->shares.kept += lacks_mrs(s->quota) > 0;
 }

@@ -10,10 +10,10 @@
 #include "lane_state.h"
 
 /* Whether the others' reserves leave room for one more of its tenant's (agent/reserve.h). */
-bool mr_shares_leave_room(struct lane *l, const struct session *s);
+bool lane_mr_shares_leave_room(struct lane *l, const struct session *s);
 /* One region more of its tenant's. False: it has as many as it may. */
-bool mr_share_take(struct lane *l, const struct session *s);
+bool lane_mr_share_take(struct lane *l, const struct session *s);
 /* One region less. */
-void mr_share_give(struct lane *l, const struct session *s);
+void lane_mr_share_give(struct lane *l, const struct session *s);
 
 #endif

@@ -31,8 +31,8 @@ static bool is_congruent(const struct session *s, const struct schema_sq_desc *d
     return ((d->reg_mr.vaddr ^ place) & 7) == 0;
 }
 
-int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d, uint32_t *vkey,
-               uint8_t secret[16])
+int lane_region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d,
+                    uint32_t *vkey, uint8_t secret[16])
 {
     if (!is_sound(s, d))
         return -EINVAL;
@@ -40,25 +40,25 @@ int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d
         return -EFAULT;
     if ((d->reg_mr.access & SCHEMA_RECORD_ATOMIC) != 0 && !s->caps->atomics)
         return -EOPNOTSUPP;
-    if (!region_has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) {
+    if (!lane_region_has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) {
         s->registering.asked = *d;
         s->registering.held = true;
         return -EINPROGRESS;
     }
-    struct region *region = s->regions_used < s->max_regions ? region_place(s) : NULL;
-    if (region != NULL && !mr_shares_leave_room(l, s))
+    struct region *region = s->regions_used < s->max_regions ? lane_region_place(s) : NULL;
+    if (region != NULL && !lane_mr_shares_leave_room(l, s))
         return -ENOSPC;
-    if (region == NULL || !mr_share_take(l, s))
+    if (region == NULL || !lane_mr_share_take(l, s))
         return -EDQUOT;
     const struct lane_arena *arena = &s->arena[d->reg_mr.arena];
     const struct lane_arena at = {.rkey = arena->rkey, .iova = arena->iova + d->reg_mr.offset};
-    if (!region_has_own(l, d))
-        return region_publish(l, s, region, d, &at, vkey, secret);
-    dedicated_want(l, s, region, d);
+    if (!lane_region_has_own(l, d))
+        return lane_region_publish(l, s, region, d, &at, vkey, secret);
+    lane_dedicated_want(l, s, region, d);
     return -EINPROGRESS;
 }
 
-/* Why region_add() failed. */
+/* Why lane_region_add() failed. */
 static uint32_t reason_of(const struct session *s, int status)
 {
     if (status == -EDQUOT)
@@ -69,14 +69,14 @@ static uint32_t reason_of(const struct session *s, int status)
                                    : 0;
 }
 
-void region_register(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+void lane_region_register(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     uint32_t vkey = 0;
     uint8_t secret[16] = {0};
-    const int status = region_add(l, s, d, &vkey, secret);
+    const int status = lane_region_add(l, s, d, &vkey, secret);
     const uint32_t reason = reason_of(s, status);
     if (reason == SCHEMA_REASON_QUOTA_MRS)
         vkey = atomic_load_explicit(&s->quota->max_mrs, memory_order_relaxed);
     if (status != -EINPROGRESS)
-        session_reply(l, s, status, reason, vkey, 0, secret);
+        lane_session_reply(l, s, status, reason, vkey, 0, secret);
 }

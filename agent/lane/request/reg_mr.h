@@ -6,10 +6,11 @@
 #include "lane_state.h"
 
 /* Registers the region that d asks for, and answers, now or later. */
-void region_register(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+void lane_region_register(struct lane *l, struct session *s, const struct schema_sq_desc *d);
 /* The same without an answer: 0, *vkey and secret. -EINPROGRESS: it gets a registration of its own,
- * and dedicated_ready() answers; or its arena is to have another one, and force_over() does. */
-int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d, uint32_t *vkey,
-               uint8_t secret[16]);
+ * and lane_dedicated_ready() answers; or its arena is to have another one, and lane_force_over()
+ * does. */
+int lane_region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d,
+                    uint32_t *vkey, uint8_t secret[16]);
 
 #endif

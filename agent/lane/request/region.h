@@ -50,37 +50,37 @@ struct withdrawal {
 };
 
 /* Whether a REG_MR gets a registration of its own. */
-bool region_has_own(const struct lane *l, const struct schema_sq_desc *d);
-/* A free place, which stays free until region_publish(); NULL: there is none. */
-struct region *region_place(struct session *s);
+bool lane_region_has_own(const struct lane *l, const struct schema_sq_desc *d);
+/* A free place, which stays free until lane_region_publish(); NULL: there is none. */
+struct region *lane_region_place(struct session *s);
 /* Peers find it, at its real address and key. d is sound; the tenant's share is given
  * back on failure. */
-int region_publish(struct lane *l, struct session *s, struct region *region,
-                   const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
-                   uint8_t secret[16]);
+int lane_region_publish(struct lane *l, struct session *s, struct region *region,
+                        const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
+                        uint8_t secret[16]);
 /* The worker withdraws it, as part of withdrawals[place], whose counts grow, unless no peer could
  * reach it any more: then it is gone. */
-void region_remove(struct lane *l, struct session *s, struct region *region, uint32_t place);
+void lane_region_remove(struct lane *l, struct session *s, struct region *region, uint32_t place);
 /* One that is being withdrawn keeps its key until it is gone. NULL: none has it. */
-struct region *region_find(const struct session *s, uint32_t vkey);
+struct region *lane_region_find(const struct session *s, uint32_t vkey);
 /* 0, -EACCES: the operator has revoked it; -ENOENT. */
-int region_status(const struct session *s, uint32_t vkey);
+int lane_region_status(const struct session *s, uint32_t vkey);
 /* It goes with its session: no peer finds it from now on. It is shown until it is free; the caller
  * fences. */
-void region_end(struct lane *l, struct session *s, struct region *region);
+void lane_region_end(struct lane *l, struct session *s, struct region *region);
 /* When its lease is over then. */
-void region_show_end(struct region *region, uint64_t due_ns);
+void lane_region_show_end(struct region *region, uint64_t due_ns);
 /* All go over to another table. Returns how many it had no room for. */
-uint32_t regions_move(struct lane *l, struct schema_table *to);
+uint32_t lane_regions_move(struct lane *l, struct schema_table *to);
 /* How many places for regions were ever used; the others are free. */
-uint32_t region_places(const struct session *s);
+uint32_t lane_region_places(const struct session *s);
 /* The record goes; the caller fences. */
-void region_withdraw(struct lane *l, struct session *s, struct region *region);
-void region_free(struct session *s, struct region *region);
+void lane_region_withdraw(struct lane *l, struct session *s, struct region *region);
+void lane_region_free(struct session *s, struct region *region);
 /* After a change of its lease. */
-void region_show(struct region *region);
+void lane_region_show(struct region *region);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
  * 1000). */
-uint64_t region_wait_ns(const struct lane *l);
+uint64_t lane_region_wait_ns(const struct lane *l);
 
 #endif

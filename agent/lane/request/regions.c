@@ -12,13 +12,13 @@
 /* Stretched by as much as a clock may be wrong, and while this host's is in doubt by an eighth
  * more: it may run too fast, by a tenth at most, since the kernel slews no faster
  * (clock_adjtime(2)). */
-uint64_t region_wait_ns(const struct lane *l)
+uint64_t lane_region_wait_ns(const struct lane *l)
 {
     const uint64_t wait_ns = l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;
     return l->lease_now_ns == LANE_NEVER ? wait_ns + wait_ns / 8 : wait_ns;
 }
 
-uint32_t region_places(const struct session *s)
+uint32_t lane_region_places(const struct session *s)
 {
     return atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
 }
@@ -27,7 +27,7 @@ uint32_t region_places(const struct session *s)
 
 enum { WORDS = 6 };
 
-void region_show(struct region *region)
+void lane_region_show(struct region *region)
 {
     const struct lane_lease *e = &region->lease;
     const uint64_t word[WORDS] = {e->state | (uint64_t)e->revoked << 8 | (uint64_t)e->fenced << 9 |
@@ -103,9 +103,9 @@ static void give_place(struct session *s, const struct region *region)
 }
 
 /* The first one that is free: places that were never used are memory that nobody has touched. */
-struct region *region_place(struct session *s)
+struct region *lane_region_place(struct session *s)
 {
-    const uint32_t high = region_places(s);
+    const uint32_t high = lane_region_places(s);
     for (uint32_t i = 0; i < high; i += 64) {
         const uint64_t taken = s->memory->regions_taken[i / 64];
         const uint32_t place = taken == UINT64_MAX ? high : i + (uint32_t)__builtin_ctzll(~taken);
@@ -138,7 +138,7 @@ static int put_under_a_new_key(struct lane *l, struct schema_mr_record *r)
     return -ENOSPC;
 }
 
-bool region_has_own(const struct lane *l, const struct schema_sq_desc *d)
+bool lane_region_has_own(const struct lane *l, const struct schema_sq_desc *d)
 {
     return (d->reg_mr.access & SCHEMA_REG_FENCED) != 0 ||
            (l->config.own_regions && (d->reg_mr.access & SCHEMA_REG_LEASE_ONLY) == 0);
@@ -148,12 +148,12 @@ bool region_has_own(const struct lane *l, const struct schema_sq_desc *d)
  * own registration is gone by then, or the device keeps to the deadline of each request. */
 static uint16_t backed_flag(const struct lane *l, const struct schema_sq_desc *d)
 {
-    return region_has_own(l, d) || l->config.deadlines ? SCHEMA_RECORD_BACKED : 0;
+    return lane_region_has_own(l, d) || l->config.deadlines ? SCHEMA_RECORD_BACKED : 0;
 }
 
-int region_publish(struct lane *l, struct session *s, struct region *region,
-                   const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
-                   uint8_t secret[16])
+int lane_region_publish(struct lane *l, struct session *s, struct region *region,
+                        const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
+                        uint8_t secret[16])
 {
     const bool fenced = (d->reg_mr.access & SCHEMA_REG_FENCED) != 0;
     const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & REGION_ACCESS;
@@ -172,16 +172,16 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
     if (status == 0)
         status = put_under_a_new_key(l, &r);
     if (status != 0) {
-        mr_share_give(l, s);
+        lane_mr_share_give(l, s);
         return status;
     }
     region->vkey = r.vkey;
     take_place(s, region);
     region->rkey = r.rkey;
     region->hurried = false;
-    lease_move(&region->lease, LEASE_PUBLISHED);
+    lane_lease_move(&region->lease, LEASE_PUBLISHED);
     region->lease = (struct lane_lease){.state = region->lease.state,
-                                        .own = region_has_own(l, d),
+                                        .own = lane_region_has_own(l, d),
                                         .fenced = fenced,
                                         .number = ++s->registered,
                                         .arena = arena,
@@ -189,7 +189,7 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
                                         .offset = offset,
                                         .length = length,
                                         .born_ns = l->now_ns};
-    region_show(region);
+    lane_region_show(region);
     s->regions_used++;
     s->exported |= !fenced;
     COUNT(l, mrs, 1);
@@ -200,27 +200,27 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
 
 /* ---- going */
 
-void region_withdraw(struct lane *l, struct session *s, struct region *region)
+void lane_region_withdraw(struct lane *l, struct session *s, struct region *region)
 {
     struct schema_mr_record r = {.vkey = region->vkey};
     (void)schema_table_remove(l->res.mr_table, &r);
-    lease_move(&region->lease, LEASE_WITHDRAWN);
-    mr_share_give(l, s);
+    lane_lease_move(&region->lease, LEASE_WITHDRAWN);
+    lane_mr_share_give(l, s);
     COUNT(l, mrs, -1);
 }
 
-void region_free(struct session *s, struct region *region)
+void lane_region_free(struct session *s, struct region *region)
 {
     give_place(s, region);
     region->vkey = 0;
     region->by = 0;
-    lease_move(&region->lease, LEASE_FREED);
+    lane_lease_move(&region->lease, LEASE_FREED);
     region->lease = (struct lane_lease){.state = region->lease.state};
-    region_show(region);
+    lane_region_show(region);
     s->regions_used--;
 }
 
-struct region *region_find(const struct session *s, uint32_t vkey)
+struct region *lane_region_find(const struct session *s, uint32_t vkey)
 {
     const struct lane_memory *m = s->memory;
     for (uint32_t i = m->region_first[vkey & m->region_mask]; i != 0; i = m->region_next[i - 1])
@@ -229,15 +229,15 @@ struct region *region_find(const struct session *s, uint32_t vkey)
     return NULL;
 }
 
-void region_remove(struct lane *l, struct session *s, struct region *region, uint32_t place)
+void lane_region_remove(struct lane *l, struct session *s, struct region *region, uint32_t place)
 {
     struct withdrawal *w = &s->memory->withdrawals[place];
     if (region->lease.state == LANE_LEASE_REVOKED) {
-        region_free(s, region);
+        lane_region_free(s, region);
         return;
     }
     if (region->lease.state == LANE_LEASE_LIVE)
-        region_withdraw(l, s, region);
+        lane_region_withdraw(l, s, region);
     region->by = (uint8_t)(place + 1);
     w->left++;
     if (region->lease.own && region->lease.state == LANE_LEASE_WAITING) {
@@ -249,38 +249,38 @@ void region_remove(struct lane *l, struct session *s, struct region *region, uin
         region->tag = 0;
     }
     if (!region->lease.own)
-        lease_move(&region->lease, LEASE_RETURNED);
+        lane_lease_move(&region->lease, LEASE_RETURNED);
     else if (region->lease.state == LANE_LEASE_WITHDRAWING)
         s->own_withdrawn++;
-    region_show(region);
+    lane_region_show(region);
 }
 
-int region_status(const struct session *s, uint32_t vkey)
+int lane_region_status(const struct session *s, uint32_t vkey)
 {
-    const struct region *region = region_find(s, vkey);
+    const struct region *region = lane_region_find(s, vkey);
     if (region == NULL)
         return -ENOENT;
     return region->lease.revoked ? -EACCES : 0;
 }
 
-void region_end(struct lane *l, struct session *s, struct region *region)
+void lane_region_end(struct lane *l, struct session *s, struct region *region)
 {
     if (region->lease.state == LANE_LEASE_NONE)
         return;
     if (region->lease.state == LANE_LEASE_LIVE)
-        region_withdraw(l, s, region);
-    lease_move(&region->lease, LEASE_ENDED);
+        lane_region_withdraw(l, s, region);
+    lane_lease_move(&region->lease, LEASE_ENDED);
     region->lease.due_ns = 0;
     region->by = 0;
-    region_show(region);
+    lane_region_show(region);
 }
 
-void region_show_end(struct region *region, uint64_t due_ns)
+void lane_region_show_end(struct region *region, uint64_t due_ns)
 {
     if (region->lease.state == LANE_LEASE_NONE)
         return;
     region->lease.due_ns = due_ns;
-    region_show(region);
+    lane_region_show(region);
 }
 
 /* ---- to another table, since this node's name is another */
@@ -298,12 +298,12 @@ static bool move_region(struct lane *l, struct schema_table *to, const struct re
     return schema_table_put(to, &r) >= 0;
 }
 
-uint32_t regions_move(struct lane *l, struct schema_table *to)
+uint32_t lane_regions_move(struct lane *l, struct schema_table *to)
 {
     uint32_t lost = 0;
     for (uint32_t i = 0; i < l->config.max_sessions; i++) {
         struct session *s = &l->sessions[i];
-        for (uint32_t k = 0; s->state != SESSION_NONE && k < region_places(s); k++)
+        for (uint32_t k = 0; s->state != SESSION_NONE && k < lane_region_places(s); k++)
             if (s->regions[k].lease.state == LANE_LEASE_LIVE)
                 lost += !move_region(l, to, &s->regions[k]);
     }

@@ -15,7 +15,7 @@ enum {
     WAKE_RESTS = 32   /* times as long as a wake has kept the lane its tenant's next one waits */
 };
 
-void session_tell(struct lane *l, struct session *s)
+void lane_session_tell(struct lane *l, struct session *s)
 {
     if (s->dirty)
         return;
@@ -23,7 +23,8 @@ void session_tell(struct lane *l, struct session *s)
     STAILQ_INSERT_TAIL(&l->dirty, s, by_dirty);
 }
 
-void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err)
+void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                           uint32_t vendor_err)
 {
     struct session *s = w->session;
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
@@ -42,7 +43,7 @@ void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, u
                                                                  .status = (uint8_t)status,
                                                                  .opcode = w->op->completion,
                                                                  .vendor_err = vendor_err};
-        session_tell(l, s);
+        lane_session_tell(l, s);
     }
     w->next = s->free_wr;
     s->free_wr = w;
@@ -57,15 +58,15 @@ static struct schema_reply *reply_of(const struct session *s, uint32_t tag, int 
     return r;
 }
 
-void session_answer(struct lane *l, struct session *s, uint32_t tag, int status)
+void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int status)
 {
     struct schema_reply *r = reply_of(s, tag, status, 0);
     atomic_store_explicit(&r->tag, tag, memory_order_release);
-    session_tell(l, s);
+    lane_session_tell(l, s);
 }
 
-void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
-                   uint64_t b, const uint8_t *secret)
+void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+                        uint64_t b, const uint8_t *secret)
 {
     struct schema_reply *r = reply_of(s, s->control_tag, status, reason);
     r->value[0] = a;
@@ -74,8 +75,8 @@ void session_reply(struct lane *l, struct session *s, int status, uint32_t reaso
         memcpy(r->secret, secret, sizeof r->secret);
     atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
     session_hold(s, 0);
-    session_tell(l, s);
-    session_activate(l, s); /* what stands behind the question */
+    lane_session_tell(l, s);
+    lane_session_activate(l, s); /* what stands behind the question */
 }
 
 static void join_wakes(struct lane *l, struct session *s)
@@ -89,7 +90,7 @@ static void join_wakes(struct lane *l, struct session *s)
     TAILQ_INSERT_TAIL(&t->sleepers, s, by_wake);
 }
 
-void session_leave_wakes(struct lane *l, struct session *s)
+void lane_session_leave_wakes(struct lane *l, struct session *s)
 {
     struct active_tenant *t = s->of;
     if (!s->in_wakes)
@@ -113,7 +114,7 @@ static void wake_some(struct lane *l, struct active_tenant *t)
         if (s == NULL)
             return;
         COUNT(l, walked, 1);
-        session_leave_wakes(l, s);
+        lane_session_leave_wakes(l, s);
         if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) == 0)
             continue;
         atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
@@ -135,7 +136,7 @@ static void wake_workers(struct lane *l)
     }
 }
 
-uint64_t wakes_due(const struct lane *l)
+uint64_t lane_wakes_due(const struct lane *l)
 {
     const struct active_tenant *t;
     uint64_t due = LANE_NEVER;
@@ -145,7 +146,7 @@ uint64_t wakes_due(const struct lane *l)
 }
 
 /* The barrier orders them before the look at who sleeps (session.h). */
-void sessions_publish(struct lane *l)
+void lane_sessions_publish(struct lane *l)
 {
     struct session *s = STAILQ_FIRST(&l->dirty);
     if (s != NULL) {

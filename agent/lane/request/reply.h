@@ -7,19 +7,20 @@
 #include "lane_state.h"
 
 /* The request is over: its completion, if it has one, into the slot that was reserved for it. */
-void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err);
+void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                           uint32_t vendor_err);
 /* To the control request that nothing behind is taken before. secret: 16 bytes, or NULL. */
-void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
-                   uint64_t b, const uint8_t *secret);
+void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+                        uint64_t b, const uint8_t *secret);
 /* To another one. */
-void session_answer(struct lane *l, struct session *s, uint32_t tag, int status);
+void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int status);
 /* A worker that sleeps is woken at the end of the pass. */
-void session_tell(struct lane *l, struct session *s);
+void lane_session_tell(struct lane *l, struct session *s);
 /* The end of the pass: workers see what they were told. */
-void sessions_publish(struct lane *l);
+void lane_sessions_publish(struct lane *l);
 /* When that has somebody to wake; NEVER: there is nobody. */
-uint64_t wakes_due(const struct lane *l);
+uint64_t lane_wakes_due(const struct lane *l);
 /* It ends: its worker is not to be woken any more. */
-void session_leave_wakes(struct lane *l, struct session *s);
+void lane_session_leave_wakes(struct lane *l, struct session *s);
 
 #endif

@@ -30,10 +30,10 @@ static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
 {
     struct vqp *q = &w->session->vqps[w->vqp];
     if (w->special & SPECIAL_COPY)
-        small_give(l, w);
+        lane_small_give(l, w);
     windows_leave(l, w); /* first: that may be the end of its flow's connection */
     if (--q->outstanding == 0 && q->wait != WAIT_NOTHING && vqp_is_listed(q))
-        flow_notify(l, w->flow);
+        lane_flow_notify(l, w->flow);
     flow_completed(l, w->flow, sign);
 }
 
@@ -50,9 +50,9 @@ static void answer_connects(struct lane *l)
 {
     struct lookup_answer a;
     struct session *s;
-    while ((s = lookup_tell_next(l, &a)) != NULL)
-        session_reply(l, s, a.status, a.status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, a.slot,
-                      a.gen, NULL);
+    while ((s = lane_lookup_tell_next(l, &a)) != NULL)
+        lane_session_reply(l, s, a.status, a.status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0,
+                           a.slot, a.gen, NULL);
     l->did += lookups_have_ended(&l->lookups);
 }
 
@@ -62,14 +62,14 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
     if (w->flow != NULL)
         flow_completed(l, w->flow, sign_of(status));
     if (w->kind == WR_ENDPOINT_READ)
-        lookup_done(l, w, status);
+        lane_lookup_done(l, w, status);
     else if (w->kind == WR_PROOF_READ)
-        proof_done(l, status);
+        lane_proof_done(l, status);
     else if (w->kind == WR_SIGNAL_READ)
-        signal_read_done(l, w, status);
+        lane_signal_read_done(l, w, status);
     else
-        remote_done(l, w, status);
-    own_read_give(l, w);
+        lane_remote_done(l, w, status);
+    lane_own_read_give(l, w);
     l->changed |= l->wanting;
     if (lookups_have_ended(&l->lookups))
         answer_connects(l);
@@ -79,8 +79,8 @@ static inline void complete_request(struct lane *l, struct wr *w, enum ibv_wc_st
                                     uint32_t reason)
 {
     if (w->stale)
-        arena_unused(l, w);
-    session_complete(l, w, status, reason);
+        lane_arena_unused(l, w);
+    lane_session_complete(l, w, status, reason);
 }
 
 /* Nothing of it was carried out: it goes again, unless its VQP was destroyed, so that nobody waits
@@ -94,8 +94,8 @@ static void go_again(struct lane *l, struct wr *w)
         return;
     }
     if (w->stale)
-        arena_rekey(l, w);
-    vqp_take_back(l, q, w);
+        lane_arena_rekey(l, w);
+    lane_vqp_take_back(l, q, w);
     COUNT(l, reposted, 1);
 }
 
@@ -105,7 +105,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     const bool again = w->back == BACK_AGAIN;
     w->back = BACK_ENDED;
     if ((w->special & SPECIAL_DOUBT) || status == IBV_WC_REM_ACCESS_ERR)
-        remote_doubt(l, w);
+        lane_remote_doubt(l, w);
     w->special &= (uint8_t)~SPECIAL_DOUBT;
     if (again) {
         go_again(l, w);
@@ -113,7 +113,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     }
     unpost_worker(l, w, sign_of(status));
     complete_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
-    vqp_fail(l, &w->session->vqps[w->vqp]);
+    lane_vqp_fail(l, &w->session->vqps[w->vqp]);
 }
 
 static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
@@ -138,7 +138,7 @@ static void take_requests(struct lane *l)
         w->ended = 0;
         if (w->back == BACK_UNPOSTED) {
             w->back = BACK_ENDED;
-            session_complete(l, w, status, w->refused);
+            lane_session_complete(l, w, status, w->refused);
         } else {
             finish_request(l, w, status);
         }
@@ -151,11 +151,11 @@ static void take_links(struct lane *l)
     struct flow *f;
     while ((f = l->lost_links) != NULL) {
         l->lost_links = f->next_lost;
-        flow_lost_link(l, f);
+        lane_flow_lost_link(l, f);
     }
 }
 
-void returns_take(struct lane *l)
+void lane_returns_take(struct lane *l)
 {
     if (l->lost_links != NULL)
         take_links(l);
@@ -163,7 +163,7 @@ void returns_take(struct lane *l)
     if (lookups_have_ended(&l->lookups))
         answer_connects(l);
     if (l->silenced)
-        signal_reads_post(l);
+        lane_signal_reads_post(l);
 }
 
 /* All up to this one have ended well, and each is over before the next is looked at. */
@@ -172,12 +172,12 @@ static inline void complete_up_to(struct lane *l, struct physical_qp *p, uint32_
     while (p->head != index + 1)
         finish_request(l, physical_qp_take_oldest(l, p), IBV_WC_SUCCESS);
     if (p->overdue && p->head == p->tail) {
-        physical_qp_emptied(l, p);
-        returns_take(l);
+        lane_physical_qp_emptied(l, p);
+        lane_returns_take(l);
     }
 }
 
-uint32_t returns_poll(struct lane *l)
+uint32_t lane_returns_poll(struct lane *l)
 {
     struct ibv_wc wc[POLLED];
     int n = fab_poll(l->res.cq, POLLED, wc);
@@ -187,8 +187,8 @@ uint32_t returns_poll(struct lane *l)
         if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
             continue; /* of before a break: it was dealt with then */
         if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {
-            physical_qp_complete(l, p, index, wc[i].status);
-            returns_take(l);
+            lane_physical_qp_complete(l, p, index, wc[i].status);
+            lane_returns_take(l);
             continue;
         }
         complete_up_to(l, p, index);
@@ -198,18 +198,18 @@ uint32_t returns_poll(struct lane *l)
     return n > 0 ? (uint32_t)n : 0;
 }
 
-void returns_ring(struct lane *l)
+void lane_returns_ring(struct lane *l)
 {
-    physical_qp_ring(l);
+    lane_physical_qp_ring(l);
     if (returns_wait(l))
-        returns_take(l);
+        lane_returns_take(l);
 }
 
-void returns_poll_all(struct lane *l)
+void lane_returns_poll_all(struct lane *l)
 {
-    physical_qp_ring(l); /* no list breaks that is not posted yet */
+    lane_physical_qp_ring(l); /* no list breaks that is not posted yet */
     if (l->returned.first != NULL)
-        returns_take(l);
-    for (uint32_t polled; (polled = returns_poll(l)) > 0;)
+        lane_returns_take(l);
+    for (uint32_t polled; (polled = lane_returns_poll(l)) > 0;)
         l->did += polled;
 }

@@ -18,13 +18,13 @@ static inline bool returns_wait(const struct lane *l)
            lookups_have_ended(&l->lookups);
 }
 
-void returns_take(struct lane *l);
+void lane_returns_take(struct lane *l);
 /* Takes completions from the device, each with what it brings. Returns how many. */
-uint32_t returns_poll(struct lane *l);
+uint32_t lane_returns_poll(struct lane *l);
 /* Posts what is chained, and takes what that brings. */
-void returns_ring(struct lane *l);
+void lane_returns_ring(struct lane *l);
 /* So that what is over counts no more, also after a pause: posts what is chained, and takes all
  * completions that there are. Bounded by what is out. */
-void returns_poll_all(struct lane *l);
+void lane_returns_poll_all(struct lane *l);
 
 #endif

@@ -43,13 +43,13 @@ static struct session *live_session(struct lane *l, uint32_t id)
 /* Nobody finds it from now on. Its worker hears of it when it looks, or sleeps. */
 static void take_region(struct lane *l, struct session *s, struct region *region)
 {
-    region_withdraw(l, s, region);
+    lane_region_withdraw(l, s, region);
     region->lease.revoked = true;
     region->lease.due_ns = 0;
-    region_show(region);
+    lane_region_show(region);
     base_device_show(); /* to peers' READs, before its worker hears of it and the clock is read */
     atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
-    session_tell(l, s);
+    lane_session_tell(l, s);
 }
 
 static bool is_named(const struct lane_command *c, const struct lane_lease *e)
@@ -81,22 +81,22 @@ static void leave_revoking(struct lane *l, struct session *s)
 static struct session *session_to_revoke(struct lane *l, uint32_t id)
 {
     if (id < l->config.max_sessions && l->sessions[id].state == SESSION_ENDING)
-        ending_withdraw(l, &l->sessions[id]);
+        lane_ending_withdraw(l, &l->sessions[id]);
     return live_session(l, id);
 }
 
-void regions_revoke(struct lane *l, const struct lane_command *c)
+void lane_regions_revoke(struct lane *l, const struct lane_command *c)
 {
     struct session *s = session_to_revoke(l, c->session);
     uint32_t found = 0, taken = 0;
-    for (uint32_t i = 0; s != NULL && i < region_places(s); i++) {
+    for (uint32_t i = 0; s != NULL && i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         const struct lane_lease *e = &region->lease;
         if (e->state == LANE_LEASE_NONE || !is_named(c, e))
             continue;
         found++;
         if (c->revoke.force && e->own && region->by != 0)
-            withdrawal_hurry(s, region);
+            lane_withdrawal_hurry(s, region);
         region->hurried |= c->revoke.force && e->own;
         if (e->state != LANE_LEASE_LIVE)
             continue;
@@ -106,7 +106,7 @@ void regions_revoke(struct lane *l, const struct lane_command *c)
     if (s != NULL && c->revoke.force)
         s->forced_arenas |= c->revoke.arenas;
     if (found > 0)
-        withdrawals_let_go(l, s);
+        lane_withdrawals_let_go(l, s);
     if (found > 0 && (taken > 0 || c->revoke.force)) {
         s->revoke_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
         join_revoking(l, s);
@@ -132,14 +132,14 @@ static void want_fence(struct lane *l, struct session *s, uint32_t rkey)
 {
     l->did++; /* so that the control side hears of it */
     s->revoke_tag = ++l->fences;
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (!is_withdrawing(region) || region->rkey != rkey || region->lease.due_ns == 0 ||
             region->lease.due_ns > l->now_ns)
             continue;
-        lease_move(&region->lease, LEASE_LET_GO);
+        lane_lease_move(&region->lease, LEASE_LET_GO);
         region->tag = s->revoke_tag;
-        region_show(region);
+        lane_region_show(region);
     }
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_WANT_FENCE,
                                             .session = s->id,
@@ -153,19 +153,19 @@ static bool go_on(struct lane *l, struct session *s)
     if (l->now_ns < s->revoke_ns)
         return true;
     s->revoke_ns = LANE_NEVER;
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (!is_withdrawing(region))
             continue;
         const bool waits = region_waits(region);
         if (waits && region->lease.due_ns == 0) {
-            region->lease.due_ns = l->now_ns + region_wait_ns(l);
-            region_show(region);
+            region->lease.due_ns = l->now_ns + lane_region_wait_ns(l);
+            lane_region_show(region);
         }
         if (region->lease.own && (!waits || l->now_ns >= region->lease.due_ns)) {
-            /* It waits for nothing but its turn: withdrawals_gone(). */
+            /* It waits for nothing but its turn: lane_withdrawals_gone(). */
             if (s->deregging < LANE_DEREGS)
-                dedicated_let_go(l, s, region);
+                lane_dedicated_let_go(l, s, region);
             else
                 left = true;
             continue;
@@ -181,7 +181,7 @@ static bool go_on(struct lane *l, struct session *s)
     return left;
 }
 
-void revocations_due(struct lane *l)
+void lane_revocations_due(struct lane *l)
 {
     uint32_t left = lane_is_shared(l) ? DUE_SHARED : DUE;
     uint32_t n = l->revoking_count < DUE_LOOKS ? l->revoking_count : DUE_LOOKS;
@@ -197,14 +197,14 @@ void revocations_due(struct lane *l)
     l->did += left == 0; /* others may be due too */
 }
 
-void revocation_fenced(struct session *s, uint32_t tag)
+void lane_revocation_fenced(struct session *s, uint32_t tag)
 {
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.state != LANE_LEASE_WAITING || region->tag != tag)
             continue;
-        lease_move(&region->lease, LEASE_GONE);
-        region_show(region);
+        lane_lease_move(&region->lease, LEASE_GONE);
+        lane_region_show(region);
     }
     if (s->revoke_tag == tag) {
         s->revoke_tag = 0;
@@ -212,7 +212,7 @@ void revocation_fenced(struct session *s, uint32_t tag)
     }
 }
 
-void revocations_forget(struct lane *l, struct session *s)
+void lane_revocations_forget(struct lane *l, struct session *s)
 {
     leave_revoking(l, s);
 }
@@ -283,26 +283,26 @@ static void release_arenas(struct lane *l, struct session *s, uint32_t arenas)
         return;
     s->registering.held = false;
     const struct schema_sq_desc asked = s->registering.asked; /* which may be written anew */
-    region_register(l, s, &asked);
+    lane_region_register(l, s, &asked);
 }
 
-void force_late(struct lane *l, const struct lane_command *c)
+void lane_force_late(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     if (s == NULL || !s->registering.held)
         return;
     s->registering.held = false;
-    session_reply(l, s, -EAGAIN, SCHEMA_REASON_FORCED, 0, 0, NULL);
+    lane_session_reply(l, s, -EAGAIN, SCHEMA_REASON_FORCED, 0, 0, NULL);
 }
 
-void force_over(struct lane *l, const struct lane_command *c)
+void lane_force_over(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     if (s != NULL)
         release_arenas(l, s, UINT32_MAX);
 }
 
-void arena_reregister(struct lane *l, const struct lane_command *c)
+void lane_arena_reregister(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     const uint32_t number = c->reregister.number;
@@ -321,7 +321,7 @@ void arena_reregister(struct lane *l, const struct lane_command *c)
     arena->lkey = c->reregister.lkey;
     arena->rkey = c->reregister.rkey;
     arena->iova = c->reregister.iova;
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.arena != number || region->lease.own)
             continue;
@@ -330,11 +330,11 @@ void arena_reregister(struct lane *l, const struct lane_command *c)
             s->reregistration[number].taken++;
         }
         if (is_withdrawing(region))
-            lease_move(&region->lease, LEASE_LET_GO);
+            lane_lease_move(&region->lease, LEASE_LET_GO);
         if (region->lease.state != LANE_LEASE_WAITING)
             continue;
         region->tag = s->reregistration[number].fence_tag;
-        region_show(region);
+        lane_region_show(region);
     }
     rekey_all(l, s, number);
     if (s->reregistration[number].stale == 0)
@@ -355,12 +355,12 @@ static void count_out(struct lane *l, struct wr *w, bool goes_again)
     }
 }
 
-void arena_unused(struct lane *l, struct wr *w)
+void lane_arena_unused(struct lane *l, struct wr *w)
 {
     count_out(l, w, false);
 }
 
-void arena_rekey(struct lane *l, struct wr *w)
+void lane_arena_rekey(struct lane *l, struct wr *w)
 {
     count_out(l, w, true);
 }

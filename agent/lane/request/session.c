@@ -95,7 +95,7 @@ static void show_session(const struct session *s, const struct lane_session *add
     atomic_store_explicit(&shown->inflight, &s->inflight, memory_order_release);
 }
 
-int session_add(struct lane *l, const struct lane_session *add)
+int lane_session_add(struct lane *l, const struct lane_session *add)
 {
     if (add->memory == NULL || add->id >= l->config.max_sessions ||
         add->tenant_slot >= l->config.max_tenants || l->sessions[add->id].state != SESSION_NONE)
@@ -130,11 +130,11 @@ int session_add(struct lane *l, const struct lane_session *add)
     s->grants = add->memory->grants;
     show_session(s, add);
     COUNT(l, sessions, 1);
-    session_activate(l, s);
+    lane_session_activate(l, s);
     return 0;
 }
 
-void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
+void lane_session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
 {
     if (s->state != SESSION_LIVE && s->state != SESSION_DOOMED)
         return;
@@ -142,21 +142,21 @@ void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
     s->end = END_BEGUN;
     s->ends_for = reason;
     s->ends_by_fault = fault;
-    control_forget(l, s);
+    lane_control_forget(l, s);
     session_hold(s, 0);
-    lookup_wait_no_more(l, s);
-    revocations_forget(l, s);
-    dedicated_forget(l, s);
-    session_leave_due(l, s);
-    ending_join(l, s);
+    lane_lookup_wait_no_more(l, s);
+    lane_revocations_forget(l, s);
+    lane_dedicated_forget(l, s);
+    lane_session_leave_due(l, s);
+    lane_ending_join(l, s);
 }
 
-void sessions_end_doomed(struct lane *l)
+void lane_sessions_end_doomed(struct lane *l)
 {
     struct session *doomed;
     while ((doomed = l->doomed) != NULL) {
         l->doomed = doomed->next_doomed;
-        session_end(l, doomed, doomed->doomed, true);
+        lane_session_end(l, doomed, doomed->doomed, true);
     }
 }
 
@@ -170,19 +170,19 @@ enum {
 static bool is_over(struct lane *l, struct session *s)
 {
     if (s->state == SESSION_ENDING)
-        return ending_is_due(l, s);
-    return l->now_ns >= s->due_ns && !withdrawals_go_on(l, s);
+        return lane_ending_is_due(l, s);
+    return l->now_ns >= s->due_ns && !lane_withdrawals_go_on(l, s);
 }
 
-void sessions_due(struct lane *l)
+void lane_sessions_due(struct lane *l)
 {
     uint32_t left = lane_is_shared(l) ? DUE_SHARED : DUE;
     for (uint32_t n = l->due_count < DUE_LOOKS ? l->due_count : DUE_LOOKS; n > 0 && left > 0; n--) {
         struct session *s = TAILQ_FIRST(&l->due);
         left -= s->state == SESSION_LIVE && l->now_ns >= s->due_ns;
-        session_leave_due(l, s);
+        lane_session_leave_due(l, s);
         if (!is_over(l, s))
-            session_join_due(l, s);
+            lane_session_join_due(l, s);
         else
             l->did++;
     }

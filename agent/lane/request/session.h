@@ -5,14 +5,14 @@
 
 #include "lane_state.h"
 
-int session_add(struct lane *l, const struct lane_session *add);
+int lane_session_add(struct lane *l, const struct lane_session *add);
 /* Nothing more is taken from its rings, and nothing of it is posted; the rest of its end comes in
  * later passes (ending.h), and then SESSION_OVER. fault: the control side is told. */
-void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault);
+void lane_session_end(struct lane *l, struct session *s, uint32_t reason, bool fault);
 /* Those that session_doom() has queued. */
-void sessions_end_doomed(struct lane *l);
+void lane_sessions_end_doomed(struct lane *l);
 /* Deregistrations and ends whose time has come, of a few sessions in a pass; the first thing in it,
  * so that the clock was read after what was withdrawn in the one before. */
-void sessions_due(struct lane *l);
+void lane_sessions_due(struct lane *l);
 
 #endif

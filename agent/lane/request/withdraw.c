@@ -31,32 +31,32 @@ static struct withdrawal *withdrawal_of(struct session *s, const struct region *
 static void finish_one(struct lane *l, struct session *s, struct withdrawal *w)
 {
     if (--w->left == 0)
-        session_answer(l, s, w->tag, w->status);
+        lane_session_answer(l, s, w->tag, w->status);
 }
 
 /* True: it was there, and its worker gave it back only now. */
 static bool remove_one(struct lane *l, struct session *s, uint32_t vkey, uint32_t place)
 {
-    struct region *region = region_find(s, vkey);
+    struct region *region = lane_region_find(s, vkey);
     if (region == NULL || region->by != 0)
         return false;
-    region_remove(l, s, region, place);
+    lane_region_remove(l, s, region, place);
     return true;
 }
 
-void withdrawals_let_go(struct lane *l, struct session *s)
+void lane_withdrawals_let_go(struct lane *l, struct session *s)
 {
     for (uint32_t i = 0;
-         s->own_withdrawn > 0 && i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
+         s->own_withdrawn > 0 && i < lane_region_places(s) && s->deregging <= LANE_DEREGS; i++) {
         COUNT(l, walked, 1);
         struct region *region = &s->regions[i];
         if (region->by != 0 && region->lease.own && !region_waits(region) &&
             region->lease.state == LANE_LEASE_WITHDRAWING)
-            dedicated_let_go(l, s, region);
+            lane_dedicated_let_go(l, s, region);
     }
 }
 
-bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+bool lane_withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     const uint32_t place = d->dereg_mr.tag % SCHEMA_REPLIES;
     struct withdrawal *w = &s->memory->withdrawals[place];
@@ -66,7 +66,7 @@ bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_
     uint32_t missing = !remove_one(l, s, d->dereg_mr.vkey, place);
     for (uint32_t i = 0; i < d->dereg_mr.more; i++) {
         missing += !remove_one(l, s, d->dereg_mr.vkeys[i], place);
-        quota_charge(s->quota, l->now_ns); /* the first was counted when it was taken */
+        lane_quota_charge(s->quota, l->now_ns); /* the first was counted when it was taken */
         l->control_units++;
     }
     w->status = missing > 0 ? -ENOENT : 0;
@@ -75,16 +75,16 @@ bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_
     base_device_show();
     if (w->lent > 0) {
         s->lent_places |= 1u << place;
-        session_await(l, s);
+        lane_session_await(l, s);
     }
     if (s->own_withdrawn > 0)
-        l->control_units += region_places(s) / PLACES_A_UNIT;
-    withdrawals_let_go(l, s);
+        l->control_units += lane_region_places(s) / PLACES_A_UNIT;
+    lane_withdrawals_let_go(l, s);
     finish_one(l, s, w);
     return true;
 }
 
-void withdrawal_hurry(struct session *s, struct region *region)
+void lane_withdrawal_hurry(struct session *s, struct region *region)
 {
     struct withdrawal *w = withdrawal_of(s, region);
     if (!region_waits(region))
@@ -94,15 +94,15 @@ void withdrawal_hurry(struct session *s, struct region *region)
         s->lent_places &= ~(1u << (region->by - 1));
 }
 
-void withdrawal_done(struct lane *l, struct session *s, struct region *region)
+void lane_withdrawal_done(struct lane *l, struct session *s, struct region *region)
 {
     struct withdrawal *w = withdrawal_of(s, region);
-    withdrawal_hurry(s, region);
-    region_free(s, region);
+    lane_withdrawal_hurry(s, region);
+    lane_region_free(s, region);
     finish_one(l, s, w);
 }
 
-void withdrawals_forget(struct session *s)
+void lane_withdrawals_forget(struct session *s)
 {
     for (uint32_t i = 0; i < SCHEMA_REPLIES; i++)
         s->memory->withdrawals[i].left = 0;
@@ -115,17 +115,17 @@ void withdrawals_forget(struct session *s)
 /* Of all these requests at once, in one walk. */
 static void count_leases(struct lane *l, struct session *s, uint32_t places)
 {
-    const uint64_t due_ns = l->now_ns + region_wait_ns(l);
+    const uint64_t due_ns = l->now_ns + lane_region_wait_ns(l);
     for (uint32_t place = 0; place < SCHEMA_REPLIES; place++)
         if (places >> place & 1)
             s->memory->withdrawals[place].due_ns = due_ns;
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         COUNT(l, walked, 1);
         if (region->by == 0 || (places >> (region->by - 1) & 1) == 0 || !region_waits(region))
             continue;
         region->lease.due_ns = due_ns;
-        region_show(region);
+        lane_region_show(region);
     }
 }
 
@@ -135,7 +135,7 @@ static void count_leases(struct lane *l, struct session *s, uint32_t places)
 static void want_fence(struct lane *l, struct session *s, uint32_t places)
 {
     uint32_t rkey = 0;
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->by == 0 || (places >> (region->by - 1) & 1) == 0 || region->lease.own)
             continue;
@@ -157,15 +157,15 @@ static void want_fence(struct lane *l, struct session *s, uint32_t places)
 /* Their leases are over: the registrations of their own go, in turns. */
 static void hurry_own(struct lane *l, struct session *s, uint32_t places)
 {
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->by != 0 && (places >> (region->by - 1) & 1) != 0 && region->lease.own)
-            withdrawal_hurry(s, region);
+            lane_withdrawal_hurry(s, region);
     }
-    withdrawals_let_go(l, s);
+    lane_withdrawals_let_go(l, s);
 }
 
-bool withdrawals_go_on(struct lane *l, struct session *s)
+bool lane_withdrawals_go_on(struct lane *l, struct session *s)
 {
     uint32_t due = 0, begin = 0;
     s->due_ns = LANE_NEVER; /* a fence's end is when to look again */
@@ -190,23 +190,23 @@ bool withdrawals_go_on(struct lane *l, struct session *s)
     return s->lent_places != 0;
 }
 
-bool withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag)
+bool lane_withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag)
 {
     if (s->fence_tag != tag)
         return false;
     s->fence_tag = 0;
     s->due_ns = 0;
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->by != 0 && !region->lease.own && region->tag == tag)
-            withdrawal_done(l, s, region);
+            lane_withdrawal_done(l, s, region);
     }
     return true;
 }
 
 /* ---- registrations of their own */
 
-void withdrawals_gone(struct lane *l, const struct lane_command *c)
+void lane_withdrawals_gone(struct lane *l, const struct lane_command *c)
 {
     struct session *s = &l->sessions[c->session];
     if (s->state != SESSION_LIVE)
@@ -214,18 +214,18 @@ void withdrawals_gone(struct lane *l, const struct lane_command *c)
     BASE_ASSERT(s->deregging > 0);
     s->deregging--;
     s->revoke_ns = 0; /* another one's turn, perhaps */
-    for (uint32_t i = 0; i < region_places(s); i++) {
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (!region->lease.own || region->lease.state != LANE_LEASE_WAITING ||
             region->tag != c->mr.tag)
             continue;
         if (region->by != 0) {
-            withdrawal_done(l, s, region);
+            lane_withdrawal_done(l, s, region);
         } else {
-            lease_move(&region->lease, LEASE_GONE);
-            region_show(region);
+            lane_lease_move(&region->lease, LEASE_GONE);
+            lane_region_show(region);
         }
         break;
     }
-    withdrawals_let_go(l, s);
+    lane_withdrawals_let_go(l, s);
 }

@@ -13,21 +13,21 @@ struct schema_sq_desc;
 struct session;
 
 /* DEREG_MR. False: it makes no sense. */
-bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+bool lane_withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d);
 /* What is due. False: no lease is waited for any more. */
-bool withdrawals_go_on(struct lane *l, struct session *s);
-/* That of one of its regions is waited for no more. withdrawals_let_go() is the caller's. */
-void withdrawal_hurry(struct session *s, struct region *region);
+bool lane_withdrawals_go_on(struct lane *l, struct session *s);
+/* That of one of its regions is waited for no more. lane_withdrawals_let_go() is the caller's. */
+void lane_withdrawal_hurry(struct session *s, struct region *region);
 /* One of its regions is gone. */
-void withdrawal_done(struct lane *l, struct session *s, struct region *region);
+void lane_withdrawal_done(struct lane *l, struct session *s, struct region *region);
 /* A fence, named by its tag, is over. False: it was none of these. */
-bool withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag);
+bool lane_withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag);
 /* Lets go as many of those with registrations of their own that the worker has withdrawn as may be
  * under way: one more than of those that the operator has. */
-void withdrawals_let_go(struct lane *l, struct session *s);
+void lane_withdrawals_let_go(struct lane *l, struct session *s);
 /* MR_GONE: of those, or of what the operator has withdrawn. */
-void withdrawals_gone(struct lane *l, const struct lane_command *c);
+void lane_withdrawals_gone(struct lane *l, const struct lane_command *c);
 /* The session ends, and withdraws all by itself. */
-void withdrawals_forget(struct session *s);
+void lane_withdrawals_forget(struct session *s);
 
 #endif

@@ -22,8 +22,8 @@ struct peer {
 };
 static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
 
-struct schema_peer *peer_shared(struct lane *l, uint32_t slot);
+struct schema_peer *lane_peer_shared(struct lane *l, uint32_t slot);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
-bool peer_is_same(struct lane *l, uint32_t slot, uint32_t gen);
+bool lane_peer_is_same(struct lane *l, uint32_t slot, uint32_t gen);
 
 #endif

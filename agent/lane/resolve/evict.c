@@ -45,7 +45,7 @@ static struct flow *find_kept(const struct evictor *e, const struct physical_qp 
     return f != NULL && f->news != NEWS_COMES && is_meant(e, f) ? f : NULL;
 }
 
-struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room)
+struct flow *lane_evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room)
 {
     struct evict_hand *hand = e->hand;
     if (hand->looked == 0)

@@ -47,6 +47,6 @@ struct evictor {
 };
 
 /* Of `room` places of phys. NULL: none yet. */
-struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room);
+struct flow *lane_evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room);
 
 #endif

@@ -56,18 +56,18 @@ static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 {
     f->quarantined = f->apart = 1;
     f->own = own;
-    flow_inherit(l, f, own);
-    f->dci = quarantine_dci(l, f);
-    quarantined_flow_link(l, f);
+    lane_flow_inherit(l, f, own);
+    f->dci = lane_quarantine_dci(l, f);
+    lane_quarantined_flow_link(l, f);
 }
 
 static void unlink_quarantined(struct lane *l, struct flow *f)
 {
-    quarantined_flow_unlink(l, f);
+    lane_quarantined_flow_unlink(l, f);
     f->own->holds--;
     if (!flow_is_distrusted(f->own) && f->heard_ns > f->own->heard_ns) {
         if (flow_is_proven(f)) /* so that nobody proves it again and again */
-            flow_vouch(l, f->own);
+            lane_flow_vouch(l, f->own);
         f->own->heard_ns = f->heard_ns;
     }
 }
@@ -77,7 +77,7 @@ static void unlink_quarantined(struct lane *l, struct flow *f)
 /* It is idle. */
 static void drop_flow(struct lane *l, struct flow *f)
 {
-    flow_drop_path(l, f);
+    lane_flow_drop_path(l, f);
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->quarantined)
@@ -87,7 +87,7 @@ static void drop_flow(struct lane *l, struct flow *f)
     if (!f->quarantined && f->window != NULL)
         window_close(f->window);
     BASE_ASSERT(f->parked.count == 0);
-    flow_take_news(l, f);
+    lane_flow_take_news(l, f);
     COUNT(l, flows, -1);
     l->flow_tenants -= --l->tenant_flows[f->tenant_slot] == 0;
     *f = (struct flow){.next_free = l->free_flow};
@@ -159,7 +159,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
 {
     struct peer *p = &l->peers[q->peer_slot];
     struct flow *f = p->flow;
-    peer_room_use(l, p, q->session->tenant_slot + 1); /* whoever made its flow */
+    lane_peer_room_use(l, p, q->session->tenant_slot + 1); /* whoever made its flow */
     if (f != NULL && f->peer_gen == q->peer_gen)
         return f;
     if (f != NULL && flow_is_idle(f) && lane_may_tell(l)) /* of a life of its peer that is over */
@@ -171,7 +171,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     return p->flow = f;
 }
 
-struct flow *flow_take(struct lane *l, const struct vqp *q)
+struct flow *lane_flow_take(struct lane *l, const struct vqp *q)
 {
     struct flow *f = q->session->quarantined ? find_quarantined(l, q) : NULL;
     if (f != NULL)
@@ -196,7 +196,7 @@ static bool leave_flow(struct lane *l, struct flow *f)
     return true;
 }
 
-bool flows_leave(struct lane *l, uint32_t slot)
+bool lane_flows_leave(struct lane *l, uint32_t slot)
 {
     struct flow *f = l->quarantined.count > 0 ? *quarantined_bucket(&l->quarantined, slot) : NULL;
     for (struct flow *next; f != NULL; f = next) {
@@ -214,18 +214,18 @@ static bool is_stray(struct lane *l, const struct flow *f)
     if (!f->quarantined)
         return l->peers[f->peer_slot].flow != f;
     return !l->culprits[f->tenant_slot].quarantined ||
-           peer_shared(l, f->peer_slot)->gen != f->peer_gen ||
+           lane_peer_shared(l, f->peer_slot)->gen != f->peer_gen ||
            l->now_ns - f->used_ns > QUARANTINE_IDLE_NS;
 }
 
-void flows_sweep(struct lane *l)
+void lane_flows_sweep(struct lane *l)
 {
     const uint32_t high = flows_ever(l);
     for (uint32_t i = 0; i < SWEPT && i < high && lane_may_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
         if (f->used && flow_is_distrusted(f))
-            flow_forgive(l, f);
+            lane_flow_forgive(l, f);
         if (f->used && flow_is_idle(f) && is_stray(l, f))
             drop_flow(l, f);
     }

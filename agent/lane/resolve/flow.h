@@ -14,10 +14,10 @@ struct vqp;
 
 /* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
  * or all are in use: try again. */
-struct flow *flow_take(struct lane *l, const struct vqp *q);
+struct flow *lane_flow_take(struct lane *l, const struct vqp *q);
 /* The flows of the peer in this slot go, if that can be. */
-bool flows_leave(struct lane *l, uint32_t slot);
+bool lane_flows_leave(struct lane *l, uint32_t slot);
 /* A few of those that no peer names any more, and that are idle. */
-void flows_sweep(struct lane *l);
+void lane_flows_sweep(struct lane *l);
 
 #endif

@@ -5,7 +5,7 @@
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
 
-void flow_notify(struct lane *l, struct flow *f)
+void lane_flow_notify(struct lane *l, struct flow *f)
 {
     f->news_again = 1;
     if (f->news != NEWS_NONE || f->parked.count == 0)
@@ -15,7 +15,7 @@ void flow_notify(struct lane *l, struct flow *f)
     l->news_count++;
 }
 
-void flow_take_news(struct lane *l, struct flow *f)
+void lane_flow_take_news(struct lane *l, struct flow *f)
 {
     if (f->news == NEWS_NONE)
         return;
@@ -24,14 +24,14 @@ void flow_take_news(struct lane *l, struct flow *f)
     l->news_count--;
 }
 
-void flows_news(struct lane *l, uint32_t slot)
+void lane_flows_news(struct lane *l, uint32_t slot)
 {
     if (l->peers[slot].flow != NULL)
-        flow_notify(l, l->peers[slot].flow);
+        lane_flow_notify(l, l->peers[slot].flow);
     if (l->quarantined.count == 0)
         return;
     for (struct flow *f = *quarantined_bucket(&l->quarantined, slot); f != NULL;
          f = f->next_quarantined)
         if (f->peer_slot == slot)
-            flow_notify(l, f);
+            lane_flow_notify(l, f);
 }

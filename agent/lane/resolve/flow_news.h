@@ -10,10 +10,10 @@
 #include "lane_state.h"
 
 /* Something happened to this endpoint: those that wait for it are tried in the next round. */
-void flow_notify(struct lane *l, struct flow *f);
+void lane_flow_notify(struct lane *l, struct flow *f);
 /* Its news are no more: they were looked at, or the flow goes. */
-void flow_take_news(struct lane *l, struct flow *f);
+void lane_flow_take_news(struct lane *l, struct flow *f);
 /* Something happened to the peer in this slot, whatever flows lead to it. */
-void flows_news(struct lane *l, uint32_t slot);
+void lane_flows_news(struct lane *l, uint32_t slot);
 
 #endif

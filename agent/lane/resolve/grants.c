@@ -23,8 +23,8 @@ static bool is_same(const struct grant *g, uint32_t vkey, const uint8_t secret[1
     return g->vkey == vkey && differs == 0;
 }
 
-bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
-                    const uint8_t secret[16])
+bool lane_grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
+                         const uint8_t secret[16])
 {
     if (s->grants_used == 0)
         return false;
@@ -34,9 +34,9 @@ bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey
     return false;
 }
 
-bool grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16])
+bool lane_grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16])
 {
-    if (grant_is_there(l, s, vkey, secret))
+    if (lane_grant_is_there(l, s, vkey, secret))
         return true;
     if (s->grants_used == l->config.max_grants)
         return false;

@@ -9,9 +9,9 @@
 struct lane;
 struct session;
 
-bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
-                    const uint8_t secret[16]);
+bool lane_grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
+                         const uint8_t secret[16]);
 /* False: it has as many as it may. */
-bool grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16]);
+bool lane_grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16]);
 
 #endif

@@ -51,8 +51,8 @@ static void liveness_move(struct lane *l, struct flow *f, enum liveness_event ev
 static void choose_dci(struct lane *l, struct flow *f)
 {
     if (f->apart) {
-        f->dci = f->narrow ? initiator_narrow(l, f->quarantined || flow_is_suspect(f))
-                           : quarantine_dci(l, f);
+        f->dci = f->narrow ? lane_initiator_narrow(l, f->quarantined || flow_is_suspect(f))
+                           : lane_quarantine_dci(l, f);
         return;
     }
     uint32_t ordinary = l->narrow.ordinary, unproven = ordinary / 2;
@@ -70,27 +70,27 @@ static void choose_dci(struct lane *l, struct flow *f)
     }
     const struct physical_qp *p = &l->phys[l->dci[best]];
     if (!physical_qp_works(p))
-        best = initiator_that_works(l, from, to, best);
+        best = lane_initiator_that_works(l, from, to, best);
     f->dci = flow_is_suspect(f) ? l->res.dcis - 1 : best;
 }
 
-void flow_suspect(struct lane *l, struct flow *f)
+void lane_flow_suspect(struct lane *l, struct flow *f)
 {
     liveness_move(l, f, OWES);
 }
 
-void flow_forgive(struct lane *l, struct flow *f)
+void lane_flow_forgive(struct lane *l, struct flow *f)
 {
     if (l->now_ns >= f->distrust_ns)
         liveness_move(l, f, FORGIVEN);
 }
 
-void flow_vouch(struct lane *l, struct flow *f)
+void lane_flow_vouch(struct lane *l, struct flow *f)
 {
     liveness_move(l, f, VOUCHED);
 }
 
-void flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
+void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
 {
     f->distrust_ns = own->distrust_ns;
     if (flow_is_proven(own))
@@ -106,14 +106,14 @@ static void look_up_again(struct lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
     const bool present =
-        f->quarantined ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
+        f->quarantined ? lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
     if (!present || p->expires_ns <= l->now_ns)
         return;
     p->expires_ns = l->now_ns;
     COUNT(l, lookups_again, 1);
 }
 
-void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
+void lane_flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
 {
     f->doubted = 1;
     f->doubted_ns = l->now_ns;
@@ -139,8 +139,8 @@ static void fell_silent(struct lane *l, struct flow *f)
 static void tell_of_life(struct lane *l, struct flow *f)
 {
     if (f->quarantined)
-        quarantine_let_rejoin(l, f->tenant_slot);
-    flow_notify(l, f);
+        lane_quarantine_let_rejoin(l, f->tenant_slot);
+    lane_flow_notify(l, f);
 }
 
 /* Of its own, so that those that end well are the shorter. */
@@ -150,12 +150,12 @@ static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
         fell_silent(l, f);
     if (f->outstanding > 0)
         return;
-    flow_notify(l, f); /* it is not stuck any more */
+    lane_flow_notify(l, f); /* it is not stuck any more */
     if (f->quarantined && flow_is_suspect(f))
-        quarantine_let_rejoin(l, f->tenant_slot); /* another one may have its turn */
+        lane_quarantine_let_rejoin(l, f->tenant_slot); /* another one may have its turn */
 }
 
-void flow_heard(struct lane *l, struct flow *f, enum sign sign)
+void lane_flow_heard(struct lane *l, struct flow *f, enum sign sign)
 {
     if (sign != SIGN_LIFE) {
         completed_badly(l, f, sign);
@@ -185,11 +185,11 @@ static __attribute__((noinline)) bool is_silent(struct lane *l, struct flow *f)
     const uint64_t silent_ns = l->now_ns - f->since_ns;
     if (!flow_is_suspect(f) && l->now_ns >= l->trust_ns && silent_ns > l->config.suspect_ns &&
         silent_ns > l->config.suspect_ns + transfer_ns(l))
-        flow_suspect(l, f);
+        lane_flow_suspect(l, f);
     return flow_is_suspect(f);
 }
 
-bool flow_is_stuck(struct lane *l, struct flow *f)
+bool lane_flow_is_stuck(struct lane *l, struct flow *f)
 {
     if (l->config.rc)
         return false;

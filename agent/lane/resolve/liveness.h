@@ -10,20 +10,20 @@
 /* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
  * out when it speaks again. Picks the DCI where something may be. With rc its connection is its
  * own, and what waits there is in nobody's way. */
-bool flow_is_stuck(struct lane *l, struct flow *f);
+bool lane_flow_is_stuck(struct lane *l, struct flow *f);
 /* It owes a sign of life: until that comes, one request to it is out at a time. */
-void flow_suspect(struct lane *l, struct flow *f);
+void lane_flow_suspect(struct lane *l, struct flow *f);
 /* Its silence is forgotten, if that was long ago. */
-void flow_forgive(struct lane *l, struct flow *f);
+void lane_flow_forgive(struct lane *l, struct flow *f);
 /* It has answered on another flow to it; and that flow, of a tenant in quarantine, begins with what
  * is known by the endpoint's own. */
-void flow_vouch(struct lane *l, struct flow *f);
-void flow_inherit(struct lane *l, struct flow *f, const struct flow *own);
+void lane_flow_vouch(struct lane *l, struct flow *f);
+void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
-void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
+void lane_flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
 /* A request to it is out no more, and that was a sign; one of life while it is suspect included. */
-void flow_heard(struct lane *l, struct flow *f, enum sign sign);
+void lane_flow_heard(struct lane *l, struct flow *f, enum sign sign);
 
 static inline void flow_posted(struct lane *l, struct flow *f)
 {

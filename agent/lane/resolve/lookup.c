@@ -46,15 +46,15 @@ static void note_silence(struct lane *l, uint32_t metaserver)
     s->until_ns = l->now_ns + s->last_ns;
 }
 
-bool lookup_may_ask(const struct lane *l, uint32_t metaserver)
+bool lane_lookup_may_ask(const struct lane *l, uint32_t metaserver)
 {
     return l->now_ns >= l->silence[metaserver].until_ns;
 }
 
-bool lookup_has_whom_to_ask(const struct lane *l)
+bool lane_lookup_has_whom_to_ask(const struct lane *l)
 {
     for (uint32_t i = 0; i < l->metaservers; i++)
-        if (lookup_may_ask(l, i))
+        if (lane_lookup_may_ask(l, i))
             return true;
     return false;
 }
@@ -76,7 +76,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
     struct physical_qp *p = phys_to(l, r->metaserver);
-    struct wr *w = physical_qp_has_room(p) ? own_read_take(l) : NULL;
+    struct wr *w = lane_physical_qp_has_room(p) ? lane_own_read_take(l) : NULL;
     if (w == NULL)
         return false;
     w->op = operation_of(SCHEMA_OP_READ);
@@ -97,7 +97,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
                              .ah = m->ah,
                              .dest_qpn = m->dctn,
                              .dc_key = m->dc_key};
-    physical_qp_chain(l, p, w);
+    lane_physical_qp_chain(l, p, w);
     r->read_ns = l->now_ns;
     COUNT(l, endpoint_reads, 1);
     return true;
@@ -106,7 +106,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 /* It is in no list. */
 static void release_read(struct lane *l, struct lookup_read *r)
 {
-    scratch_give(l, r->scratch);
+    lane_scratch_give(l, r->scratch);
     LIST_INSERT_HEAD(&l->lookups.free_reads, r, one);
 }
 
@@ -114,7 +114,7 @@ static void release_read(struct lane *l, struct lookup_read *r)
 static int begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
 {
     struct lookup_read *r = LIST_FIRST(&l->lookups.free_reads);
-    const int64_t scratch = r != NULL ? scratch_take(l, k->tenant) : -1;
+    const int64_t scratch = r != NULL ? lane_scratch_take(l, k->tenant) : -1;
     if (scratch < 0)
         return -EAGAIN;
     LIST_REMOVE(r, one);
@@ -136,7 +136,7 @@ static bool ask_one(struct lane *l, struct lookup *k)
 {
     uint32_t full = NO_METASERVER;
     for (; k->next < l->metaservers; k->next++) {
-        if (!lookup_may_ask(l, k->next))
+        if (!lane_lookup_may_ask(l, k->next))
             continue;
         const int status = begin_read(l, k, k->next);
         if (status == 0) {
@@ -192,16 +192,16 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     k->answer = (struct lookup_answer){.status = status, .slot = slot, .gen = gen};
     if (known) {
         p->refreshing = 0;
-        flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
-        if (status == -ENOENT) {   /* it has left */
-            peer_room_leave(l, known_slot);
+        lane_flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
+        if (status == -ENOENT) {        /* it has left */
+            lane_peer_room_leave(l, known_slot);
         } else if (status != 0) { /* nobody to ask: what is known goes on */
             go_on_with(l, p);
         }
     }
     if (status == -EHOSTUNREACH)
         COUNT(l, lookups_failed, 1);
-    lookup_end(l, k);
+    lane_lookup_end(l, k);
     l->changed |= l->wanting;
 }
 
@@ -217,7 +217,7 @@ static int learn_record(struct lane *l, const struct lookup *k,
     if (!(r->flags & (l->config.rc ? SCHEMA_RECORD_RC : SCHEMA_RECORD_DC)))
         return -EOPNOTSUPP; /* it is reached in another way than this node can */
     const bool is_known = schema_peers_find(l->res.peers, r->gid, r->pool, slot, gen) == 0;
-    const int64_t room = is_known ? *slot : peer_room_find(l, k->tenant);
+    const int64_t room = is_known ? *slot : lane_peer_room_find(l, k->tenant);
     if (room < 0)
         return room == -EAGAIN ? -EBUSY : (int)room;
     const int64_t at =
@@ -225,8 +225,8 @@ static int learn_record(struct lane *l, const struct lookup *k,
     if (at < 0)
         return -ENOSPC;
     if (!is_known)
-        peer_room_take(l, (uint32_t)at, k->tenant);
-    const struct schema_peer *shared = peer_shared(l, (uint32_t)at);
+        lane_peer_room_take(l, (uint32_t)at, k->tenant);
+    const struct schema_peer *shared = lane_peer_shared(l, (uint32_t)at);
     struct peer *p = &l->peers[at];
     *slot = (uint32_t)at;
     *gen = shared->gen;
@@ -249,7 +249,7 @@ static int learn_record(struct lane *l, const struct lookup *k,
                        .mr_log2 = (uint8_t)(r->udqpn_slots >> 24)};
     good_for(p, k->read_ns, l->config.node_lease_ns);
     if (elsewhere)
-        flows_outdate(l, *slot);
+        lane_flows_outdate(l, *slot);
     return 0;
 }
 
@@ -283,7 +283,7 @@ static int look_into(struct lane *l, struct lookup *k, const struct lookup_read 
     return status == 0 ? learn_record(l, k, &record, slot, gen) : status;
 }
 
-void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
+void lane_lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
 {
     if (answer == IBV_WC_SUCCESS)
         l->silence[metaserver] = (struct silence){.heard_ns = l->now_ns};
@@ -291,14 +291,14 @@ void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer
         note_silence(l, metaserver);
 }
 
-void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
+void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct lookup_read *r = &l->lookups.all_reads[w->index];
     struct lookup *k = r->lookup;
     uint32_t slot = 0, gen = 0;
     int status = -EHOSTUNREACH;
     if (r->metaserver != NO_METASERVER)
-        lookup_heard(l, r->metaserver, answer);
+        lane_lookup_heard(l, r->metaserver, answer);
     if (k == NULL) {
         release_read(l, r);
         return;
@@ -344,7 +344,7 @@ static uint8_t place_now(const struct lane *l, const struct lane_metaserver *bef
     return NO_METASERVER;
 }
 
-void lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
+void lane_lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
     for (uint32_t i = 0; i < l->lookups.reads; i++)
@@ -357,39 +357,39 @@ void lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
 /* Of that tenant (its place + 1; 0: the lane). */
 static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t tenant)
 {
-    if (!lookup_has_whom_to_ask(l))
+    if (!lane_lookup_has_whom_to_ask(l))
         return -EHOSTUNREACH;
-    struct lookup *k = lookup_find(l, gid);
+    struct lookup *k = lane_lookup_find(l, gid);
     if (k == NULL) {
-        k = lookup_begin(l, gid, tenant);
+        k = lane_lookup_begin(l, gid, tenant);
         if (k == NULL)
             return -EAGAIN;
         k->deadline_ns = begin_of(l) + l->config.lookup_timeout_ns;
         if (!ask_one(l, k)) {
-            lookup_end(l, k);
+            lane_lookup_end(l, k);
             return -EHOSTUNREACH;
         }
     }
     if (s != NULL)
-        lookup_wait(l, k, s);
+        lane_lookup_wait(l, k, s);
     return -EINPROGRESS;
 }
 
-int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
-                 uint32_t *gen)
+int lane_peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+                      uint32_t *gen)
 {
     if (schema_peers_find(l->res.peers, gid, l->config.pool, slot, gen) == 0) {
-        if (l->peers[*slot].expires_ns > l->now_ns || !lookup_has_whom_to_ask(l))
+        if (l->peers[*slot].expires_ns > l->now_ns || !lane_lookup_has_whom_to_ask(l))
             return 0;
     }
     return start_lookup(l, s, gid, s != NULL ? s->tenant_slot + 1 : 0);
 }
 
-bool peer_refresh(struct lane *l, uint32_t slot, uint32_t tenant)
+bool lane_peer_refresh(struct lane *l, uint32_t slot, uint32_t tenant)
 {
     struct peer *p = &l->peers[slot];
     if (!p->refreshing) {
-        int status = start_lookup(l, NULL, peer_shared(l, slot)->gid, tenant);
+        int status = start_lookup(l, NULL, lane_peer_shared(l, slot)->gid, tenant);
         if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
             go_on_with(l, p);
         p->refreshing = status == -EINPROGRESS;
@@ -407,7 +407,7 @@ static void end_lookup(struct lane *l, struct lookup *k)
     give_up(l, k);
 }
 
-void lookups_due(struct lane *l)
+void lane_lookups_due(struct lane *l)
 {
     for (struct lookup *k = LIST_FIRST(&l->lookups.used), *next; k != NULL; k = next) {
         next = LIST_NEXT(k, in_use);
@@ -420,7 +420,7 @@ void lookups_due(struct lane *l)
     }
 }
 
-uint64_t lookups_next(const struct lane *l)
+uint64_t lane_lookups_next(const struct lane *l)
 {
     const struct lookup *k;
     uint64_t due = LANE_NEVER;

@@ -23,22 +23,22 @@ struct silence {
 };
 
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
-int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
-                 uint32_t *gen);
-void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
+int lane_peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+                      uint32_t *gen);
+void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The list of metaservers is another one than this, which has room for all that there can be: a
  * READ of one that is not in it any more, or whose table is another now, says nothing. */
-void lookups_metaservers(struct lane *l, const struct lane_metaserver *before);
-void lookups_due(struct lane *l);
+void lane_lookups_metaservers(struct lane *l, const struct lane_metaserver *before);
+void lane_lookups_due(struct lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
-uint64_t lookups_next(const struct lane *l);
+uint64_t lane_lookups_next(const struct lane *l);
 /* Whether a metaserver may be asked: it has not just been silent, and there is one. */
-bool lookup_may_ask(const struct lane *l, uint32_t metaserver);
-bool lookup_has_whom_to_ask(const struct lane *l);
+bool lane_lookup_may_ask(const struct lane *l, uint32_t metaserver);
+bool lane_lookup_has_whom_to_ask(const struct lane *l);
 /* What an answer of that metaserver to another READ of its table says of it. */
-void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer);
+void lane_lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer);
 /* The peer's record is old, or soon will be: a new one is looked up for that tenant (its place +
  * 1). Whether it may be used now; if not, peers[slot].refreshing says whether one is under way. */
-bool peer_refresh(struct lane *l, uint32_t slot, uint32_t tenant);
+bool lane_peer_refresh(struct lane *l, uint32_t slot, uint32_t tenant);
 
 #endif

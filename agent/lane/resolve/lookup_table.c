@@ -27,11 +27,11 @@ static void put_in_lists(struct lane *l, uint32_t lookups)
         TAILQ_INIT(&all->tenants[i].answered);
 }
 
-int lookups_init(struct lane *l)
+int lane_lookups_init(struct lane *l)
 {
     struct lookups *all = &l->lookups;
     const uint32_t lookups = LANE_LOOKUPS + l->config.max_tenants + 1;
-    const int status = places_init(&all->places, lookups, l->config.max_tenants);
+    const int status = lane_places_init(&all->places, lookups, l->config.max_tenants);
     all->reads = 2 * lookups;
     all->all = calloc(lookups, sizeof all->all[0]);
     all->all_reads = calloc(all->reads, sizeof all->all_reads[0]);
@@ -45,9 +45,9 @@ int lookups_init(struct lane *l)
     return 0;
 }
 
-void lookups_free(struct lane *l)
+void lane_lookups_free(struct lane *l)
 {
-    places_free(&l->lookups.places);
+    lane_places_free(&l->lookups.places);
     free(l->lookups.all);
     free(l->lookups.all_reads);
     free(l->lookups.groups);
@@ -59,7 +59,7 @@ static struct lookup_list *bucket_of(struct lane *l, const uint8_t gid[16])
     return &l->lookups.bucket[base_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
 }
 
-struct lookup *lookup_find(struct lane *l, const uint8_t gid[16])
+struct lookup *lane_lookup_find(struct lane *l, const uint8_t gid[16])
 {
     struct lookup *k;
     LIST_FOREACH(k, bucket_of(l, gid), in_bucket) {
@@ -70,10 +70,10 @@ struct lookup *lookup_find(struct lane *l, const uint8_t gid[16])
     return NULL;
 }
 
-struct lookup *lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tenant)
+struct lookup *lane_lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tenant)
 {
     struct lookup *k = LIST_FIRST(&l->lookups.free);
-    if (!places_take(&l->lookups.places, tenant))
+    if (!lane_places_take(&l->lookups.places, tenant))
         return NULL;
     BASE_ASSERT(k != NULL);
     LIST_REMOVE(k, in_use);
@@ -87,7 +87,7 @@ struct lookup *lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tena
 
 static void free_lookup(struct lane *l, struct lookup *k)
 {
-    places_give(&l->lookups.places, k->tenant);
+    lane_places_give(&l->lookups.places, k->tenant);
     LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
 }
 
@@ -112,7 +112,7 @@ static struct lookup_group *find_group(struct lane *l, struct lookup *k, const s
     return g;
 }
 
-void lookup_wait(struct lane *l, struct lookup *k, struct session *s)
+void lane_lookup_wait(struct lane *l, struct lookup *k, struct session *s)
 {
     struct lookup_group *g = find_group(l, k, s);
     TAILQ_INSERT_TAIL(&g->sessions, s, by_lookup);
@@ -138,7 +138,7 @@ static void release_group(struct lane *l, struct lookup_group *g, struct lookup_
         free_lookup(l, k);
 }
 
-void lookup_wait_no_more(struct lane *l, struct session *s)
+void lane_lookup_wait_no_more(struct lane *l, struct session *s)
 {
     struct lookup_group *g = s->lookup_group;
     if (g == NULL)
@@ -149,7 +149,7 @@ void lookup_wait_no_more(struct lane *l, struct session *s)
         release_group(l, g, &l->lookups.tenants[s->tenant_slot]);
 }
 
-void lookup_end(struct lane *l, struct lookup *k)
+void lane_lookup_end(struct lane *l, struct lookup *k)
 {
     struct lookup_read *r;
     struct lookup_group *g;
@@ -171,7 +171,7 @@ void lookup_end(struct lane *l, struct lookup *k)
 }
 
 /* One of its sessions, and then it is the next tenant's turn. */
-struct session *lookup_tell_next(struct lane *l, struct lookup_answer *out)
+struct session *lane_lookup_tell_next(struct lane *l, struct lookup_answer *out)
 {
     struct lookups *all = &l->lookups;
     const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
@@ -188,6 +188,6 @@ struct session *lookup_tell_next(struct lane *l, struct lookup_answer *out)
     *out = g->lookup->answer;
     TAILQ_REMOVE(&all->turns, t, by_turn);
     TAILQ_INSERT_TAIL(&all->turns, t, by_turn);
-    lookup_wait_no_more(l, s);
+    lane_lookup_wait_no_more(l, s);
     return s;
 }

@@ -92,18 +92,18 @@ struct lookups {
 };
 
 /* 0 or -ENOMEM; freed in either case. */
-int lookups_init(struct lane *l);
-void lookups_free(struct lane *l);
+int lane_lookups_init(struct lane *l);
+void lane_lookups_free(struct lane *l);
 /* The one that looks for this endpoint and has not ended, or NULL. */
-struct lookup *lookup_find(struct lane *l, const uint8_t gid[16]);
+struct lookup *lane_lookup_find(struct lane *l, const uint8_t gid[16]);
 /* Without a time to end. NULL: that tenant (its place + 1; 0: the lane) has as many as it may. */
-struct lookup *lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tenant);
+struct lookup *lane_lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tenant);
 /* k has ended with its answer: those who wait are told one after the other, when that can be. Its
  * READs that are out are nobody's when they come back. */
-void lookup_end(struct lane *l, struct lookup *k);
+void lane_lookup_end(struct lane *l, struct lookup *k);
 /* s waits for k; or not any more, if it did. */
-void lookup_wait(struct lane *l, struct lookup *k, struct session *s);
-void lookup_wait_no_more(struct lane *l, struct session *s);
+void lane_lookup_wait(struct lane *l, struct lookup *k, struct session *s);
+void lane_lookup_wait_no_more(struct lane *l, struct session *s);
 /* Whether there is somebody to be told. */
 static inline bool lookups_have_ended(const struct lookups *all)
 {
@@ -111,6 +111,6 @@ static inline bool lookups_have_ended(const struct lookups *all)
 }
 /* The next who is to be told, which waits no longer. NULL: nobody, or as many as may be in a pass
  * were. */
-struct session *lookup_tell_next(struct lane *l, struct lookup_answer *out);
+struct session *lane_lookup_tell_next(struct lane *l, struct lookup_answer *out);
 
 #endif

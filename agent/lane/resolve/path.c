@@ -53,7 +53,7 @@ static void give_link(struct lane *l, struct flow *f)
     l->culprits[f->tenant_slot].links--;
 }
 
-void flow_lost_link(struct lane *l, struct flow *f)
+void lane_flow_lost_link(struct lane *l, struct flow *f)
 {
     f->link = NULL;
     if (f->drains != NULL)
@@ -65,12 +65,12 @@ void flow_lost_link(struct lane *l, struct flow *f)
     l->changed = 1;
 }
 
-void flow_drop_link(struct lane *l, struct flow *f)
+void lane_flow_drop_link(struct lane *l, struct flow *f)
 {
     struct physical_qp *p = f->link;
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.qp = p->qp});
-    physical_qp_close(l, p);
-    flow_lost_link(l, f);
+    lane_physical_qp_close(l, p);
+    lane_flow_lost_link(l, f);
 }
 
 static void drop_ah(struct lane *l, struct flow *f)
@@ -90,10 +90,10 @@ static void drop_outdated(struct lane *l, struct flow *f)
         drop_ah(l, f);
 }
 
-void flow_failed(struct lane *l, struct flow *f, enum sign sign)
+void lane_flow_failed(struct lane *l, struct flow *f, enum sign sign)
 {
     f->outdated |= sign == SIGN_SILENCE;
-    flow_heard(l, f, sign);
+    lane_flow_heard(l, f, sign);
     drop_outdated(l, f);
 }
 
@@ -105,7 +105,7 @@ static void outdate_path(struct lane *l, struct flow *f)
     drop_outdated(l, f);
 }
 
-void flows_outdate(struct lane *l, uint32_t slot)
+void lane_flows_outdate(struct lane *l, uint32_t slot)
 {
     struct flow *own = l->peers[slot].flow;
     if (own != NULL)
@@ -116,10 +116,10 @@ void flows_outdate(struct lane *l, uint32_t slot)
             outdate_path(l, f);
 }
 
-void flow_drop_path(struct lane *l, struct flow *f)
+void lane_flow_drop_path(struct lane *l, struct flow *f)
 {
     if (f->link != NULL)
-        flow_drop_link(l, f);
+        lane_flow_drop_link(l, f);
     if (f->ah != NULL)
         drop_ah(l, f);
 }
@@ -135,13 +135,13 @@ static bool evict_link(struct lane *l, struct evictor *evictor, uint32_t tenant_
     const uint64_t suspect_ns = l->config.suspect_ns;
     evictor->only_idle = evictor->draining > 0;
     evictor->owing_ns = l->now_ns > suspect_ns ? l->now_ns - suspect_ns : 0;
-    struct flow *f = evict_pick(evictor, l->phys, l->phys_room);
+    struct flow *f = lane_evict_pick(evictor, l->phys, l->phys_room);
     l->changed |= evictor->again && !evictor->only_idle;
     if (f == NULL)
         return false;
     COUNT(l, links_evicted, 1);
     if (f->outstanding == 0) {
-        flow_drop_link(l, f);
+        lane_flow_drop_link(l, f);
         return true;
     }
     f->drains = evictor;
@@ -186,17 +186,17 @@ static void look_at_mtu(struct lane *l, struct flow *f, const struct peer *p)
 {
     f->narrow = !l->config.rc && p->mtu != 0 && p->mtu < l->config.mtu && f != &l->proof.flow;
     f->apart = f->narrow | f->quarantined;
-    if (!f->narrow || !initiators_narrow(l, (enum ibv_mtu)p->mtu))
+    if (!f->narrow || !lane_initiators_narrow(l, (enum ibv_mtu)p->mtu))
         return;
     for (uint32_t i = l->narrow.from; i < l->res.dcis; i++)
-        physical_qp_rebuild(l, l->phys[l->dci[i]].qp);
+        lane_physical_qp_rebuild(l, l->phys[l->dci[i]].qp);
 }
 
-void flow_ask_for_path(struct lane *l, struct flow *f)
+void lane_flow_ask_for_path(struct lane *l, struct flow *f)
 {
     const struct peer *p = &l->peers[f->peer_slot];
     look_at_mtu(l, f, p);
-    const struct schema_peer *shared = peer_shared(l, f->peer_slot);
+    const struct schema_peer *shared = lane_peer_shared(l, f->peer_slot);
     struct lane_event event = {
         .kind = LANE_EVENT_WANT_PATH,
         .want_path = {.flow = f == &l->proof.flow ? LANE_PROOF_FLOW : (uint32_t)(f - l->flows),
@@ -219,11 +219,11 @@ static bool is_confirmed(struct lane *l, struct flow *f)
     if (l->now_ns - f->doubted_ns > DOUBT_NS)
         return false;
     f->dead_until_ns = l->now_ns + f->dead_ns;
-    flow_notify(l, f);
+    lane_flow_notify(l, f);
     return true;
 }
 
-bool flow_has_path(struct lane *l, struct flow *f, const struct session *s)
+bool lane_flow_has_path(struct lane *l, struct flow *f, const struct session *s)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
@@ -233,7 +233,7 @@ bool flow_has_path(struct lane *l, struct flow *f, const struct session *s)
         return false;
     if (l->config.rc && !take_link(l, f, s->tenant_slot))
         return false;
-    flow_ask_for_path(l, f);
+    lane_flow_ask_for_path(l, f);
     return false;
 }
 
@@ -247,7 +247,7 @@ static void give_back(struct lane *l, struct flow *f, const struct lane_path *pa
         lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path = *path});
 }
 
-void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c)
+void lane_flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c)
 {
     const struct lane_path *path = &c->path.path;
     const bool stale = f->path == PATH_STALE, made = path->ah != NULL || path->qp != NULL;
@@ -255,7 +255,7 @@ void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c
     l->paths_asked--;
     l->changed |= l->wanting;
     f->used_ns = l->now_ns;
-    flow_notify(l, f);
+    lane_flow_notify(l, f);
     if (stale) {
         give_back(l, f, path);
         return;
@@ -264,20 +264,20 @@ void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c
         if (l->config.rc)
             give_link(l, f);
         f->pathless = 1;
-        flow_doubt(l, f, DEAD_NS);
+        lane_flow_doubt(l, f, DEAD_NS);
         COUNT(l, paths_failed, 1);
         return;
     }
     f->pathless = 0;
-    quarantine_look_who_waited(l, f);
+    lane_quarantine_look_who_waited(l, f);
     f->ah = path->ah;
     f->outdated = 0;
     f->linked_ns = l->now_ns;
-    f->link = path->qp != NULL ? physical_qp_open(l, path->qp, f) : NULL;
+    f->link = path->qp != NULL ? lane_physical_qp_open(l, path->qp, f) : NULL;
     COUNT(l, links, f->link != NULL);
 }
 
-void flow_readdress(struct lane *l, struct flow *f)
+void lane_flow_readdress(struct lane *l, struct flow *f)
 {
     f->dead_until_ns = 0; /* it was this node that could not be heard */
     f->doubted = 0;
@@ -286,6 +286,6 @@ void flow_readdress(struct lane *l, struct flow *f)
     if (f->ah != NULL)
         drop_ah(l, f);
     if (f->link != NULL)
-        inflight_retire(l, f->link);
-    flow_notify(l, f);
+        lane_inflight_retire(l, f->link);
+    lane_flow_notify(l, f);
 }

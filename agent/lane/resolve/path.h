@@ -16,36 +16,36 @@ static inline struct physical_qp *flow_phys(struct lane *l, const struct flow *f
 
 /* Whether there is a path to it; asks for one if not, for that session's tenant, and its state
  * says whether it is under way. Its record is fresh. */
-bool flow_has_path(struct lane *l, struct flow *f, const struct session *s);
+bool lane_flow_has_path(struct lane *l, struct flow *f, const struct session *s);
 /* A WANT_PATH; with rc the connection is counted already. */
-void flow_ask_for_path(struct lane *l, struct flow *f);
-void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
+void lane_flow_ask_for_path(struct lane *l, struct flow *f);
+void lane_flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
 /* This node's own address is another: whatever leads to it was made with the former. */
-void flow_readdress(struct lane *l, struct flow *f);
+void lane_flow_readdress(struct lane *l, struct flow *f);
 /* It goes, if there is one; nothing is out on it. */
-void flow_drop_path(struct lane *l, struct flow *f);
+void lane_flow_drop_path(struct lane *l, struct flow *f);
 /* rc: nothing is out on its connection, which goes. */
-void flow_drop_link(struct lane *l, struct flow *f);
+void lane_flow_drop_link(struct lane *l, struct flow *f);
 /* rc: its connection broke. */
-void flow_lost_link(struct lane *l, struct flow *f);
+void lane_flow_lost_link(struct lane *l, struct flow *f);
 
 /* DC: the record of the peer in that slot names another LID, or another MTU. */
-void flows_outdate(struct lane *l, uint32_t slot);
+void lane_flows_outdate(struct lane *l, uint32_t slot);
 /* A request to it is out no more, and that was no sign of life. */
-void flow_failed(struct lane *l, struct flow *f, enum sign sign);
+void lane_flow_failed(struct lane *l, struct flow *f, enum sign sign);
 
 /* A request to it is out no more. */
 static inline void flow_completed(struct lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
     if (f->drains != NULL && f->outstanding == 0)
-        flow_drop_link(l, f);
+        lane_flow_drop_link(l, f);
     if (sign == SIGN_LIFE && f->liveness == LIVE_PROVEN && !f->doubted)
         f->since_ns = f->heard_ns = l->now_ns; /* nothing else comes of it */
     else if (sign == SIGN_LIFE)
-        flow_heard(l, f, sign);
+        lane_flow_heard(l, f, sign);
     else
-        flow_failed(l, f, sign);
+        lane_flow_failed(l, f, sign);
 }
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { ROOMS = 4, ROOMS_SHARED = 1 /* of a tenant, of which a pass looks for so many */ };
 
-int peer_room_init(struct lane *l)
+int lane_peer_room_init(struct lane *l)
 {
     struct peer_room *r = &l->peer_room;
     r->free = calloc(l->config.max_peers, sizeof r->free[0]);
@@ -25,7 +25,7 @@ int peer_room_init(struct lane *l)
     return 0;
 }
 
-void peer_room_free(struct lane *l)
+void lane_peer_room_free(struct lane *l)
 {
     free(l->peer_room.free);
     free(l->peer_room.of);
@@ -69,8 +69,8 @@ static void make_room(struct lane *l, uint32_t tenant)
         return;
     const uint32_t slot = (uint32_t)(victim - l->peers);
     r->hand = next_slot(l, slot);
-    if (flows_leave(l, slot))
-        peer_room_leave(l, slot);
+    if (lane_flows_leave(l, slot))
+        lane_peer_room_leave(l, slot);
 }
 
 static bool take_look(struct peer_room_pass *p, uint64_t pass, uint32_t most)
@@ -88,7 +88,7 @@ static bool may_look(struct lane *l, uint32_t tenant)
            take_look(&r->all, pass, ROOMS);
 }
 
-int64_t peer_room_find(struct lane *l, uint32_t tenant)
+int64_t lane_peer_room_find(struct lane *l, uint32_t tenant)
 {
     struct peer_room *r = &l->peer_room;
     if (r->frees == 0) {
@@ -99,7 +99,7 @@ int64_t peer_room_find(struct lane *l, uint32_t tenant)
     return r->frees > 0 ? (int64_t)r->free[r->frees - 1] : -EAGAIN;
 }
 
-void peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant)
+void lane_peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant)
 {
     struct peer_room *r = &l->peer_room;
     BASE_ASSERT(r->frees > 0 && r->free[r->frees - 1] == slot);
@@ -109,7 +109,7 @@ void peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant)
     COUNT(l, peers, 1);
 }
 
-void peer_room_leave(struct lane *l, uint32_t slot)
+void lane_peer_room_leave(struct lane *l, uint32_t slot)
 {
     struct peer_room *r = &l->peer_room;
     r->of[l->peers[slot].tenant]--;
@@ -119,7 +119,7 @@ void peer_room_leave(struct lane *l, uint32_t slot)
     COUNT(l, peers, -1);
 }
 
-void peer_room_use(struct lane *l, struct peer *p, uint32_t tenant)
+void lane_peer_room_use(struct lane *l, struct peer *p, uint32_t tenant)
 {
     struct peer_room *r = &l->peer_room;
     if (!p->used || p->tenant == tenant || (p->tenant != 0 && r->of[p->tenant] <= r->of[tenant]))
@@ -129,7 +129,7 @@ void peer_room_use(struct lane *l, struct peer *p, uint32_t tenant)
     p->tenant = (uint16_t)tenant;
 }
 
-void peer_room_forget(struct lane *l, uint32_t tenant)
+void lane_peer_room_forget(struct lane *l, uint32_t tenant)
 {
     struct peer_room *r = &l->peer_room;
     for (uint32_t slot = 0; slot < l->config.max_peers && r->of[tenant] > 0; slot++) {

@@ -32,19 +32,19 @@ struct peer_room {
 };
 
 /* 0 or -ENOMEM; freed in either case. */
-int peer_room_init(struct lane *l);
-void peer_room_free(struct lane *l);
+int lane_peer_room_init(struct lane *l);
+void lane_peer_room_free(struct lane *l);
 /* A slot that is free, for an endpoint that a worker of this tenant (its place + 1; 0: nobody's)
  * wants; -EAGAIN: none yet, and another look may find one; -EINPROGRESS: this pass has no look left
  * for it. It is free until it is taken. */
-int64_t peer_room_find(struct lane *l, uint32_t tenant);
+int64_t lane_peer_room_find(struct lane *l, uint32_t tenant);
 /* That slot has an endpoint now, of that tenant. */
-void peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant);
+void lane_peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant);
 /* The endpoint is known no longer: workers find it no more either. */
-void peer_room_leave(struct lane *l, uint32_t slot);
+void lane_peer_room_leave(struct lane *l, uint32_t slot);
 /* A worker of that tenant (its place + 1) uses the endpoint: it is this one's, if it has fewer. */
-void peer_room_use(struct lane *l, struct peer *p, uint32_t tenant);
+void lane_peer_room_use(struct lane *l, struct peer *p, uint32_t tenant);
 /* That tenant is gone, and its place may be another's: its endpoints are nobody's. */
-void peer_room_forget(struct lane *l, uint32_t tenant);
+void lane_peer_room_forget(struct lane *l, uint32_t tenant);
 
 #endif

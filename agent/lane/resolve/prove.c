@@ -40,7 +40,7 @@ static const uint64_t SEEK_NS = 5 * BASE_NS_PER_S;
 static void drop_path(struct lane *l)
 {
     struct flow *f = &l->proof.flow;
-    flow_drop_path(l, f);
+    lane_flow_drop_path(l, f);
     f->used = 0;
 }
 
@@ -64,8 +64,8 @@ static void fail_proof(struct lane *l, int status)
         return;
     }
     drop_path(l);
-    if (peer_is_same(l, p->peer_slot, p->peer_gen) &&
-        memcmp(peer_shared(l, p->peer_slot)->gid, p->gid, sizeof p->gid) == 0)
+    if (lane_peer_is_same(l, p->peer_slot, p->peer_gen) &&
+        memcmp(lane_peer_shared(l, p->peer_slot)->gid, p->gid, sizeof p->gid) == 0)
         l->peers[p->peer_slot].expires_ns = l->now_ns;
     p->asked = 0;
     p->state = PROOF_SEEKS;
@@ -78,13 +78,13 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
                        const struct fab_wr *fab)
 {
     struct proof *p = &l->proof;
-    if (!physical_qp_has_room(at))
+    if (!lane_physical_qp_has_room(at))
         return false;
-    const int64_t scratch = scratch_take(l, 0);
-    struct wr *w = scratch >= 0 ? own_read_take(l) : NULL;
+    const int64_t scratch = lane_scratch_take(l, 0);
+    struct wr *w = scratch >= 0 ? lane_own_read_take(l) : NULL;
     if (w == NULL) {
         if (scratch >= 0)
-            scratch_give(l, (uint32_t)scratch);
+            lane_scratch_give(l, (uint32_t)scratch);
         return false;
     }
     p->scratch = (uint32_t)scratch;
@@ -102,19 +102,19 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
     w->fab.opcode = w->op->opcode;
     if (f != NULL)
         flow_posted(l, f);
-    physical_qp_chain(l, at, w);
+    lane_physical_qp_chain(l, at, w);
     p->state = PROOF_READS;
     COUNT(l, proofs, 1);
     return true;
 }
 
-void proof_done(struct lane *l, enum ibv_wc_status status)
+void lane_proof_done(struct lane *l, enum ibv_wc_status status)
 {
     struct proof *p = &l->proof;
-    scratch_give(l, p->scratch);
+    lane_scratch_give(l, p->scratch);
     if (p->metaserver != LANE_PROVE_ENDPOINT && p->at < l->metaservers &&
         l->metaserver[p->at].number == p->metaserver)
-        lookup_heard(l, p->at, status);
+        lane_lookup_heard(l, p->at, status);
     p->result = status == IBV_WC_SUCCESS         ? 0
                 : status == IBV_WC_RETRY_EXC_ERR ? -ETIMEDOUT
                 : status == IBV_WC_WR_FLUSH_ERR  ? -EAGAIN
@@ -143,7 +143,7 @@ static void seek_metaserver(struct lane *l)
         answer_proof(l, 0);
         return;
     }
-    if (!lookup_may_ask(l, p->at)) { /* a lookup has found out just now */
+    if (!lane_lookup_may_ask(l, p->at)) { /* a lookup has found out just now */
         answer_proof(l, -ETIMEDOUT);
         return;
     }
@@ -164,15 +164,15 @@ static void seek_metaserver(struct lane *l)
 static int seek_record(struct lane *l)
 {
     struct proof *p = &l->proof;
-    if (lookup_find(l, p->gid) != NULL)
+    if (lane_lookup_find(l, p->gid) != NULL)
         return -EINPROGRESS;
     if (p->asked || p->tries == 0) {
         const bool known = schema_peers_find(l->res.peers, p->gid, l->config.pool, &p->peer_slot,
                                              &p->peer_gen) == 0;
         if (known || p->asked) /* the lookup is over */
-            return known ? 0 : lookup_has_whom_to_ask(l) ? -ENOENT : -EAGAIN;
+            return known ? 0 : lane_lookup_has_whom_to_ask(l) ? -ENOENT : -EAGAIN;
     }
-    const int status = peer_connect(l, NULL, p->gid, &p->peer_slot, &p->peer_gen);
+    const int status = lane_peer_connect(l, NULL, p->gid, &p->peer_slot, &p->peer_gen);
     p->asked = status == -EINPROGRESS;
     return status == -EAGAIN ? -EINPROGRESS : status == -EHOSTUNREACH ? -EAGAIN : status;
 }
@@ -200,7 +200,7 @@ static struct physical_qp *find_spare(struct lane *l)
 {
     for (uint32_t i = 0; i < l->spare_count; i++) {
         struct physical_qp *at = &l->phys[l->spare[i]];
-        if (at->head == at->tail && physical_qp_has_room(at))
+        if (at->head == at->tail && lane_physical_qp_has_room(at))
             return at;
     }
     struct physical_qp *last = &l->phys[l->dci[l->res.dcis - 1]];
@@ -231,12 +231,12 @@ static bool has_own_path(struct lane *l, int *status)
         vqp_list_init(&f->parked);
         p->path_status = 0;
         l->links += l->config.rc;
-        flow_ask_for_path(l, f);
+        lane_flow_ask_for_path(l, f);
     }
     return false;
 }
 
-void proof_path(struct lane *l, int status)
+void lane_proof_path(struct lane *l, int status)
 {
     l->proof.path_status = status;
     l->housekeeping_ns = 0;
@@ -300,7 +300,7 @@ static void seek_endpoint(struct lane *l)
 
 /* ---- all of it */
 
-void proof_begin(struct lane *l, const struct lane_command *c)
+void lane_proof_begin(struct lane *l, const struct lane_command *c)
 {
     struct proof *p = &l->proof;
     BASE_ASSERT(p->state == PROOF_IDLE && !p->flow.used);
@@ -314,12 +314,12 @@ void proof_begin(struct lane *l, const struct lane_command *c)
     l->housekeeping_ns = 0;
 }
 
-bool proof_is_due(const struct lane *l)
+bool lane_proof_is_due(const struct lane *l)
 {
     return l->proof.state == PROOF_SEEKS || l->proof.state == PROOF_ENDS;
 }
 
-void proof_go_on(struct lane *l)
+void lane_proof_go_on(struct lane *l)
 {
     struct proof *p = &l->proof;
     if (p->state == PROOF_ENDS) {

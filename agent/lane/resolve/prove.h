@@ -39,12 +39,12 @@ struct proof {
     struct flow flow; /* its own way to the endpoint: nobody else's goes or waits for it */
 };
 
-void proof_begin(struct lane *l, const struct lane_command *c);
+void lane_proof_begin(struct lane *l, const struct lane_command *c);
 /* In each housekeeping, while it is due. */
-bool proof_is_due(const struct lane *l);
-void proof_go_on(struct lane *l);
+bool lane_proof_is_due(const struct lane *l);
+void lane_proof_go_on(struct lane *l);
 /* The path that it asked for has come, or has not. */
-void proof_path(struct lane *l, int status);
-void proof_done(struct lane *l, enum ibv_wc_status answer);
+void lane_proof_path(struct lane *l, int status);
+void lane_proof_done(struct lane *l, enum ibv_wc_status answer);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { BUCKETS_LEAST = 64 };
 
-int quarantined_flows_new(struct lane *l)
+int lane_quarantined_flows_new(struct lane *l)
 {
     struct quarantined_flows *all = &l->quarantined;
     all->buckets = BUCKETS_LEAST;
@@ -24,13 +24,13 @@ int quarantined_flows_new(struct lane *l)
     return 0;
 }
 
-void quarantined_flows_free(struct lane *l)
+void lane_quarantined_flows_free(struct lane *l)
 {
     free(l->quarantined.bucket);
     free(l->quarantined.of);
 }
 
-void quarantined_flow_link(struct lane *l, struct flow *f)
+void lane_quarantined_flow_link(struct lane *l, struct flow *f)
 {
     struct flow **bucket = quarantined_bucket(&l->quarantined, f->peer_slot);
     struct quarantined_tenant *t = &l->quarantined.of[f->tenant_slot];
@@ -41,7 +41,7 @@ void quarantined_flow_link(struct lane *l, struct flow *f)
     l->quarantined.count++;
 }
 
-void quarantined_flow_unlink(struct lane *l, struct flow *f)
+void lane_quarantined_flow_unlink(struct lane *l, struct flow *f)
 {
     struct flow **at = quarantined_bucket(&l->quarantined, f->peer_slot);
     struct quarantined_tenant *t = &l->quarantined.of[f->tenant_slot];
@@ -62,10 +62,10 @@ static void rejoin_first(struct lane *l, struct quarantined_tenant *t)
     TAILQ_REMOVE(&t->flows, f, by_tenant);
     TAILQ_INSERT_TAIL(&t->flows, f, by_tenant);
     t->left--;
-    flow_notify(l, f);
+    lane_flow_notify(l, f);
 }
 
-void quarantined_flows_rejoin(struct lane *l)
+void lane_quarantined_flows_rejoin(struct lane *l)
 {
     struct quarantined_flows *all = &l->quarantined;
     uint32_t looks = QUARANTINED_LOOKS;

@@ -32,13 +32,13 @@ struct quarantined_flows {
 };
 
 /* 0 or -ENOMEM; freed in either case. */
-int quarantined_flows_new(struct lane *l);
-void quarantined_flows_free(struct lane *l);
-void quarantined_flow_link(struct lane *l, struct flow *f);
-void quarantined_flow_unlink(struct lane *l, struct flow *f);
+int lane_quarantined_flows_new(struct lane *l);
+void lane_quarantined_flows_free(struct lane *l);
+void lane_quarantined_flow_link(struct lane *l, struct flow *f);
+void lane_quarantined_flow_unlink(struct lane *l, struct flow *f);
 /* What waits at flows of tenants that are marked (culprit.rejoins) looks again: at some of them.
  * lane->rejoins says whether more are left, for the next pass. */
-void quarantined_flows_rejoin(struct lane *l);
+void lane_quarantined_flows_rejoin(struct lane *l);
 
 /* The flows of some few slots, with this one's among them. */
 static inline struct flow **quarantined_bucket(const struct quarantined_flows *all, uint32_t slot)

@@ -37,12 +37,12 @@ void lane_readdress_go_on(struct lane *l)
             return;
         struct flow *f = &l->flows[l->readdress_hand++];
         if (f->used)
-            flow_readdress(l, f);
+            lane_flow_readdress(l, f);
     }
     if (l->readdress_hand < high)
         return;
     if (l->proof.flow.used)
-        flow_readdress(l, &l->proof.flow);
+        lane_flow_readdress(l, &l->proof.flow);
     for (; l->readdressing > 0; l->readdressing--)
         lane_event_push(
             l, &(struct lane_event){.kind = LANE_EVENT_READDRESSED, .reason = l->readdress_lost});

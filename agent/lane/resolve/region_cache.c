@@ -42,7 +42,7 @@ static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey
            e->peer_slot == f->peer_slot && e->peer_gen == f->peer_gen;
 }
 
-void remote_init(struct lane *l)
+void lane_remote_init(struct lane *l)
 {
     l->cache_sets = (l->config.mr_cache - 1) & ~(uint64_t)(WAYS - 1);
 }
@@ -118,7 +118,7 @@ static struct cached *find_entry(struct lane *l, const struct flow *f, uint32_t 
 static struct schema_table_desc table_of(struct lane *l, const struct flow *f)
 {
     const struct peer *p = &l->peers[f->peer_slot];
-    const struct schema_peer *shared = peer_shared(l, f->peer_slot);
+    const struct schema_peer *shared = lane_peer_shared(l, f->peer_slot);
     struct schema_endpoint_record r = {
         .pool = shared->pool,
         .incarnation = shared->incarnation,
@@ -140,14 +140,14 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e, uint32_
         e->post_until_ns = l->now_ns + l->config.mr_lease_ns / 4;
         return true;
     }
-    if (!physical_qp_has_room(p))
+    if (!lane_physical_qp_has_room(p))
         return false;
-    int64_t scratch = scratch_take(l, tenant);
+    int64_t scratch = lane_scratch_take(l, tenant);
     if (scratch < 0)
         return false;
-    struct wr *w = own_read_take(l);
+    struct wr *w = lane_own_read_take(l);
     if (w == NULL) {
-        scratch_give(l, (uint32_t)scratch);
+        lane_scratch_give(l, (uint32_t)scratch);
         return false;
     }
     const struct peer *peer = &l->peers[f->peer_slot];
@@ -174,7 +174,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e, uint32_
                              .dc_key = peer->dc_key};
     w->signaled = 1;
     flow_posted(l, f);
-    physical_qp_chain(l, p, w);
+    lane_physical_qp_chain(l, p, w);
     COUNT(l, mr_reads, 1);
     return true;
 }
@@ -206,28 +206,28 @@ static void disbelieve_record(struct cached *e, enum cached_state state, uint64_
     e->sure_until_ns = 0;
 }
 
-void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
+void lane_remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct cached *e = &l->cache[w->index];
     struct schema_mr_record record;
     const struct lane_config *c = &l->config;
     e->reading = e->guessed = 0;
-    flow_notify(l, w->flow);
+    lane_flow_notify(l, w->flow);
     if (l->quarantined.count > 0) /* others of the same peer may wait for it too */
-        flows_news(l, w->flow->peer_slot);
+        lane_flows_news(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
         disbelieve_record(e, CACHED_FREE, 0);
         if (answer != IBV_WC_WR_FLUSH_ERR) /* else it was another's fault */
-            flow_doubt(l, w->flow, c->suspect_ns);
-        scratch_give(l, e->scratch);
+            lane_flow_doubt(l, w->flow, c->suspect_ns);
+        lane_scratch_give(l, e->scratch);
         return;
     }
     const void *span =
         (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * SCHEMA_TABLE_SPAN_BYTES;
     struct schema_table_desc d = table_of(l, w->flow);
     int status = schema_mr_find(&d, span, e->record.vkey, &record);
-    scratch_give(l, e->scratch);
+    lane_scratch_give(l, e->scratch);
     if (status == 0) {
         e->state = CACHED_VALID;
         e->tries = 0;
@@ -246,7 +246,7 @@ void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         e->tries = 0;
 }
 
-void remote_doubt(struct lane *l, const struct wr *w)
+void lane_remote_doubt(struct lane *l, const struct wr *w)
 {
     struct cached *set = set_of(l, w->flow, w->vkey);
     for (int i = 0; i < WAYS; i++)
@@ -281,7 +281,7 @@ static enum remote_answer refuse_key(struct lane *l, struct cached *e, struct wr
 
 static bool is_for(const struct lane *l, const struct session *s, const struct schema_mr_record *r)
 {
-    return r->tenant == s->tenant || grant_is_there(l, s, r->vkey, r->secret);
+    return r->tenant == s->tenant || lane_grant_is_there(l, s, r->vkey, r->secret);
 }
 
 static void refresh_later(struct lane *l, struct cached *e)
@@ -293,7 +293,7 @@ static void refresh_later(struct lane *l, struct cached *e)
         l->refresh[l->refreshes++] = e;
 }
 
-void remote_refresh(struct lane *l)
+void lane_remote_refresh(struct lane *l)
 {
     for (uint32_t i = 0; i < l->refreshes; i++) {
         struct cached *e = l->refresh[i];
@@ -335,7 +335,7 @@ static enum remote_answer look_closely(struct lane *l, struct flow *f, struct ca
     return REMOTE_OK;
 }
 
-void remote_clock_is_back(struct lane *l)
+void lane_remote_clock_is_back(struct lane *l)
 {
     for (uint32_t i = 0; i < l->config.mr_cache; i++) {
         struct cached *e = &l->cache[i];
@@ -345,7 +345,8 @@ void remote_clock_is_back(struct lane *l)
     }
 }
 
-enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, uint32_t *reason)
+enum remote_answer lane_remote_resolve(struct lane *l, struct flow *f, struct wr *w,
+                                       uint32_t *reason)
 {
     struct cached *e = find_entry(l, f, w->vkey, w->session->tenant_slot);
     if (e == NULL)

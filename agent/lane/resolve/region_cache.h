@@ -25,17 +25,18 @@ struct cached {
     struct schema_mr_record record;
 };
 
-void remote_init(struct lane *l);
+void lane_remote_init(struct lane *l);
 enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };
 /* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. READING: its owner's
  * record is under way; WAIT: there is no room to ask for it. REFUSED: *reason. */
-enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, uint32_t *reason);
+enum remote_answer lane_remote_resolve(struct lane *l, struct flow *f, struct wr *w,
+                                       uint32_t *reason);
 /* READs again what the requests of this pass have asked for. */
-void remote_refresh(struct lane *l);
-void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
+void lane_remote_refresh(struct lane *l);
+void lane_remote_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The clock can be trusted again: what was READ while it could not, or before, is not believed. */
-void remote_clock_is_back(struct lane *l);
+void lane_remote_clock_is_back(struct lane *l);
 /* The owner's device has refused w: its record is not believed any longer. */
-void remote_doubt(struct lane *l, const struct wr *w);
+void lane_remote_doubt(struct lane *l, const struct wr *w);
 
 #endif

@@ -14,11 +14,11 @@ enum { REFUSALS = 16 /* tries */ };
 static bool post_behind(struct lane *l, struct physical_qp *p, struct flow *f)
 {
     const struct peer *peer = &l->peers[f->peer_slot];
-    const int64_t place = scratch_take(l, 0);
-    struct wr *w = place >= 0 ? own_read_take(l) : NULL;
+    const int64_t place = lane_scratch_take(l, 0);
+    struct wr *w = place >= 0 ? lane_own_read_take(l) : NULL;
     if (w == NULL) {
         if (place >= 0)
-            scratch_give(l, (uint32_t)place);
+            lane_scratch_give(l, (uint32_t)place);
         return false;
     }
     w->op = operation_of(SCHEMA_OP_READ);
@@ -39,37 +39,38 @@ static bool post_behind(struct lane *l, struct physical_qp *p, struct flow *f)
                              .dc_key = peer->dc_key};
     w->signaled = 1;
     flow_posted(l, f);
-    physical_qp_chain(l, p, w);
+    lane_physical_qp_chain(l, p, w);
     return true;
 }
 
 static bool has_way(struct lane *l, const struct flow *f)
 {
-    return (l->config.rc || f->ah != NULL) && peer_shared(l, f->peer_slot)->gen == f->peer_gen &&
+    return (l->config.rc || f->ah != NULL) &&
+           lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen &&
            l->peers[f->peer_slot].mr_log2 != 0;
 }
 
-void signal_reads_post(struct lane *l)
+void lane_signal_reads_post(struct lane *l)
 {
     bool again = false;
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
-        if (!physical_qp_is_silent(l, p))
+        if (!lane_physical_qp_is_silent(l, p))
             continue;
         const struct wr *last = *ring_at(l, p, p->tail - 1); /* own READs are signalled */
         if (has_way(l, last->flow))
             again |= !post_behind(l, p, last->flow);
         else
-            inflight_retire(l, p);
+            lane_inflight_retire(l, p);
     }
     l->silenced = again;
 }
 
 /* Nothing is said of a queue pair that broke meanwhile: what is out there comes back. */
-void signal_read_done(struct lane *l, const struct wr *w, enum ibv_wc_status status)
+void lane_signal_read_done(struct lane *l, const struct wr *w, enum ibv_wc_status status)
 {
     struct physical_qp *p = &l->phys[w->fab.wr_id >> 32];
-    scratch_give(l, w->index);
-    if (status != IBV_WC_SUCCESS && physical_qp_is_silent(l, p) && ++p->refusals > REFUSALS)
-        inflight_retire(l, p);
+    lane_scratch_give(l, w->index);
+    if (status != IBV_WC_SUCCESS && lane_physical_qp_is_silent(l, p) && ++p->refusals > REFUSALS)
+        lane_inflight_retire(l, p);
 }

@@ -11,8 +11,8 @@
 /* One READ of its owner's table for each queue pair that is silent (physical_qp.h), to the endpoint
  * of the last request that is out there. A queue pair that takes none, or whose endpoint there is
  * no way to any more, is retired. */
-void signal_reads_post(struct lane *l);
+void lane_signal_reads_post(struct lane *l);
 /* One of them is back. */
-void signal_read_done(struct lane *l, const struct wr *w, enum ibv_wc_status status);
+void lane_signal_read_done(struct lane *l, const struct wr *w, enum ibv_wc_status status);
 
 #endif

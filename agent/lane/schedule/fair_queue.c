@@ -22,7 +22,7 @@ static void catch_up(const struct fair_queue *q, struct turn *t)
         t->node.key = q->now;
 }
 
-void fair_queue_join(struct fair_queue *q, struct turn *t)
+void lane_fair_queue_join(struct fair_queue *q, struct turn *t)
 {
     BASE_ASSERT(!t->waits);
     t->waits = true;
@@ -30,22 +30,22 @@ void fair_queue_join(struct fair_queue *q, struct turn *t)
     insert_turn(q, t);
 }
 
-void fair_queue_leave(struct fair_queue *q, struct turn *t)
+void lane_fair_queue_leave(struct fair_queue *q, struct turn *t)
 {
     BASE_ASSERT(t->waits && t->of == q);
     t->waits = false;
     base_heap_take_out(&q->waiting, &t->node);
 }
 
-void fair_queue_serve(struct fair_queue *q, struct turn *t, uint64_t cost)
+void lane_fair_queue_serve(struct fair_queue *q, struct turn *t, uint64_t cost)
 {
     bool waits = t->waits;
     if (waits)
-        fair_queue_leave(q, t);
+        lane_fair_queue_leave(q, t);
     catch_up(q, t);
     q->now = t->node.key;
     t->node.key += cost;
     t->node.order = 0;
     if (waits)
-        fair_queue_join(q, t);
+        lane_fair_queue_join(q, t);
 }

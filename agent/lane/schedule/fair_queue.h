@@ -38,10 +38,10 @@ static inline struct turn *fair_queue_first(const struct fair_queue *q)
     return (struct turn *)q->waiting.first;
 }
 /* It waits nowhere. */
-void fair_queue_join(struct fair_queue *q, struct turn *t);
+void lane_fair_queue_join(struct fair_queue *q, struct turn *t);
 /* It waits here. Its place is kept if it comes back unserved. */
-void fair_queue_leave(struct fair_queue *q, struct turn *t);
+void lane_fair_queue_leave(struct fair_queue *q, struct turn *t);
 /* t, first of those that waited here or the only one, is served. It may wait meanwhile. */
-void fair_queue_serve(struct fair_queue *q, struct turn *t, uint64_t cost);
+void lane_fair_queue_serve(struct fair_queue *q, struct turn *t, uint64_t cost);
 
 #endif

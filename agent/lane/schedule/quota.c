@@ -7,17 +7,17 @@
 
 /* ---- how many */
 
-bool quota_take(struct lane_quota *quota, enum lane_quota_kind which, _Atomic uint32_t *used,
-                uint32_t most)
+bool lane_quota_take(struct lane_quota *quota, enum lane_quota_kind which, _Atomic uint32_t *used,
+                     uint32_t most)
 {
     if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) < most)
         return true;
-    quota_give(used);
+    lane_quota_give(used);
     atomic_fetch_add_explicit(&quota->refused[which], 1, memory_order_relaxed);
     return false;
 }
 
-void quota_give(_Atomic uint32_t *used)
+void lane_quota_give(_Atomic uint32_t *used)
 {
     atomic_fetch_sub_explicit(used, 1, memory_order_relaxed);
 }
@@ -60,7 +60,7 @@ void lane_quota_forget(struct lane_quota *quota)
         atomic_store_explicit(&quota->refused[which], 0, memory_order_relaxed);
 }
 
-void quota_charge(struct lane_quota *quota, uint64_t now_ns)
+void lane_quota_charge(struct lane_quota *quota, uint64_t now_ns)
 {
     (void)pay_operation(quota, now_ns, 2);
     atomic_fetch_add_explicit(&quota->control_ops, 1, memory_order_relaxed);

@@ -81,7 +81,7 @@ static void look_again(const struct lane *l, struct physical_qp *p)
     p->pass_bytes = wait ? 0 : most_bytes(l, p);
 }
 
-void rooms_init(struct lane *l)
+void lane_rooms_init(struct lane *l)
 {
     const uint32_t parts = l->config.rc ? l->config.max_links : l->res.dcis;
     l->most_bytes = l->config.most_bytes == 0 ? UINT64_MAX / 2 : l->config.most_bytes / parts;
@@ -93,12 +93,12 @@ static void join_room(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    vqp_wait_move(q, WAIT_ROOM);
+    lane_vqp_wait_move(q, WAIT_ROOM);
     q->room = p;
     flow_hold(q);
-    fair_queue_join(&t->vqps, &q->turn);
+    lane_fair_queue_join(&t->vqps, &q->turn);
     if (!t->turn.waits) {
-        fair_queue_join(&room->turns, &t->turn);
+        lane_fair_queue_join(&room->turns, &t->turn);
         p->tenants++;
     }
     if (p->tenants > 1) {
@@ -109,24 +109,24 @@ static void join_room(struct lane *l, struct physical_qp *p, struct vqp *q)
         TAILQ_INSERT_TAIL(&l->crowd, p, by_crowd);
         l->crowded++;
     }
-    window_waits(l, room, 1);
+    lane_window_waits(l, room, 1);
     look_again(l, p);
 }
 
-void room_quit(struct lane *l, struct vqp *q)
+void lane_room_quit(struct lane *l, struct vqp *q)
 {
     struct physical_qp *p = q->room;
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    vqp_wait_move(q, WAIT_NOTHING);
+    lane_vqp_wait_move(q, WAIT_NOTHING);
     q->room = NULL;
     flow_release(q);
-    fair_queue_leave(&t->vqps, &q->turn);
+    lane_fair_queue_leave(&t->vqps, &q->turn);
     if (fair_queue_first(&t->vqps) == NULL) {
-        fair_queue_leave(&room->turns, &t->turn);
+        lane_fair_queue_leave(&room->turns, &t->turn);
         p->tenants--;
     }
-    window_waits(l, room, -1);
+    lane_window_waits(l, room, -1);
     if (WINDOW_GET(room->waiting) == 0) {
         TAILQ_REMOVE(&l->crowd, p, by_crowd);
         l->crowded--;
@@ -140,19 +140,20 @@ static void charge_tenant(const struct lane *l, const struct physical_qp *p, con
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    fair_queue_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
+    lane_fair_queue_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
 }
 
-void room_charge(const struct lane *l, struct vqp *q, uint64_t length)
+void lane_room_charge(const struct lane *l, struct vqp *q, uint64_t length)
 {
     const struct window *room = room_of(l, l->turn_room);
     if (WINDOW_GET(room->waiting) == 0)
         return; /* and its queue may be another's by now */
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
+    lane_fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
 }
 
-enum vqp_wait room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
+enum vqp_wait lane_room_enter(struct lane *l, struct vqp *q, struct physical_qp *p,
+                              const struct wr *w)
 {
     if (p == NULL || !physical_qp_works(p))
         return WAIT_QP;
@@ -165,15 +166,15 @@ enum vqp_wait room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, c
         }
         return WAIT_NOTHING;
     }
-    windows_desert(l, q);
+    lane_windows_desert(l, q);
     q->wants = w->length;
-    if (!window_has_queue(l, room_of(l, p)))
+    if (!lane_window_has_queue(l, room_of(l, p)))
         return WAIT_TURNS;
     join_room(l, p, q);
     return WAIT_ROOM;
 }
 
-struct vqp *room_first(const struct lane *l, const struct physical_qp *p)
+struct vqp *lane_room_first(const struct lane *l, const struct physical_qp *p)
 {
     const struct window *room = room_of(l, p);
     if (fair_queue_first(&room->turns) == NULL)
@@ -182,13 +183,13 @@ struct vqp *room_first(const struct lane *l, const struct physical_qp *p)
     return OWNER(struct vqp, turn, fair_queue_first(&t->vqps));
 }
 
-bool room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q)
+bool lane_room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
     if (!fits_room(l, p, q->wants))
         return false;
     const uint32_t may_go = l->went_most - l->went;
     l->turn_left = p->tenants > 1 ? 1 : may_go < ALONE_TURN ? may_go : ALONE_TURN;
-    room_quit(l, q);
+    lane_room_quit(l, q);
     l->turn_vqp = q;
     l->turn_room = p;
     return true;

@@ -63,10 +63,10 @@ static bool has_looks(const struct lane *l, uint32_t later)
 static void look_at(struct lane *l, struct vqp *q)
 {
     BASE_ASSERT(q->session->state != SESSION_NONE);
-    vqp_unblock(l, q);
+    lane_vqp_unblock(l, q);
     COUNT(l, retried, 1);
     l->looks_left--;
-    vqp_go_on(l, q);
+    lane_vqp_go_on(l, q);
 }
 
 /* Some are still to be looked at, or those of them who have had something to be put back. */
@@ -92,10 +92,10 @@ static void look_at_blocked(struct lane *l)
         look_at(l, q);
         if (l->did == did || vqp_wait_places[q->wait] != PLACE_LANE)
             continue;
-        wait_queue_serve(l, q);
+        lane_wait_queue_serve(l, q);
     }
     if (l->round_left == 0)
-        wait_queue_end_round(l);
+        lane_wait_queue_end_round(l);
 }
 
 /* False: more are parked at f than may be looked at in this pass. */
@@ -130,9 +130,9 @@ static void look_at_news(struct lane *l)
             TAILQ_INSERT_TAIL(&l->news, f, by_news);
             continue;
         }
-        flow_take_news(l, f);
+        lane_flow_take_news(l, f);
         if (f->news_again)
-            flow_notify(l, f);
+            lane_flow_notify(l, f);
     }
 }
 
@@ -155,10 +155,10 @@ static void look_at_some(struct lane *l)
     l->park_ns = l->now_ns + RETRY_NS + (uint64_t)n * PARKED_LOOK_NS;
 }
 
-void rounds_retry(struct lane *l)
+void lane_rounds_retry(struct lane *l)
 {
     if (l->rejoins)
-        quarantined_flows_rejoin(l);
+        lane_quarantined_flows_rejoin(l);
     /* News first: a path that has come is used before somebody else takes it for himself. */
     if (l->news_count > 0)
         look_at_news(l);
@@ -174,8 +174,8 @@ void rounds_retry(struct lane *l)
 static void scatter_room(struct lane *l, struct physical_qp *p)
 {
     struct vqp *q;
-    for (; has_looks(l, AFTER_ROOMS) && (q = room_first(l, p)) != NULL; l->looks_left--)
-        vqp_wait_for(l, q, WAIT_PASS);
+    for (; has_looks(l, AFTER_ROOMS) && (q = lane_room_first(l, p)) != NULL; l->looks_left--)
+        lane_vqp_wait_for(l, q, WAIT_PASS);
     l->changed = 1;
 }
 
@@ -192,16 +192,16 @@ static void serve_room(struct lane *l, struct physical_qp *p)
         scatter_room(l, p);
         return;
     }
-    while (physical_qp_works(p) && (q = room_first(l, p)) != NULL) {
+    while (physical_qp_works(p) && (q = lane_room_first(l, p)) != NULL) {
         if (!may_serve_rooms(l)) {
             l->did++; /* so that the lane does not sleep while more may go on */
             return;
         }
-        if (!room_begin_turn(l, p, q))
+        if (!lane_room_begin_turn(l, p, q))
             return;
         COUNT(l, retried, 1);
         l->looks_left--;
-        vqp_go_on(l, q);
+        lane_vqp_go_on(l, q);
         l->turn_vqp = NULL;
         l->turn_room = NULL;
     }
@@ -230,13 +230,13 @@ static void serve_rooms(struct lane *l)
 static bool serve_window(struct lane *l, struct window *n)
 {
     struct vqp *q;
-    while ((q = window_next(n)) != NULL) {
+    while ((q = lane_window_next(n)) != NULL) {
         if (!has_looks(l, AFTER_WINDOWS) || l->went >= l->went_most)
             return false;
         COUNT(l, retried, 1);
         l->looks_left--;
-        window_begin_turn(l, q);
-        vqp_go_on(l, q);
+        lane_window_begin_turn(l, q);
+        lane_vqp_go_on(l, q);
         l->turn_wr = NULL;
     }
     return true;
@@ -247,18 +247,18 @@ static void serve_windows(struct lane *l)
 {
     struct window *n;
     begin_looks(l);
-    while ((n = windows_take_due(l)) != NULL) {
+    while ((n = lane_windows_take_due(l)) != NULL) {
         if (!serve_window(l, n)) {
-            window_become_due(l, n);
+            lane_window_become_due(l, n);
             break;
         }
     }
-    windows_end_round(l);
+    lane_windows_end_round(l);
 }
 
 /* ---- all */
 
-void rounds_serve(struct lane *l)
+void lane_rounds_serve(struct lane *l)
 {
     if (!TAILQ_EMPTY(&l->crowd))
         serve_rooms(l);
@@ -266,7 +266,7 @@ void rounds_serve(struct lane *l)
         serve_windows(l);
 }
 
-uint64_t rounds_due(const struct lane *l)
+uint64_t lane_rounds_due(const struct lane *l)
 {
     if (!STAILQ_EMPTY(&l->due_windows))
         return l->now_ns;

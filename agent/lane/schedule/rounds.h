@@ -11,10 +11,10 @@
 #include "schedule/vqp.h"
 
 /* While anybody is in a list. Looks at those: first at those of whose endpoint there is news. */
-void rounds_retry(struct lane *l);
+void lane_rounds_retry(struct lane *l);
 /* Lets go on those whose turn it is for room and at windows. */
-void rounds_serve(struct lane *l);
+void lane_rounds_serve(struct lane *l);
 /* When the next round is needed; LANE_NEVER: nobody waits. */
-uint64_t rounds_due(const struct lane *l);
+uint64_t lane_rounds_due(const struct lane *l);
 
 #endif

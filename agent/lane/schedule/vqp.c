@@ -82,18 +82,18 @@ static void put_back(struct vqp *q, struct wr *w)
     session_count(&q->session->memory->shown.queued, 1);
 }
 
-void vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
+void lane_vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
 {
-    vqp_unblock(l, q);
+    lane_vqp_unblock(l, q);
     put_back(q, w);
-    vqp_wake(l, q);
+    lane_vqp_wake(l, q);
 }
 
-void vqp_fail(struct lane *l, struct vqp *q)
+void lane_vqp_fail(struct lane *l, struct vqp *q)
 {
     enter_error(q);
     if (q->queue.head != NULL)
-        vqp_wake(l, q);
+        lane_vqp_wake(l, q);
 }
 
 /* An error completes after everything before it, as on a real queue pair. */
@@ -102,7 +102,7 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0)
         return WAIT_OWN;
-    windows_desert(l, q);
+    lane_windows_desert(l, q);
     COUNT(l, refused, 1);
     request_over(l, w, status_of(reason), reason);
     enter_error(q);
@@ -119,9 +119,9 @@ static void forget_flow(struct vqp *q)
  * with the present one, as if it had been connected only now. */
 static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
 {
-    if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
+    if (q->begun || !lane_peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
-    windows_desert(l, q);
+    lane_windows_desert(l, q);
     forget_flow(q);
     q->peer_gen = gen;
     return true;
@@ -132,7 +132,7 @@ static void open_window(struct lane *l, struct flow *f)
 {
     struct flow *own = f->quarantined ? f->own : f;
     if (own->window == NULL)
-        window_open(l, own, peer_shared(l, own->peer_slot)->gid);
+        lane_window_open(l, own, lane_peer_shared(l, own->peer_slot)->gid);
     f->window = own->window;
 }
 
@@ -140,7 +140,7 @@ static void open_window(struct lane *l, struct flow *f)
  * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
 static uint32_t take_flow(struct lane *l, struct vqp *q)
 {
-    q->flow = flow_take(l, q);
+    q->flow = lane_flow_take(l, q);
     if (q->flow != NULL) {
         open_window(l, q->flow);
         q->flowless_ns = 0;
@@ -176,12 +176,12 @@ static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *pres
             *wait = WAIT_OWN;
             return 0;
         }
-        windows_desert(l, q);
+        lane_windows_desert(l, q);
         reason = take_flow(l, q);
     }
-    if (q->flow != NULL && quarantine_waits(l, q))
+    if (q->flow != NULL && lane_quarantine_waits(l, q))
         *wait = WAIT_REST;
-    else if (q->session->quarantined && !quarantine_is_ready(l))
+    else if (q->session->quarantined && !lane_quarantine_is_ready(l))
         *wait = WAIT_INITIATOR;
     return reason;
 }
@@ -214,7 +214,7 @@ static uint32_t find_dead(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 
 static uint32_t find_path(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 {
-    if (flow_has_path(l, q->flow, q->session)) {
+    if (lane_flow_has_path(l, q->flow, q->session)) {
         q->path_ns = 0;
         return 0;
     }
@@ -232,7 +232,7 @@ static inline bool is_fresh(struct lane *l, const struct vqp *q)
     const struct peer *p = &l->peers[q->peer_slot];
     /* Not subtracted: the host may not have run for so long. */
     return p->expires_ns > l->now_ns + p->renew_us * 1000ull ||
-           peer_refresh(l, q->peer_slot, q->session->tenant_slot + 1);
+           lane_peer_refresh(l, q->peer_slot, q->session->tenant_slot + 1);
 }
 
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
@@ -240,7 +240,7 @@ static inline bool is_fresh(struct lane *l, const struct vqp *q)
 static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 {
     const struct schema_peer *shared =
-        q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
+        q->peer_slot < l->config.max_peers ? lane_peer_shared(l, q->peer_slot) : NULL;
     if (shared == NULL || !shared->valid || !l->peers[q->peer_slot].used)
         return SCHEMA_REASON_STALE_PEER;
     if (shared->gen != q->peer_gen && !follow_peer(l, q, shared->gen))
@@ -274,7 +274,7 @@ static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
         s->turn_ns = l->now_ns;
         s->turn_bytes = 0;
     }
-    if (s->turn_bytes > 0 && s->turn_bytes + bytes > TURN_BYTES && !windows_are_full(l, q) &&
+    if (s->turn_bytes > 0 && s->turn_bytes + bytes > TURN_BYTES && !lane_windows_are_full(l, q) &&
         !room_is_turn(l, q)) {
         return false;
     }
@@ -300,7 +300,7 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
             return WAIT_OWN;
         w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE; /* nothing of its queue pair is out */
     }
-    return (w->special & SPECIAL_COPY) && !small_take(l, w) ? WAIT_SMALL : WAIT_NOTHING;
+    return (w->special & SPECIAL_COPY) && !lane_small_take(l, w) ? WAIT_SMALL : WAIT_NOTHING;
 }
 
 /* It has entered all that it had to. */
@@ -316,7 +316,7 @@ static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, s
     q->begun = 1;
     if (w->length > TURN_FREE)
         q->session->turn_bytes += w->length;
-    physical_qp_chain(l, p, w);
+    lane_physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
 }
 
@@ -325,7 +325,7 @@ static enum vqp_wait flush_request(struct lane *l, struct vqp *q, struct wr *w)
 {
     if (q->outstanding > 0)
         return WAIT_OWN;
-    windows_desert(l, q);
+    lane_windows_desert(l, q);
     request_over(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
     return WAIT_NOTHING;
 }
@@ -345,14 +345,14 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
         return refuse_request(l, q, w, reason);
     if (wait != WAIT_NOTHING)
         return wait;
-    if (flow_is_stuck(l, q->flow))
+    if (lane_flow_is_stuck(l, q->flow))
         return WAIT_SIGN;
     struct physical_qp *p = flow_phys(l, q->flow);
-    if (!room_passes(p, w->length) && (wait = room_enter(l, q, p, w)) != WAIT_NOTHING)
+    if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
     if (!has_turn(l, q, w->length))
         return WAIT_PASS;
-    switch (remote_resolve(l, q->flow, w, &reason)) {
+    switch (lane_remote_resolve(l, q->flow, w, &reason)) {
     case REMOTE_READING:
         return WAIT_REGION;
     case REMOTE_WAIT:
@@ -363,7 +363,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
         break;
     }
     /* Resolving may have taken the last slot. */
-    if (!physical_qp_has_room(p) && (wait = room_enter(l, q, p, w)) != WAIT_NOTHING)
+    if (!lane_physical_qp_has_room(p) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
     if (w->special != 0) {
         wait = try_special(l, q, w, &over);
@@ -373,7 +373,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
     wait = windows_enter(l, q, w);
     if (wait != WAIT_NOTHING) {
         if (w->special & SPECIAL_COPY)
-            small_give(l, w);
+            lane_small_give(l, w);
         return wait;
     }
     post_request(l, q, p, w);
@@ -385,10 +385,10 @@ static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum vqp_wait
 {
     put_back(q, w);
     if (q->wait == WAIT_NOTHING)
-        vqp_wait_for(l, q, why);
+        lane_vqp_wait_for(l, q, why);
 }
 
-void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
+void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
 {
     if (q->queue.head != NULL) {
         queue_push(&q->queue, w);
@@ -402,17 +402,17 @@ void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
 
 /* Some, so that others have theirs in between, also where nothing is posted: what is queued behind
  * a refusal ends at once. One in any case, so that each who is looked at comes nearer. */
-void vqp_go_on(struct lane *l, struct vqp *q)
+void lane_vqp_go_on(struct lane *l, struct vqp *q)
 {
     if (q->session->state != SESSION_LIVE) {
         /* Its end takes the queue with it; till then nothing holds the flow, or may count there. */
-        windows_desert(l, q);
+        lane_windows_desert(l, q);
         return;
     }
     for (uint32_t n = 0; q->queue.head != NULL; n++) {
         /* In a turn for room one more is tried: it joins those who wait there again. */
         if (n == GO_MOST || (n > 0 && l->went >= l->went_most + room_is_turn(l, q))) {
-            vqp_wait_for(l, q, WAIT_PASS);
+            lane_vqp_wait_for(l, q, WAIT_PASS);
             return;
         }
         struct wr *w = queue_pop(&q->queue);
@@ -428,7 +428,7 @@ void vqp_go_on(struct lane *l, struct vqp *q)
         l->did++;
         l->went++;
         if (l->turn_vqp == q)
-            room_charge(l, q, length);
+            lane_room_charge(l, q, length);
     }
 }
 
@@ -436,7 +436,7 @@ void vqp_go_on(struct lane *l, struct vqp *q)
 static void release_vqp(struct lane *l, struct vqp *q)
 {
     forget_flow(q);
-    quota_give(&q->session->quota->vqps);
+    lane_quota_give(&q->session->quota->vqps);
     COUNT(l, vqps, -1);
     vqp_move(q, VQP_FREE);
 }
@@ -450,7 +450,7 @@ static void deny_vqp(struct lane *l, struct vqp *q, uint32_t reason)
 }
 
 /* The caller has made sure that nothing of it is queued or out. */
-void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d)
+void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d)
 {
     struct lane_quota *quota = s->quota;
     q->denied = 0;
@@ -462,7 +462,7 @@ void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct sch
         return;
     }
     if (q->state == VQP_FREE) {
-        if (!quota_take(quota, LANE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
+        if (!lane_quota_take(quota, LANE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
             deny_vqp(l, q, SCHEMA_REASON_QUOTA_VQPS);
             return;
         }
@@ -478,12 +478,12 @@ void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct sch
     vqp_move(q, VQP_CONNECTED);
 }
 
-void vqp_destroy(struct lane *l, struct vqp *q)
+void lane_vqp_destroy(struct lane *l, struct vqp *q)
 {
     if (q->state == VQP_FREE)
         return;
     q->gen++; /* what is out completes unseen */
-    vqp_stop_waiting(l, q);
+    lane_vqp_stop_waiting(l, q);
     session_count(&q->session->memory->shown.queued, -(int)q->queue.count);
     queue_append(&q->session->flushing, &q->queue);
     release_vqp(l, q);

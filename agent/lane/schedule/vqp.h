@@ -28,16 +28,17 @@ static inline void flow_release(const struct vqp *q)
         q->flow->holds--;
 }
 
-void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d);
+void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q,
+                   const struct schema_sq_desc *d);
 /* What is queued goes to its session's list of what is to be flushed. */
-void vqp_destroy(struct lane *l, struct vqp *q);
+void lane_vqp_destroy(struct lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
-void vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
+void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
 /* Posts what it can of its queue. */
-void vqp_go_on(struct lane *l, struct vqp *q);
+void lane_vqp_go_on(struct lane *l, struct vqp *q);
 /* What it had posted, and is out no more, comes before its queue again. */
-void vqp_take_back(struct lane *l, struct vqp *q, struct wr *w);
+void lane_vqp_take_back(struct lane *l, struct vqp *q, struct wr *w);
 /* What it had posted has failed. */
-void vqp_fail(struct lane *l, struct vqp *q);
+void lane_vqp_fail(struct lane *l, struct vqp *q);
 
 #endif

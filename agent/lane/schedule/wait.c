@@ -34,7 +34,7 @@ static const uint8_t wait_moves[WAIT_PLACES][WAIT_PLACES] = {
     [PLACE_WINDOW] = {1},
 };
 
-void vqp_wait_move(struct vqp *q, enum vqp_wait to)
+void lane_vqp_wait_move(struct vqp *q, enum vqp_wait to)
 {
     BASE_ASSERT(wait_moves[vqp_wait_places[q->wait]][vqp_wait_places[to]]);
     session_count(&q->session->memory->shown.waits[q->wait], -1);

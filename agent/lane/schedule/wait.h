@@ -32,6 +32,6 @@ extern const uint8_t vqp_wait_places[VQP_WAITS]; /* enum wait_place */
 
 /* The one function that changes what a VQP waits for, which its session counts. The caller has put
  * it there, or taken it away. */
-void vqp_wait_move(struct vqp *q, enum vqp_wait to);
+void lane_vqp_wait_move(struct vqp *q, enum vqp_wait to);
 
 #endif

@@ -10,7 +10,7 @@
 #include "schedule/wait.h"
 #include "schedule/window.h"
 
-void wait_queue_init(struct lane *l)
+void lane_wait_queue_init(struct lane *l)
 {
     vqp_list_init(&l->blocked);
     vqp_list_init(&l->served);
@@ -31,7 +31,7 @@ static struct vqp_list *list_of(struct lane *l, const struct vqp *q)
 
 static void join_list(struct lane *l, struct vqp *q, enum vqp_wait why)
 {
-    vqp_wait_move(q, why);
+    lane_vqp_wait_move(q, why);
     struct vqp_list *list = list_of(l, q);
     TAILQ_INSERT_TAIL(&list->vqps, q, waiting);
     list->count++;
@@ -39,7 +39,7 @@ static void join_list(struct lane *l, struct vqp *q, enum vqp_wait why)
     flow_hold(q);
 }
 
-void vqp_unblock(struct lane *l, struct vqp *q)
+void lane_vqp_unblock(struct lane *l, struct vqp *q)
 {
     if (!vqp_is_listed(q))
         return;
@@ -53,18 +53,18 @@ void vqp_unblock(struct lane *l, struct vqp *q)
     if (vqp_wait_places[q->wait] == PLACE_ENDPOINT && list->count == 0)
         TAILQ_REMOVE(&l->parking, q->flow, by_parked);
     q->served = 0;
-    vqp_wait_move(q, WAIT_NOTHING);
+    lane_vqp_wait_move(q, WAIT_NOTHING);
 }
 
-void wait_queue_serve(struct lane *l, struct vqp *q)
+void lane_wait_queue_serve(struct lane *l, struct vqp *q)
 {
     const enum vqp_wait why = (enum vqp_wait)q->wait;
-    vqp_unblock(l, q);
+    lane_vqp_unblock(l, q);
     q->served = l->round;
     join_list(l, q, why);
 }
 
-void wait_queue_end_round(struct lane *l)
+void lane_wait_queue_end_round(struct lane *l)
 {
     TAILQ_CONCAT(&l->blocked.vqps, &l->served.vqps, waiting);
     l->blocked.count += l->served.count;
@@ -72,12 +72,12 @@ void wait_queue_end_round(struct lane *l)
     l->round++;
 }
 
-void vqp_stop_waiting(struct lane *l, struct vqp *q)
+void lane_vqp_stop_waiting(struct lane *l, struct vqp *q)
 {
     if (q->wait == WAIT_ROOM)
-        room_quit(l, q);
-    windows_desert(l, q);
-    vqp_unblock(l, q);
+        lane_room_quit(l, q);
+    lane_windows_desert(l, q);
+    lane_vqp_unblock(l, q);
 }
 
 static void wait_for_lane(struct lane *l, struct vqp *q, enum vqp_wait why)
@@ -97,17 +97,17 @@ static void wait_for_endpoint(struct lane *l, struct vqp *q, enum vqp_wait why)
     join_list(l, q, why);
 }
 
-void vqp_wait_for(struct lane *l, struct vqp *q, enum vqp_wait why)
+void lane_vqp_wait_for(struct lane *l, struct vqp *q, enum vqp_wait why)
 {
-    vqp_stop_waiting(l, q);
+    lane_vqp_stop_waiting(l, q);
     if (vqp_wait_places[why] == PLACE_ENDPOINT)
         wait_for_endpoint(l, q, why);
     else
         wait_for_lane(l, q, why);
 }
 
-void vqp_wake(struct lane *l, struct vqp *q)
+void lane_vqp_wake(struct lane *l, struct vqp *q)
 {
-    vqp_wait_for(l, q, WAIT_NEWS);
-    flow_notify(l, q->flow);
+    lane_vqp_wait_for(l, q, WAIT_NEWS);
+    lane_flow_notify(l, q->flow);
 }

@@ -34,7 +34,7 @@ static struct window *make_windows(uint32_t count, void **raw)
     return *raw == NULL ? NULL : (struct window *)(((uintptr_t)*raw + line - 1) & ~(line - 1));
 }
 
-int windows_new(struct lane *l)
+int lane_windows_new(struct lane *l)
 {
     STAILQ_INIT(&l->due_windows);
     const uint32_t tenants = l->config.max_tenants;
@@ -64,7 +64,7 @@ int windows_new(struct lane *l)
     return 0;
 }
 
-void windows_free(struct lane *l)
+void lane_windows_free(struct lane *l)
 {
     free(l->turns);
     free(l->queues);
@@ -85,7 +85,7 @@ static void look_again(struct window *n)
     n->pass_ops = wait ? 0 : least_of(WINDOW_GET(n->limit_ops), WINDOW_GET(n->most_ops));
 }
 
-void window_become_due(struct lane *l, struct window *n)
+void lane_window_become_due(struct lane *l, struct window *n)
 {
     if (n->due || WINDOW_GET(n->waiting) == 0)
         return;
@@ -99,7 +99,7 @@ static void set_limit(struct lane *l, struct window *n, const struct window_limi
     atomic_store_explicit(&n->limit_bytes, limit->bytes, memory_order_release);
     atomic_store_explicit(&n->limit_ops, limit->ops, memory_order_release);
     look_again(n);
-    window_become_due(l, n);
+    lane_window_become_due(l, n);
 }
 
 static bool is_none(const struct window_limit *limit)
@@ -140,7 +140,7 @@ static void begin_anew(struct window *n)
     WINDOW_PUT(n->waited_ns, 0);
 }
 
-void window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
+void lane_window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
 {
     struct window *n = &l->flow_windows[f - l->flows];
     uint64_t words[2];
@@ -246,7 +246,7 @@ static void set_destinations(struct lane *l, const uint8_t which[16],
     }
 }
 
-void windows_set(struct lane *l, const struct lane_command *c)
+void lane_windows_set(struct lane *l, const struct lane_command *c)
 {
     const struct window_limit limit = {c->window.bytes, c->window.ops};
     switch (c->window.scope) {
@@ -273,7 +273,7 @@ static struct tenant_turn *tenant_at(const struct window *n, const struct sessio
     return &n->tenant[n->scope == LANE_WINDOW_TENANT ? 0 : s->tenant_slot];
 }
 
-bool window_has_queue(struct lane *l, struct window *n)
+bool lane_window_has_queue(struct lane *l, struct window *n)
 {
     if (n->tenant != NULL)
         return true;
@@ -294,7 +294,7 @@ static struct window_queue *queue_of(const struct lane *l, const struct window *
     return turns < 2 ? NULL : &l->queues[turns - 2];
 }
 
-void window_waits(struct lane *l, struct window *n, int more)
+void lane_window_waits(struct lane *l, struct window *n, int more)
 {
     const uint64_t before = WINDOW_GET(n->waiting), after = before + (uint64_t)more;
     struct window_queue *queue = before == 0 || after == 0 ? queue_of(l, n) : NULL;
@@ -319,14 +319,14 @@ static enum vqp_wait window_wait(const struct window *n)
 static void join_window(struct lane *l, struct window *n, struct vqp *q)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
-    vqp_wait_move(q, window_wait(n));
+    lane_vqp_wait_move(q, window_wait(n));
     q->window = n;
     flow_hold(q);
     q->wait_ns = l->now_ns;
-    fair_queue_join(&t->vqps, &q->turn);
+    lane_fair_queue_join(&t->vqps, &q->turn);
     if (!t->turn.waits)
-        fair_queue_join(&n->turns, &t->turn);
-    window_waits(l, n, 1);
+        lane_fair_queue_join(&n->turns, &t->turn);
+    lane_window_waits(l, n, 1);
     l->windows_waiting++;
     WINDOW_ADD(n->waits, 1);
     COUNT(l, window_waits[n->scope], 1);
@@ -337,13 +337,13 @@ static void quit_window(struct lane *l, struct vqp *q)
 {
     struct window *n = q->window;
     struct tenant_turn *t = tenant_at(n, q->session);
-    vqp_wait_move(q, WAIT_NOTHING);
+    lane_vqp_wait_move(q, WAIT_NOTHING);
     q->window = NULL;
     flow_release(q);
-    fair_queue_leave(&t->vqps, &q->turn);
+    lane_fair_queue_leave(&t->vqps, &q->turn);
     if (fair_queue_first(&t->vqps) == NULL)
-        fair_queue_leave(&n->turns, &t->turn);
-    window_waits(l, n, -1);
+        lane_fair_queue_leave(&n->turns, &t->turn);
+    lane_window_waits(l, n, -1);
     l->windows_waiting--;
     WINDOW_ADD(n->waited_ns, l->now_ns - q->wait_ns);
     COUNT(l, window_waited_ns[n->scope], l->now_ns - q->wait_ns);
@@ -352,7 +352,7 @@ static void quit_window(struct lane *l, struct vqp *q)
 
 /* ---- in and out */
 
-bool windows_are_full(const struct lane *l, const struct vqp *q)
+bool lane_windows_are_full(const struct lane *l, const struct vqp *q)
 {
     return l->windows_waiting > 0 &&
            (WINDOW_GET(l->device_window->waiting) > 0 || WINDOW_GET(q->flow->window->waiting) > 0 ||
@@ -382,11 +382,11 @@ static void charge_window(struct window *n, struct vqp *q, uint64_t length)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
     uint64_t cost = length + WINDOW_REQUEST_COST;
-    fair_queue_serve(&n->turns, &t->turn, cost);
-    fair_queue_serve(&t->vqps, &q->turn, cost);
+    lane_fair_queue_serve(&n->turns, &t->turn, cost);
+    lane_fair_queue_serve(&t->vqps, &q->turn, cost);
 }
 
-enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
+enum vqp_wait lane_windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct window *const in_order[IN_ALL] = {q->session->window, q->flow->window, l->device_window};
     while (q->in < IN_ALL) {
@@ -395,11 +395,11 @@ enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
         const bool queues = WINDOW_GET(n->waiting) > 0 && is_limited(n);
         if ((queues && !has_turn) || !fits_window(n, w->length)) {
             q->wants = w->length;
-            if (window_has_queue(l, n)) {
+            if (lane_window_has_queue(l, n)) {
                 join_window(l, n, q);
                 return window_wait(n);
             }
-            windows_desert(l, q);
+            lane_windows_desert(l, q);
             return WAIT_TURNS;
         }
         if (has_turn)
@@ -415,21 +415,21 @@ enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
 static void uncount_request(struct lane *l, struct window *n, uint64_t length)
 {
     window_uncount(n, length);
-    window_become_due(l, n);
+    lane_window_become_due(l, n);
 }
 
 /* The last one first: who goes on there is in the others already. */
-void windows_left(struct lane *l, const struct wr *w)
+void lane_windows_left(struct lane *l, const struct wr *w)
 {
-    window_become_due(l, l->device_window);
-    window_become_due(l, w->flow->window);
-    window_become_due(l, w->session->window);
+    lane_window_become_due(l, l->device_window);
+    lane_window_become_due(l, w->flow->window);
+    lane_window_become_due(l, w->session->window);
 }
 
-void windows_desert(struct lane *l, struct vqp *q)
+void lane_windows_desert(struct lane *l, struct vqp *q)
 {
     if (vqp_wait_places[q->wait] == PLACE_WINDOW) {
-        window_become_due(l, q->window); /* who is next may be smaller */
+        lane_window_become_due(l, q->window); /* who is next may be smaller */
         quit_window(l, q);
     }
     if (q->in > IN_DESTINATION)
@@ -441,7 +441,7 @@ void windows_desert(struct lane *l, struct vqp *q)
     q->in = IN_NONE;
 }
 
-struct window *windows_take_due(struct lane *l)
+struct window *lane_windows_take_due(struct lane *l)
 {
     struct window *n = STAILQ_FIRST(&l->due_windows);
     if (n == NULL)
@@ -451,7 +451,7 @@ struct window *windows_take_due(struct lane *l)
     return n;
 }
 
-struct vqp *window_next(const struct window *n)
+struct vqp *lane_window_next(const struct window *n)
 {
     if (fair_queue_first(&n->turns) == NULL)
         return NULL;
@@ -460,14 +460,14 @@ struct vqp *window_next(const struct window *n)
     return fits_window(n, q->wants) ? q : NULL;
 }
 
-void window_begin_turn(struct lane *l, struct vqp *q)
+void lane_window_begin_turn(struct lane *l, struct vqp *q)
 {
     l->turn_window = q->window;
     l->turn_wr = q->queue.head;
     quit_window(l, q);
 }
 
-void windows_end_round(struct lane *l)
+void lane_windows_end_round(struct lane *l)
 {
     switch_as_needed(l); /* the last who waited has gone on */
 }

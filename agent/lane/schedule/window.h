@@ -77,42 +77,42 @@ struct wr;
 struct flow;
 
 /* -ENOMEM. */
-int windows_new(struct lane *l);
-void windows_free(struct lane *l);
+int lane_windows_new(struct lane *l);
+void lane_windows_free(struct lane *l);
 /* A flow begins: the window of its endpoint. */
-void window_open(struct lane *l, struct flow *f, const uint8_t gid[16]);
+void lane_window_open(struct lane *l, struct flow *f, const uint8_t gid[16]);
 /* LANE_COMMAND_WINDOW: also while more than that is in flight; then nothing goes until it is less.
  */
-void windows_set(struct lane *l, const struct lane_command *c);
+void lane_windows_set(struct lane *l, const struct lane_command *c);
 
 /* Whether somebody waits at one of them already, so that q waits for its turn. */
-bool windows_are_full(const struct lane *l, const struct vqp *q);
+bool lane_windows_are_full(const struct lane *l, const struct vqp *q);
 /* w, the first request of q, enters the windows that it is not in yet. NOTHING: it is in all.
  * WINDOW: q waits for it there. Else what q is to wait for. That is windows_enter() and
  * windows_leave(), in window_pass.h, where nobody waits. */
-enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
+enum vqp_wait lane_windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
 /* Somebody waits somewhere, and w has left its windows. */
-void windows_left(struct lane *l, const struct wr *w);
+void lane_windows_left(struct lane *l, const struct wr *w);
 /* The first request of q waits for something else now, or is over without having been posted: q
  * waits at no window, and that request is in none. */
-void windows_desert(struct lane *l, struct vqp *q);
+void lane_windows_desert(struct lane *l, struct vqp *q);
 /* A destination or a room has turns from when somebody waits there until another one needs them.
  * What tenants were served there before says nothing after that. False: there are none, since at
  * all that have them somebody waits. */
-bool window_has_queue(struct lane *l, struct window *n);
+bool lane_window_has_queue(struct lane *l, struct window *n);
 /* A VQP more waits there, or one less. */
-void window_waits(struct lane *l, struct window *n, int more);
+void lane_window_waits(struct lane *l, struct window *n, int more);
 
 /* A round (rounds.c). A window that is due is taken; it becomes so again if somebody is left whom
  * there was no time for. */
-struct window *windows_take_due(struct lane *l);
-void window_become_due(struct lane *l, struct window *n);
+struct window *lane_windows_take_due(struct lane *l);
+void lane_window_become_due(struct lane *l, struct window *n);
 /* The least served tenant's least served VQP, if its request fits. What comes next may not overtake
  * one that is larger: that would wait for ever. Else NULL. */
-struct vqp *window_next(const struct window *n);
+struct vqp *lane_window_next(const struct window *n);
 /* q, which waits at a window, does so no more, and may go on there: it is its turn until
  * lane->turn_wr is set to NULL. */
-void window_begin_turn(struct lane *l, struct vqp *q);
-void windows_end_round(struct lane *l);
+void lane_window_begin_turn(struct lane *l, struct vqp *q);
+void lane_windows_end_round(struct lane *l);
 
 #endif

@@ -16,7 +16,7 @@ static inline enum vqp_wait windows_enter(struct lane *l, struct vqp *q, struct 
         return WAIT_NOTHING;
     if (q->in != 0 || !window_passes(t, w->length) || !window_passes(f, w->length) ||
         !window_passes(d, w->length))
-        return windows_enter_slowly(l, q, w);
+        return lane_windows_enter_slowly(l, q, w);
     window_count(t, w->length);
     window_count(f, w->length);
     window_count(d, w->length);
@@ -32,7 +32,7 @@ static inline void windows_leave(struct lane *l, const struct wr *w)
     window_uncount(w->flow->window, w->length);
     window_uncount(l->device_window, w->length);
     if (l->windows_waiting > 0)
-        windows_left(l, w);
+        lane_windows_left(l, w);
 }
 
 #endif

@@ -36,7 +36,7 @@ static bool holds_back(const struct wr *w)
     return w->op->order == ORDER_HOLDS_BACK;
 }
 
-bool blame_is_nameless(const struct lane *l, const struct physical_qp *p)
+bool lane_blame_is_nameless(const struct lane *l, const struct physical_qp *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
     return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
@@ -61,7 +61,7 @@ static const struct wr *find_blamed(const struct lane *l, const struct physical_
 {
     const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
     if (!l->config.streams)
-        return is_culprit(l, first) && !blame_is_nameless(l, p) ? first : NULL;
+        return is_culprit(l, first) && !lane_blame_is_nameless(l, p) ? first : NULL;
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *c = *ring_at(l, p, i);
         if (c == NULL || !is_culprit(l, c))
@@ -73,7 +73,7 @@ static const struct wr *find_blamed(const struct lane *l, const struct physical_
     return any;
 }
 
-bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w)
+bool lane_blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
     if (w->kind != WR_WORKER)
@@ -92,8 +92,8 @@ bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct
     return status == IBV_WC_RETRY_EXC_ERR || !w->op->repeatable;
 }
 
-enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *p,
-                                const struct wr *w)
+enum ibv_wc_status lane_blame_end_of(const struct lane *l, const struct physical_qp *p,
+                                     const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
     if (is_culprit(l, w) && (l->config.streams || w == failed))
@@ -103,11 +103,11 @@ enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *
                : IBV_WC_WR_FLUSH_ERR;
 }
 
-void blame_tenants(struct lane *l, const struct physical_qp *p)
+void lane_blame_tenants(struct lane *l, const struct physical_qp *p)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
         if (w != NULL && is_culprit(l, w) && find_blamed(l, p, w) == w)
-            quarantine_blame(l, p, w);
+            lane_quarantine_blame(l, p, w);
     }
 }

@@ -19,14 +19,14 @@ struct wr;
 /* Some device has broken it off, in whose name nobody knows: its library says so in that of the
  * oldest request of which it has said nothing, which may have been executed. Of one that was out by
  * itself it knows. That the peer is silent holds for all. */
-bool blame_is_nameless(const struct lane *l, const struct physical_qp *p);
+bool lane_blame_is_nameless(const struct lane *l, const struct physical_qp *p);
 /* Of what was flushed: whether it must end with an error, because it may have been executed or goes
  * nowhere. */
-bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w);
+bool lane_blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w);
 /* The status of one that is lost. */
-enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *p,
-                                const struct wr *w);
+enum ibv_wc_status lane_blame_end_of(const struct lane *l, const struct physical_qp *p,
+                                     const struct wr *w);
 /* Those whose requests have broken it are held to have done so (quarantine.c). */
-void blame_tenants(struct lane *l, const struct physical_qp *p);
+void lane_blame_tenants(struct lane *l, const struct physical_qp *p);
 
 #endif

@@ -21,7 +21,7 @@ static const uint64_t LATE_NS = 10000000; /* a lane that runs is not as late as 
 
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
 
-int inflight_new(struct lane *l)
+int lane_inflight_new(struct lane *l)
 {
     const uint32_t parts = (l->phys_room + PART_LEAST - 1) / PART_LEAST;
     l->look_due_ns = l->config.end_overdue ? 0 : LANE_NEVER;
@@ -38,7 +38,7 @@ int inflight_new(struct lane *l)
     return 0;
 }
 
-void inflight_free(struct lane *l)
+void lane_inflight_free(struct lane *l)
 {
     for (uint32_t i = 0; i < OVERDUE_LOOKS; i++)
         free(l->seen[i]);
@@ -101,7 +101,7 @@ static void ask_for_end(struct lane *l, struct physical_qp *p, enum lane_event_k
     p->overdue = OVERDUE_ENDED;
     lane_event_push(l, &event);
     l->did++; /* so that the control side hears of it */
-    physical_qp_await(l, p);
+    lane_physical_qp_await(l, p);
 }
 
 static void report_overdue(struct lane *l, struct physical_qp *p)
@@ -126,7 +126,7 @@ static bool has_overdue(const struct lane *l, uint32_t part)
     return false;
 }
 
-bool inflight_check(struct lane *l)
+bool lane_inflight_check(struct lane *l)
 {
     const uint64_t step_ns = period_ns(l) / l->look_parts;
     bool overdue = false;
@@ -146,7 +146,7 @@ bool inflight_check(struct lane *l)
     return overdue;
 }
 
-void inflight_end_overdue(struct lane *l)
+void lane_inflight_end_overdue(struct lane *l)
 {
     for (uint32_t n = 1; n <= l->looked_parts; n++) {
         const uint32_t part = (l->look_part + l->look_parts - n) % l->look_parts;
@@ -166,28 +166,28 @@ static bool may_live(const struct lane *l, const struct physical_qp *p)
     return l->config.streams && p->overdue != OVERDUE_ENDED;
 }
 
-void inflight_retire(struct lane *l, struct physical_qp *p)
+void lane_inflight_retire(struct lane *l, struct physical_qp *p)
 {
     if (p->head == p->tail) {
-        physical_qp_abandon(l, p);
+        lane_physical_qp_abandon(l, p);
         return;
     }
     if (p->broken == BROKEN_NOT)
         ask_for_end(l, p, LANE_EVENT_QP_RETIRED);
 }
 
-void inflight_retire_qp(struct lane *l, const struct fab_qp *qp)
+void lane_inflight_retire_qp(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp == qp && !l->phys[i].broken)
-            inflight_retire(l, &l->phys[i]);
+            lane_inflight_retire(l, &l->phys[i]);
 }
 
-void inflight_destroyed(struct lane *l, const struct fab_qp *qp)
+void lane_inflight_destroyed(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp == qp && l->phys[i].broken == BROKEN_FAILING)
-            physical_qp_abandon(l, &l->phys[i]);
+            lane_physical_qp_abandon(l, &l->phys[i]);
 }
 
 /* The lane comes here much later than it was to. Its host may have stood still, and with it the
@@ -198,7 +198,7 @@ static bool comes_late(const struct lane *l)
 }
 
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
-void inflight_give_up(struct lane *l)
+void lane_inflight_give_up(struct lane *l)
 {
     const bool late = comes_late(l);
     l->await_due_ns = LANE_NEVER;
@@ -207,22 +207,22 @@ void inflight_give_up(struct lane *l)
         if (p->broken != BROKEN_FAILING)
             continue;
         if (late) {
-            physical_qp_wait(l, p); /* for all of it again */
+            lane_physical_qp_wait(l, p); /* for all of it again */
             continue;
         }
         const uint64_t since_ns = (physical_qp_us(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
         if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
             report_overdue(l, p);
-            physical_qp_wait(l, p);
+            lane_physical_qp_wait(l, p);
         } else if (since_ns + 1000 > l->config.bound_ns)
-            physical_qp_abandon(l, p);
+            lane_physical_qp_abandon(l, p);
         else if (due_ns < l->await_due_ns)
             l->await_due_ns = due_ns;
     }
 }
 
-uint64_t inflight_next(const struct lane *l)
+uint64_t lane_inflight_next(const struct lane *l)
 {
     for (uint32_t i = 0; l->look_due_ns < l->await_due_ns && i < l->phys_room; i++)
         if (l->phys[i].head != l->phys[i].tail && l->phys[i].overdue != OVERDUE_ENDED)

@@ -23,7 +23,7 @@ static uint32_t find_least_loaded(const struct lane *l, uint32_t from, uint32_t 
     return best;
 }
 
-uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, uint32_t had)
+uint32_t lane_initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, uint32_t had)
 {
     uint32_t best = find_least_loaded(l, from, to);
     if (best == UINT32_MAX)
@@ -35,7 +35,7 @@ uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, 
 
 /* The last place is for whoever is silent, so that it is theirs too; and where there are three or
  * more the one before it is for those that are not. */
-void initiators_init(struct lane *l)
+void lane_initiators_init(struct lane *l)
 {
     l->narrow.ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1;
     l->narrow.from = l->res.dcis;
@@ -46,7 +46,7 @@ static enum ibv_mtu mtu_of_place(const struct lane *l, uint32_t place)
     return place >= l->narrow.from ? (enum ibv_mtu)l->narrow.mtu : 0;
 }
 
-bool initiators_narrow(struct lane *l, enum ibv_mtu mtu)
+bool lane_initiators_narrow(struct lane *l, enum ibv_mtu mtu)
 {
     const uint32_t dcis = l->res.dcis;
     if (l->narrow.mtu != 0 && mtu >= l->narrow.mtu)
@@ -57,7 +57,7 @@ bool initiators_narrow(struct lane *l, enum ibv_mtu mtu)
     return true;
 }
 
-uint32_t initiator_narrow(const struct lane *l, bool apart)
+uint32_t lane_initiator_narrow(const struct lane *l, bool apart)
 {
     const uint32_t place = apart ? l->res.dcis - 1 : l->narrow.from;
     if (physical_qp_works(&l->phys[l->dci[place]]))
@@ -95,7 +95,7 @@ static void keep_probing(struct lane *l)
     stay_where_out(l, &l->phys[l->dci[last]], last);
 }
 
-void initiator_lost(struct lane *l, const struct physical_qp *p)
+void lane_initiator_lost(struct lane *l, const struct physical_qp *p)
 {
     for (uint32_t i = 0; i < l->spare_count; i++) /* a spare can break too: it comes back as one */
         if (&l->phys[l->spare[i]] == p)
@@ -120,13 +120,13 @@ static uint32_t find_place(const struct lane *l, uint32_t number)
     return UINT32_MAX;
 }
 
-enum ibv_mtu initiator_mtu(const struct lane *l, const struct physical_qp *p)
+enum ibv_mtu lane_initiator_mtu(const struct lane *l, const struct physical_qp *p)
 {
     const uint32_t place = find_place(l, (uint32_t)(p - l->phys));
     return place != UINT32_MAX ? mtu_of_place(l, place) : 0;
 }
 
-bool initiator_back(struct lane *l, const struct physical_qp *p)
+bool lane_initiator_back(struct lane *l, const struct physical_qp *p)
 {
     const uint32_t number = (uint32_t)(p - l->phys), place = find_place(l, number);
     if (place == UINT32_MAX) {

@@ -7,11 +7,11 @@
 #include "lane_state.h"
 #include "transmit/wr.h"
 
-int own_reads_new(struct lane *l)
+int lane_own_reads_new(struct lane *l)
 {
     struct scratch *s = &l->scratch;
     const uint32_t count = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
-    const int status = places_init(&s->places, count, l->config.max_tenants);
+    const int status = lane_places_init(&s->places, count, l->config.max_tenants);
     s->free = calloc(count, sizeof s->free[0]);
     s->owner = calloc(count, sizeof s->owner[0]);
     if (status != 0 || s->free == NULL || s->owner == NULL)
@@ -21,18 +21,18 @@ int own_reads_new(struct lane *l)
         s->count++;
     }
     for (int i = 0; i < LANE_OWN_WRS; i++)
-        own_read_give(l, &l->own[i]);
+        lane_own_read_give(l, &l->own[i]);
     return 0;
 }
 
-void own_reads_free(struct lane *l)
+void lane_own_reads_free(struct lane *l)
 {
-    places_free(&l->scratch.places);
+    lane_places_free(&l->scratch.places);
     free(l->scratch.free);
     free(l->scratch.owner);
 }
 
-struct wr *own_read_take(struct lane *l)
+struct wr *lane_own_read_take(struct lane *l)
 {
     struct wr *w = l->free_own;
     if (w != NULL)
@@ -40,25 +40,25 @@ struct wr *own_read_take(struct lane *l)
     return w;
 }
 
-void own_read_give(struct lane *l, struct wr *w)
+void lane_own_read_give(struct lane *l, struct wr *w)
 {
     w->next = l->free_own;
     l->free_own = w;
 }
 
-int64_t scratch_take(struct lane *l, uint32_t tenant)
+int64_t lane_scratch_take(struct lane *l, uint32_t tenant)
 {
     struct scratch *s = &l->scratch;
-    if (!places_take(&s->places, tenant))
+    if (!lane_places_take(&s->places, tenant))
         return -EAGAIN;
     const uint32_t place = s->free[--s->count];
     s->owner[place] = tenant;
     return place;
 }
 
-void scratch_give(struct lane *l, uint32_t place)
+void lane_scratch_give(struct lane *l, uint32_t place)
 {
     struct scratch *s = &l->scratch;
-    places_give(&s->places, s->owner[place]);
+    lane_places_give(&s->places, s->owner[place]);
     s->free[s->count++] = place;
 }

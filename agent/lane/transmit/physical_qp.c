@@ -27,19 +27,19 @@ static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
     return (uint32_t)(p - l->phys);
 }
 
-bool physical_qp_has_room(const struct physical_qp *p)
+bool lane_physical_qp_has_room(const struct physical_qp *p)
 {
     return p != NULL && physical_qp_works(p) && p->tail - p->head < p->depth;
 }
 
-bool physical_qp_is_silent(const struct lane *l, const struct physical_qp *p)
+bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *p)
 {
     return p->head != p->tail && p->chain == NULL && p->broken == BROKEN_NOT &&
            p->overdue != OVERDUE_ENDED &&
            !((*ring_at(l, p, p->tail - 1))->fab.send_flags & IBV_SEND_SIGNALED);
 }
 
-void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
+void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
     w->fab.next = NULL;
@@ -64,7 +64,7 @@ void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 
 /* ---- connections: with rc */
 
-struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f)
+struct physical_qp *lane_physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f)
 {
     BASE_ASSERT(l->phys_free_count > 0);
     struct physical_qp *p = &l->phys[l->phys_free[--l->phys_free_count]];
@@ -84,7 +84,7 @@ struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct f
     return p;
 }
 
-void physical_qp_close(struct lane *l, struct physical_qp *p)
+void lane_physical_qp_close(struct lane *l, struct physical_qp *p)
 {
     BASE_ASSERT(p->head == p->tail);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++)
@@ -118,7 +118,7 @@ static void mark_lost(struct lane *l, struct physical_qp *p, bool mark)
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         struct vqp *q = w != NULL ? vqp_of(w) : NULL;
-        if (q != NULL && (!mark || blame_loses(l, p, w)))
+        if (q != NULL && (!mark || lane_blame_loses(l, p, w)))
             q->lost = mark;
     }
 }
@@ -129,11 +129,11 @@ static void replace_qp(struct lane *l, struct physical_qp *p)
     struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN,
                                .broken = {.qp = p->qp, .posted = p->posted}};
     if (l->config.rc) {
-        physical_qp_close(l, p);
+        lane_physical_qp_close(l, p);
     } else {
-        quarantine_lost_dci(l, p);
-        initiator_lost(l, p);
-        event.broken.most = initiator_mtu(l, p);
+        lane_quarantine_lost_dci(l, p);
+        lane_initiator_lost(l, p);
+        event.broken.most = lane_initiator_mtu(l, p);
     }
     lane_event_push(l, &event);
 }
@@ -148,9 +148,9 @@ static void suspect_all(struct lane *l, struct physical_qp *p)
     const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
     if (p->flow != NULL) {
         p->flow->alone = p->tail - p->head + 1;
-        p->flow->alone_hit = quarantine_who_is_hit(l, p);
+        p->flow->alone_hit = lane_quarantine_who_is_hit(l, p);
     }
-    quarantine_suspect(l, p);
+    lane_quarantine_suspect(l, p);
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         w->special |= doubt ? SPECIAL_SUSPECT | SPECIAL_DOUBT : SPECIAL_SUSPECT;
@@ -175,7 +175,7 @@ static void give_all_back_again(struct lane *l, struct physical_qp *p)
 static enum ibv_wc_status end_of(const struct lane *l, const struct physical_qp *p,
                                  const struct wr *w)
 {
-    const enum ibv_wc_status status = blame_end_of(l, p, w);
+    const enum ibv_wc_status status = lane_blame_end_of(l, p, w);
     struct vqp *q = vqp_of(w);
     if (q == NULL)
         return status;
@@ -198,13 +198,13 @@ static void lose_link(struct lane *l, struct flow *f)
 static void break_phys(struct lane *l, struct physical_qp *p)
 {
     const uint32_t from = p->head, end = p->tail;
-    const bool nameless = blame_is_nameless(l, p);
+    const bool nameless = lane_blame_is_nameless(l, p);
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
     p->chain = p->chain_tail = NULL;
     lose_link(l, p->flow);
     mark_lost(l, p, true);
-    blame_tenants(l, p);
+    lane_blame_tenants(l, p);
     for (uint32_t i = from; i != end; i++) { /* before any of them goes */
         struct wr *w = *ring_at(l, p, i);
         if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))
@@ -249,7 +249,7 @@ static bool has_all_back(const struct lane *l, const struct physical_qp *p)
     return l->config.streams ? is_drained(l, p, 0) : (*ring_at(l, p, p->tail - 1))->ended != 0;
 }
 
-void physical_qp_wait(struct lane *l, struct physical_qp *p)
+void lane_physical_qp_wait(struct lane *l, struct physical_qp *p)
 {
     const uint64_t due_ns = l->now_ns + l->config.bound_ns;
     p->failing_us = physical_qp_us(l->now_ns);
@@ -259,15 +259,15 @@ void physical_qp_wait(struct lane *l, struct physical_qp *p)
 
 /* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
  * up; with streams p is told to end first (inflight_timeout.c). */
-void physical_qp_await(struct lane *l, struct physical_qp *p)
+void lane_physical_qp_await(struct lane *l, struct physical_qp *p)
 {
     if (p->broken == BROKEN_FAILING)
         return;
     p->broken = BROKEN_FAILING;
-    physical_qp_wait(l, p);
+    lane_physical_qp_wait(l, p);
 }
 
-void physical_qp_abandon(struct lane *l, struct physical_qp *p)
+void lane_physical_qp_abandon(struct lane *l, struct physical_qp *p)
 {
     if (p->head != p->tail) {
         break_phys(l, p);
@@ -281,17 +281,17 @@ void physical_qp_abandon(struct lane *l, struct physical_qp *p)
 static void abandon_counted(struct lane *l, struct physical_qp *p)
 {
     COUNT(l, qp_broken, p->head == p->tail);
-    physical_qp_abandon(l, p);
+    lane_physical_qp_abandon(l, p);
 }
 
-void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
+void lane_physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
         if (p->qp != qp || !physical_qp_works(p))
             continue;
         if (p->head == p->tail)
-            physical_qp_abandon(l, p);
+            lane_physical_qp_abandon(l, p);
         else
             p->overdue = OVERDUE_RENEWED;
     }
@@ -299,12 +299,12 @@ void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
 
 /* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
  * endpoint gave up is closed already. */
-void physical_qp_emptied(struct lane *l, struct physical_qp *p)
+void lane_physical_qp_emptied(struct lane *l, struct physical_qp *p)
 {
     if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
         return;
     if (p->overdue == OVERDUE_RENEWED)
-        physical_qp_abandon(l, p);
+        lane_physical_qp_abandon(l, p);
     else
         abandon_counted(l, p);
 }
@@ -326,8 +326,8 @@ static bool has_failed(const struct lane *l, const struct physical_qp *p)
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
-void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
-                          enum ibv_wc_status status)
+void lane_physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
+                               enum ibv_wc_status status)
 {
     if (p->broken == BROKEN)
         return; /* of before a break: it was dealt with then */
@@ -335,7 +335,7 @@ void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
         complete_up_to(l, p, index + (status == IBV_WC_SUCCESS));
         if (status == IBV_WC_SUCCESS) {
             if (p->head == p->tail)
-                physical_qp_emptied(l, p);
+                lane_physical_qp_emptied(l, p);
             return;
         }
     }
@@ -344,7 +344,7 @@ void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
         return;
     if (status != IBV_WC_SUCCESS) {
         w->ended = (uint8_t)status;
-        physical_qp_await(l, p);
+        lane_physical_qp_await(l, p);
     } else if (l->config.streams) {
         *at = NULL;
         p->bytes -= w->length;
@@ -355,12 +355,12 @@ void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
     if (p->broken == BROKEN_FAILING && is_drained(l, p, index))
         break_phys(l, p);
     else if (p->head == p->tail)
-        physical_qp_emptied(l, p);
+        lane_physical_qp_emptied(l, p);
 }
 
 /* The event may have come before the completions: of what is out some may have ended well, and what
  * is flushed is the device's until it says so. */
-void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
+void lane_physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
@@ -369,7 +369,7 @@ void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
         if (p->head == p->tail)
             abandon_counted(l, p);
         else
-            physical_qp_await(l, p);
+            lane_physical_qp_await(l, p);
     }
 }
 
@@ -412,16 +412,16 @@ static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr
         own->ended = &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR;
         returned_put(l, own);
     }
-    l->silenced |= physical_qp_is_silent(l, p);
+    l->silenced |= lane_physical_qp_is_silent(l, p);
     l->changed = 1;
     /* Its end may wait for nothing else, and no completion will come. */
     if (p->head == p->tail)
-        physical_qp_emptied(l, p);
+        lane_physical_qp_emptied(l, p);
     else if (p->broken == BROKEN_FAILING && has_all_back(l, p))
         break_phys(l, p);
 }
 
-void physical_qp_ring(struct lane *l)
+void lane_physical_qp_ring(struct lane *l)
 {
     struct physical_qp *list = l->chained;
     l->chained = NULL;

@@ -75,31 +75,31 @@ static inline bool physical_qp_works(const struct physical_qp *p)
 
 /* Whether what is out on it ends without a completion, since the device took but the first part of
  * a list: the last of that part is not signalled, and nothing is chained behind it. */
-bool physical_qp_is_silent(const struct lane *l, const struct physical_qp *p);
-bool physical_qp_has_room(const struct physical_qp *p);
-void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
-void physical_qp_ring(struct lane *l);
+bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *p);
+bool lane_physical_qp_has_room(const struct physical_qp *p);
+void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
+void lane_physical_qp_ring(struct lane *l);
 /* A completion that stands for itself alone, or tells of an error. */
-void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
-                          enum ibv_wc_status status);
+void lane_physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
+                               enum ibv_wc_status status);
 /* Nothing is out on it any more, and something about it is not as usual. */
-void physical_qp_emptied(struct lane *l, struct physical_qp *p);
+void lane_physical_qp_emptied(struct lane *l, struct physical_qp *p);
 /* rc: a place for a connected queue pair; there is one for each that may be. */
-struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f);
+struct physical_qp *lane_physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
-void physical_qp_close(struct lane *l, struct physical_qp *p);
+void lane_physical_qp_close(struct lane *l, struct physical_qp *p);
 /* It takes no more, and what is out on it comes back from the device; not for ever
  * (inflight_timeout.c). */
-void physical_qp_await(struct lane *l, struct physical_qp *p);
+void lane_physical_qp_await(struct lane *l, struct physical_qp *p);
 /* Likewise of one that was awaited already: for another bound_ns. */
-void physical_qp_wait(struct lane *l, struct physical_qp *p);
+void lane_physical_qp_wait(struct lane *l, struct physical_qp *p);
 /* The control side gets it back. What the device still has of it, if there is anything, ends or
  * goes elsewhere, although the device may carry it out yet. */
-void physical_qp_abandon(struct lane *l, struct physical_qp *p);
+void lane_physical_qp_abandon(struct lane *l, struct physical_qp *p);
 /* The device says that this queue pair is in ERR: not waited for until somebody posts. What is out
  * on it comes back first. */
-void physical_qp_fatal(struct lane *l, const struct fab_qp *qp);
+void lane_physical_qp_fatal(struct lane *l, const struct fab_qp *qp);
 /* Nothing more is posted on it; the control side gets it when nothing is out. */
-void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp);
+void lane_physical_qp_rebuild(struct lane *l, const struct fab_qp *qp);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-int places_init(struct places *p, uint32_t places, uint32_t tenants)
+int lane_places_init(struct places *p, uint32_t places, uint32_t tenants)
 {
     BASE_ASSERT(places > tenants + 1);
     *p = (struct places){.common = places - tenants - 1};
@@ -14,13 +14,13 @@ int places_init(struct places *p, uint32_t places, uint32_t tenants)
     return p->of == NULL ? -ENOMEM : 0;
 }
 
-void places_free(struct places *p)
+void lane_places_free(struct places *p)
 {
     free(p->of);
 }
 
 /* The first one of each is not among the common ones. */
-bool places_take(struct places *p, uint32_t tenant)
+bool lane_places_take(struct places *p, uint32_t tenant)
 {
     const uint32_t has = p->of[tenant];
     if (has > 0 && (has > p->common / p->having || p->used - p->having >= p->common))
@@ -31,7 +31,7 @@ bool places_take(struct places *p, uint32_t tenant)
     return true;
 }
 
-void places_give(struct places *p, uint32_t tenant)
+void lane_places_give(struct places *p, uint32_t tenant)
 {
     BASE_ASSERT(p->of[tenant] > 0);
     p->used--;

@@ -20,10 +20,10 @@ struct places {
 
 /* So many, of which there are more than of tenants; the lane itself counts as one. 0 or -ENOMEM;
  * freed in either case. */
-int places_init(struct places *p, uint32_t places, uint32_t tenants);
-void places_free(struct places *p);
+int lane_places_init(struct places *p, uint32_t places, uint32_t tenants);
+void lane_places_free(struct places *p);
 /* False: it may have no more now. */
-bool places_take(struct places *p, uint32_t tenant);
-void places_give(struct places *p, uint32_t tenant);
+bool lane_places_take(struct places *p, uint32_t tenant);
+void lane_places_give(struct places *p, uint32_t tenant);
 
 #endif

@@ -64,7 +64,7 @@ static bool may_be_worker(enum ibv_wc_status status)
 }
 
 /* What is not lost goes again, and its worker does not notice. */
-uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p)
+uint32_t lane_quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p)
 {
     uint32_t hit = (uint32_t)HIT_NOBODY;
     for (uint32_t i = p->head; i != p->tail; i++) {
@@ -80,7 +80,7 @@ uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p
 /* After an error that had no name, of which this may be the cause, it is who was hit then. */
 static bool hits_others(const struct lane *l, const struct physical_qp *p, const struct wr *by)
 {
-    const uint32_t hit = p->alone > 0 ? p->flow->alone_hit : quarantine_who_is_hit(l, p);
+    const uint32_t hit = p->alone > 0 ? p->flow->alone_hit : lane_quarantine_who_is_hit(l, p);
     return hit != (uint32_t)HIT_NOBODY && hit != by->session->tenant_slot;
 }
 
@@ -168,7 +168,7 @@ static void charge_break(struct lane *l, struct culprit *c)
         set_rest(l, c, c->paid_ns - free_ns);
 }
 
-void quarantine_let_rejoin(struct lane *l, uint32_t tenant_slot)
+void lane_quarantine_let_rejoin(struct lane *l, uint32_t tenant_slot)
 {
     l->culprits[tenant_slot].rejoins = 1;
     l->rejoins = 1;
@@ -188,10 +188,10 @@ static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarant
     for (uint32_t i = 0; i < l->config.max_sessions; i++)
         if (l->sessions[i].tenant_slot == tenant_slot)
             l->sessions[i].quarantined = quarantined;
-    quarantine_let_rejoin(l, tenant_slot);
+    lane_quarantine_let_rejoin(l, tenant_slot);
     if (l->tenants_quarantined == 0)
         l->quarantine_wait_ns = 0;
-    quarantine_take_dci(l);
+    lane_quarantine_take_dci(l);
     l->changed = 1;
     tell_control(l, tenant_slot);
 }
@@ -228,7 +228,7 @@ static void count_break(struct lane *l, uint32_t tenant_slot, bool of_crowd)
     }
 }
 
-void quarantine_blame(struct lane *l, const struct physical_qp *p, const struct wr *w)
+void lane_quarantine_blame(struct lane *l, const struct physical_qp *p, const struct wr *w)
 {
     if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
         return;
@@ -263,7 +263,7 @@ static void suspect_tenant(struct lane *l, uint32_t tenant_slot)
     quarantine_tenant(l, tenant_slot, true, false);
 }
 
-void quarantine_suspect(struct lane *l, const struct physical_qp *p)
+void lane_quarantine_suspect(struct lane *l, const struct physical_qp *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
     uint32_t one = UINT32_MAX;
@@ -291,7 +291,7 @@ void quarantine_suspect(struct lane *l, const struct physical_qp *p)
     }
 }
 
-void quarantine_look_who_waited(struct lane *l, struct flow *f)
+void lane_quarantine_look_who_waited(struct lane *l, struct flow *f)
 {
     const uint32_t tenant_slot = f->broken_by - 1;
     if (f->broken_by == 0)
@@ -304,7 +304,7 @@ void quarantine_look_who_waited(struct lane *l, struct flow *f)
         count_break(l, tenant_slot, crowd);
 }
 
-void quarantine_forget(struct lane *l, uint32_t tenant_slot)
+void lane_quarantine_forget(struct lane *l, uint32_t tenant_slot)
 {
     const uint32_t high = flows_ever(l);
     if (l->culprits[tenant_slot].quarantined)
@@ -328,7 +328,7 @@ uint64_t lane_rests(const struct lane *l, uint32_t tenant_slot)
 
 /* ---- the initiator */
 
-void quarantine_take_dci(struct lane *l)
+void lane_quarantine_take_dci(struct lane *l)
 {
     if (l->config.rc || l->tenants_quarantined == 0 || l->has_quarantine_dci || l->spare_count == 0)
         return;
@@ -354,12 +354,12 @@ static void give_dci_back(struct lane *l)
         WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
         return;
     leave_dci(l);
-    (void)initiator_back(l, p); /* where none was left for strangers, it is theirs at once */
+    (void)lane_initiator_back(l, p); /* where none was left for strangers, it is theirs at once */
     l->changed = 1;
 }
 
 /* Not another spare at once, which strangers may need: the repaired one, or whichever is before. */
-void quarantine_lost_dci(struct lane *l, const struct physical_qp *p)
+void lane_quarantine_lost_dci(struct lane *l, const struct physical_qp *p)
 {
     if (l->has_quarantine_dci && &l->phys[l->dci[LANE_QUARANTINE_DCI]] == p)
         leave_dci(l);
@@ -378,13 +378,13 @@ static bool may_probe(struct lane *l, struct flow *f)
     return true;
 }
 
-bool quarantine_waits(struct lane *l, const struct vqp *q)
+bool lane_quarantine_waits(struct lane *l, const struct vqp *q)
 {
     return l->culprits[q->session->tenant_slot].rests_ns != 0 ||
            (q->session->quarantined && !may_probe(l, q->flow));
 }
 
-bool quarantine_is_ready(struct lane *l)
+bool lane_quarantine_is_ready(struct lane *l)
 {
     bool repairs = false;
     if (l->config.rc || l->has_quarantine_dci)
@@ -397,16 +397,16 @@ bool quarantine_is_ready(struct lane *l)
         return true;
     if (l->now_ns - l->quarantine_wait_ns <= PATIENCE_NS + 2 * l->config.bound_ns)
         return false;
-    quarantine_take_dci(l); /* one that was left for strangers */
+    lane_quarantine_take_dci(l); /* one that was left for strangers */
     return true;
 }
 
-uint32_t quarantine_dci(const struct lane *l, const struct flow *f)
+uint32_t lane_quarantine_dci(const struct lane *l, const struct flow *f)
 {
     return l->has_quarantine_dci && !flow_is_suspect(f) ? LANE_QUARANTINE_DCI : l->res.dcis - 1;
 }
 
-void quarantine_look(struct lane *l)
+void lane_quarantine_look(struct lane *l)
 {
     const bool untold = l->quarantine_untold;
     l->quarantine_untold = 0;
@@ -416,7 +416,7 @@ void quarantine_look(struct lane *l)
             tell_control(l, i);
         if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
             set_rest(l, c, 0); /* one that is not in quarantine is looked at in its turn */
-            quarantine_let_rejoin(l, i);
+            lane_quarantine_let_rejoin(l, i);
         }
         if (!c->quarantined)
             continue;

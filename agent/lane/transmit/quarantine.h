@@ -35,40 +35,40 @@ struct culprit {
 
 /* p has broken, and w, which is certain to have done it, is still out on it with all others, of
  * which those that end with it are marked as lost. */
-void quarantine_blame(struct lane *l, const struct physical_qp *p, const struct wr *w);
+void lane_quarantine_blame(struct lane *l, const struct physical_qp *p, const struct wr *w);
 /* p has broken, and nobody knows by whose request. Where that happens again and again to several
  * tenants at a time, with rc, each of them goes into quarantine, so that the next one has a name.
  */
-void quarantine_suspect(struct lane *l, const struct physical_qp *p);
+void lane_quarantine_suspect(struct lane *l, const struct physical_qp *p);
 /* rc: the flow has a connection again after one that broke: the tenants that waited for it have
  * felt that. */
-void quarantine_look_who_waited(struct lane *l, struct flow *f);
+void lane_quarantine_look_who_waited(struct lane *l, struct flow *f);
 /* p has broken, and those that end with it are marked as lost: whose they are; or several tenants',
  * or nobody's. */
 enum { HIT_NOBODY = -1, HIT_MANY = -2 };
-uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p);
+uint32_t lane_quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p);
 /* The tenant's place is another's from now on. */
-void quarantine_forget(struct lane *l, uint32_t tenant_slot);
+void lane_quarantine_forget(struct lane *l, uint32_t tenant_slot);
 /* The tenant is in quarantine, or is so no more, or its flows of its own need not wait: what waits
  * there looks again (resolve/quarantined_flows.h). */
-void quarantine_let_rejoin(struct lane *l, uint32_t tenant_slot);
+void lane_quarantine_let_rejoin(struct lane *l, uint32_t tenant_slot);
 /* Now and then: a tenant that has kept quiet leaves quarantine. */
-void quarantine_look(struct lane *l);
+void lane_quarantine_look(struct lane *l);
 
 /* There is one spare more. With DC one of them is the initiator of tenants in quarantine, on which
  * one request is out at a time: so none is flushed with another. */
-void quarantine_take_dci(struct lane *l);
+void lane_quarantine_take_dci(struct lane *l);
 /* p broke: if it was theirs, they wait for the next spare; not for p, which may never come back. */
-void quarantine_lost_dci(struct lane *l, const struct physical_qp *p);
+void lane_quarantine_lost_dci(struct lane *l, const struct physical_qp *p);
 /* Whether q's requests wait for news of its flow, which it has: its tenant rests, since it has
  * broken queue pairs; or is in quarantine, and another flow of its asks an endpoint that may be
  * dead. That holds the queue pair of suspect endpoints, which is everybody's, for as long as it is
  * tried. */
-bool quarantine_waits(struct lane *l, const struct vqp *q);
+bool lane_quarantine_waits(struct lane *l, const struct vqp *q);
 /* Whether there is an initiator for tenants in quarantine, or none to be awaited any longer. */
-bool quarantine_is_ready(struct lane *l);
+bool lane_quarantine_is_ready(struct lane *l);
 /* Its index in lane->dci; where there is no spare for it, or f is suspect, that of suspect
  * endpoints. */
-uint32_t quarantine_dci(const struct lane *l, const struct flow *f);
+uint32_t lane_quarantine_dci(const struct lane *l, const struct flow *f);
 
 #endif

@@ -11,7 +11,7 @@
 #include "lane_state.h"
 #include "transmit/wr.h"
 
-int smalls_new(struct lane *l)
+int lane_smalls_new(struct lane *l)
 {
     const uint32_t count = (uint32_t)(l->res.small.size / SCHEMA_MAX_INLINE);
     if (count == 0)
@@ -26,12 +26,12 @@ int smalls_new(struct lane *l)
     return 0;
 }
 
-void smalls_free(struct lane *l)
+void lane_smalls_free(struct lane *l)
 {
     free(l->small_free);
 }
 
-bool small_take(struct lane *l, struct wr *w)
+bool lane_small_take(struct lane *l, struct wr *w)
 {
     if (l->small_count == 0)
         return false;
@@ -45,7 +45,7 @@ bool small_take(struct lane *l, struct wr *w)
     return true;
 }
 
-void small_give(struct lane *l, struct wr *w)
+void lane_small_give(struct lane *l, struct wr *w)
 {
     if (w->fab.send_flags & IBV_SEND_INLINE) /* it was not copied */
         return;

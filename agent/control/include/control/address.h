@@ -31,7 +31,7 @@ struct address {
 };
 
 /* What was seen is, but for the port's state, taken into *a. */
-enum address_news address_seen(struct address *a, const struct fab_own_address *seen,
-                               uint64_t now_ns);
+enum address_news agent_address_seen(struct address *a, const struct fab_own_address *seen,
+                                     uint64_t now_ns);
 
 #endif

@@ -25,9 +25,10 @@ struct admin_answer {
 };
 
 /* Deals with it. True: it has been answered; else it is later. */
-bool admin_take(struct agent *a, struct world_request *r, const struct admin_request *request);
+bool agent_admin_take(struct agent *a, struct world_request *r,
+                      const struct admin_request *request);
 /* It will not be answered: the server ends. */
-void admin_forget(struct agent *a, const struct world_request *r);
+void agent_admin_forget(struct agent *a, const struct world_request *r);
 
 struct world_admin_ops {
     /* Once, as is the next. */

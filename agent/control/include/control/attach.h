@@ -3,7 +3,7 @@
  * decides who is lent what, and answers by world_reply().
  *
  * Control thread. None of these is called from inside a world's operation. A connection is the
- * core's, and lives until attach_closed() of it; its socket lives as long. */
+ * core's, and lives until agent_attach_closed() of it; its socket lives as long. */
 #ifndef CONTROL_ATTACH_H
 #define CONTROL_ATTACH_H
 
@@ -28,31 +28,31 @@ struct attach_peer {
 };
 
 /* Somebody has connected. NULL: no more may; that was said there, and the world closes it. Else
- * what came with the connection is reported at once, and then attach_watched(). */
-struct connection *attach_connected(struct agent *a, struct world_socket *s,
-                                    const struct attach_peer *peer);
+ * what came with the connection is reported at once, and then agent_attach_watched(). */
+struct connection *agent_attach_connected(struct agent *a, struct world_socket *s,
+                                          const struct attach_peer *peer);
 
 /* Whose its messages are: of one tenant's workers that have attached, or wait for a session, a few
  * are reported in a turn, so that who sends many keeps nobody else waiting. Its index + 1; 0: of a
  * worker that has not, whose ATTACH is taken at once: so many may be there at a time. */
-enum { ATTACH_OWNERS = 1 + AGENTD_TENANT_SLOTS };
-uint32_t attach_owner(const struct connection *c);
+enum { ATTACH_OWNERS = 1 + AGENT_TENANT_SLOTS };
+uint32_t agent_attach_owner(const struct connection *c);
 
 /* status: 0 and a whole message, which is the caller's; -EPROTO: one that can be none, since it is
  * too long or descriptors are with it. */
-void attach_received(struct connection *c, int status, const void *message, size_t bytes);
+void agent_attach_received(struct connection *c, int status, const void *message, size_t bytes);
 
 /* From now on what it sends and how it ends is reported. Or (status, of -errno, and a sentence) it
  * cannot be. */
-void attach_watched(struct connection *c, int status, const char *why);
+void agent_attach_watched(struct connection *c, int status, const char *why);
 
 /* Its worker has hung up, or the process has ended. */
-void attach_hung_up(struct connection *c);
+void agent_attach_hung_up(struct connection *c);
 
 /* After world_close(): the socket is no more. */
-void attach_closed(struct connection *c);
+void agent_attach_closed(struct connection *c);
 
 /* The agent ends: all of them are closed. */
-void attach_close_all(struct agent *a);
+void agent_attach_close_all(struct agent *a);
 
 #endif

@@ -69,16 +69,17 @@ struct clock_check {
 };
 
 /* lease_ns: 1 ms or more; it may be set anew at any time. */
-void clock_check_init(struct clock_check *c, uint64_t lease_ns);
+void agent_clock_check_init(struct clock_check *c, uint64_t lease_ns);
 /* The device has said its time. */
-void clock_check_device(struct clock_check *c, const struct fab_clock *seen);
+void agent_clock_check_device(struct clock_check *c, const struct fab_clock *seen);
 /* It was asked, and cannot. */
-void clock_check_gone(struct clock_check *c, uint64_t now_ns);
+void agent_clock_check_gone(struct clock_check *c, uint64_t now_ns);
 /* CLOCK_MONOTONIC before and after CLOCK_MONOTONIC_RAW was read; now_ns: of base_clock_ns(). */
-void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns);
+void agent_clock_check_kernel(struct clock_check *c, const struct clock_look *look,
+                              uint64_t now_ns);
 /* "trusted": a literal. */
-const char *clock_check_name(const struct clock_check *c);
+const char *agent_clock_check_name(const struct clock_check *c);
 /* What the last lie was, and what to do; empty: there was none. */
-void clock_check_why(const struct clock_check *c, char *text, size_t size);
+void agent_clock_check_why(const struct clock_check *c, char *text, size_t size);
 
 #endif

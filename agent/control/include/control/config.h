@@ -15,115 +15,114 @@
 #include "fabric/network_service.h"
 #include "schema/resources.h"
 
-#define AGENTD_ANY_CPU UINT64_MAX /* FAB_ANY_CPU */
+#define AGENT_ANY_CPU UINT64_MAX /* FAB_ANY_CPU */
 
 enum {
-    AGENTD_TEXT = 256,                          /* bytes of a text setting, with the NUL */
-    AGENTD_NAME = RESOURCE_TENANT_NAME_MAX + 1, /* of a tenant or pool */
-    AGENTD_METASERVERS = 8,                     /* LANE_MAX_METASERVERS */
-    AGENTD_TENANTS = RESOURCE_TENANTS_MAX,      /* sections; and as many are said by metaservers */
-    AGENTD_UID_RANGES = RESOURCE_UIDS_MAX,      /* of one tenant */
-    AGENTD_TOKENS = 16,                         /* of one tenant */
-    AGENTD_SOCKET_PATH = 108                    /* sockaddr_un */
+    AGENT_TEXT = 256,                          /* bytes of a text setting, with the NUL */
+    AGENT_NAME = RESOURCE_TENANT_NAME_MAX + 1, /* of a tenant or pool */
+    AGENT_METASERVERS = 8,                     /* LANE_MAX_METASERVERS */
+    AGENT_TENANTS = RESOURCE_TENANTS_MAX,      /* sections; and as many are said by metaservers */
+    AGENT_UID_RANGES = RESOURCE_UIDS_MAX,      /* of one tenant */
+    AGENT_TOKENS = 16,                         /* of one tenant */
+    AGENT_SOCKET_PATH = 108                    /* sockaddr_un */
 };
 
 /* first .. last, both included. */
-struct agentd_uids {
+struct agent_uids {
     uid_t first, last;
 };
 
 /* How much may be in flight; 0: no limit. */
-struct agentd_limits {
+struct agent_limits {
     uint64_t bytes, ops;
 };
 
 /* What both allow. */
-struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b);
+struct agent_limits agent_narrower(struct agent_limits a, struct agent_limits b);
 
 /* What a worker may show instead of its uid: the hash of it alone is known. */
-struct agentd_token {
+struct agent_token {
     uint8_t sha256[BASE_DIGEST_BYTES];
     uint64_t expires_ms; /* since 1970; 0: never */
 };
 
 /* [tenant NAME] */
-struct agentd_tenant_config {
-    char name[AGENTD_NAME];
+struct agent_tenant_config {
+    char name[AGENT_NAME];
     uint32_t id; /* a hash of the name, so that it is the same on every node; never 0 */
-    struct agentd_uids uids[AGENTD_UID_RANGES];
+    struct agent_uids uids[AGENT_UID_RANGES];
     uint32_t uid_ranges;
-    struct agentd_token token[AGENTD_TOKENS];
+    struct agent_token token[AGENT_TOKENS];
     uint32_t tokens;
     uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
     uint64_t memory;              /* bytes of arenas */
     uint64_t control_ops_per_s;   /* of all its workers; 0: no bound */
-    struct agentd_limits window;
+    struct agent_limits window;
     /* Of its own, which the file alone can say; "": none. Whoever can open it is of the tenant. */
-    char socket[AGENTD_SOCKET_PATH];
+    char socket[AGENT_SOCKET_PATH];
     uint64_t socket_mode;
-    char pool[AGENTD_NAME]; /* that its workers get, as metaservers say; "": the agent's own */
+    char pool[AGENT_NAME]; /* that its workers get, as metaservers say; "": the agent's own */
 };
 
 /* Whether both have some uid, and which: its number in *uid. */
-bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
-                         uid_t *uid);
+bool agent_uids_overlap(const struct agent_tenant_config *a, const struct agent_tenant_config *b,
+                        uid_t *uid);
 /* Whether both have some token. */
-bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
-                           const struct agentd_tenant_config *b);
+bool agent_tokens_overlap(const struct agent_tenant_config *a, const struct agent_tenant_config *b);
 
-struct agentd_config {
+struct agent_config {
     /* [agent] */
-    char node[AGENTD_TEXT];
-    char socket[AGENTD_TEXT], admin_socket[AGENTD_TEXT];
-    char state_dir[AGENTD_TEXT];
-    char metaserver[AGENTD_METASERVERS][AGENTD_TEXT]; /* http://host:port, no '/' at the end */
+    char node[AGENT_TEXT];
+    char socket[AGENT_TEXT], admin_socket[AGENT_TEXT];
+    char state_dir[AGENT_TEXT];
+    char metaserver[AGENT_METASERVERS][AGENT_TEXT]; /* http://host:port, no '/' at the end */
     uint32_t metaservers;
-    char token_file[AGENTD_TEXT]; /* "": none */
-    uint64_t prove_ns;            /* 0: never */
-    char log_level[AGENTD_TEXT];
+    char token_file[AGENT_TEXT]; /* "": none */
+    uint64_t prove_ns;           /* 0: never */
+    char log_level[AGENT_TEXT];
     /* [fabric] */
-    char provider[AGENTD_TEXT], device[AGENTD_TEXT];
+    char provider[AGENT_TEXT], device[AGENT_TEXT];
     uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
     struct fab_service service;
-    char transport[AGENTD_TEXT]; /* auto, dc or rc */
-    char fault[AGENTD_TEXT];     /* a fault_plan's text; empty: none */
+    char transport[AGENT_TEXT]; /* auto, dc or rc */
+    char fault[AGENT_TEXT];     /* a fault_plan's text; empty: none */
     uint64_t dci_streams;
     uint64_t ack_timeout; /* as verbs count it */
     /* [pool] */
-    char pool[AGENTD_TEXT];
+    char pool[AGENT_TEXT];
     uint64_t pool_number;
     uint64_t connections, responders, queue_pairs_ahead; /* rc */
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
     uint64_t fenced_regions, regions_ahead;
-    uint64_t spin_ns, lane_cpu;                      /* or AGENTD_ANY_CPU */
-    struct agentd_limits window, destination_window; /* of the device, to each endpoint */
+    uint64_t spin_ns, lane_cpu;                     /* or AGENT_ANY_CPU */
+    struct agent_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */
-    struct agentd_tenant_config tenant[AGENTD_TENANTS];
+    struct agent_tenant_config tenant[AGENT_TENANTS];
     uint32_t tenants;
 };
 
 /* The defaults, then what the file says (path NULL: no file). Without a tenant there is one,
  * "default", with the uid that runs this. -errno and a sentence that names the line. */
-int agentd_configure(const char *path, struct agentd_config *out, struct base_errbuf *err);
+int agent_configure(const char *path, struct agent_config *out, struct base_errbuf *err);
 
 /* Takes what may change while the agent runs, the windows and tenants' tokens, from another
  * configuration; a tenant's from that of the same name. Returns whether anything else differs. */
-bool agentd_config_update(struct agentd_config *config, const struct agentd_config *from);
+bool agent_config_update(struct agent_config *config, const struct agent_config *from);
 
 /* The one's tokens become the other's. */
-void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from);
+void agent_take_tokens(struct agent_tenant_config *to, const struct agent_tenant_config *from);
 
 /* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
-void agentd_choose_times(struct agentd_config *config);
+void agent_choose_times(struct agent_config *config);
 
 /* A tenant's number in records: the same on every node. */
-uint32_t agentd_tenant_id(const char *name);
+uint32_t agent_tenant_id(const char *name);
 
 /* The table, for --help. */
-void agentd_config_help(FILE *out);
+void agent_config_help(FILE *out);
 /* The i-th row of it, for what is held against it. False: there are no more. */
-bool agentd_config_setting(size_t i, struct base_setting *out);
+bool agent_config_setting(size_t i, struct base_setting *out);
 
 #endif

@@ -16,20 +16,20 @@
 #include "control/tenants.h"
 
 struct prewarm_share {
-    uint32_t taken[AGENTD_TENANT_SLOTS]; /* and not made again */
-    uint32_t sum;                        /* of these */
-    uint32_t last;                       /* the index of whom was made up for last */
+    uint32_t taken[AGENT_TENANT_SLOTS]; /* and not made again */
+    uint32_t sum;                       /* of these */
+    uint32_t last;                      /* the index of whom was made up for last */
 };
 
 /* Whether a tenant (its index + 1) may take one of so many that are ready. */
-bool prewarm_share_allows(const struct prewarm_share *s, uint32_t tenant, uint32_t ready);
+bool agent_prewarm_share_allows(const struct prewarm_share *s, uint32_t tenant, uint32_t ready);
 /* Whether more are to be made at once, where so many are ready and so many are to be: less than
  * half of these are, or some tenant may take none of them and would wait for one, however few
  * others take. */
-bool prewarm_share_is_low(const struct prewarm_share *s, uint32_t ready, uint32_t wanted);
+bool agent_prewarm_share_is_low(const struct prewarm_share *s, uint32_t ready, uint32_t wanted);
 /* It takes one. full: there were as many as there are to be, so that nothing is lacking. */
-void prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full);
+void agent_prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full);
 /* One more is ready. */
-void prewarm_share_made(struct prewarm_share *s);
+void agent_prewarm_share_made(struct prewarm_share *s);
 
 #endif

@@ -11,31 +11,31 @@
 #include "base/error.h"
 
 enum {
-    AGENTD_QUESTION_ID_BYTES = 16 + 1,
-    AGENTD_QUESTION_TEXT = 64,   /* of a tenant's name */
-    AGENTD_QUESTION_BYTES = 4096 /* of a line */
+    AGENT_QUESTION_ID_BYTES = 16 + 1,
+    AGENT_QUESTION_TEXT = 64,   /* of a tenant's name */
+    AGENT_QUESTION_BYTES = 4096 /* of a line */
 };
 
 /* Texts are as the admin socket's path and queries have them, and as little checked; "": absent. */
-struct agentd_question {
-    char id[AGENTD_QUESTION_ID_BYTES]; /* 16 of 0-9, a-f */
-    bool revoke;                       /* else look */
-    bool leases;                       /* else workers */
+struct agent_question {
+    char id[AGENT_QUESTION_ID_BYTES]; /* 16 of 0-9, a-f */
+    bool revoke;                      /* else look */
+    bool leases;                      /* else workers */
     bool force;
-    char item[AGENTD_ID_BYTES], worker[AGENTD_ID_BYTES];
-    char cursor[AGENTD_QUESTION_TEXT], tenant[AGENTD_QUESTION_TEXT];
+    char item[AGENT_ID_BYTES], worker[AGENT_ID_BYTES];
+    char cursor[AGENT_QUESTION_TEXT], tenant[AGENT_QUESTION_TEXT];
     char limit[8];
 };
 
 /* Whether a line of the stream is a question, and no configuration. */
-bool agentd_is_question(const char *line, size_t length);
+bool agent_is_question(const char *line, size_t length);
 
 /* Or asks this agent to renew its lease now: the line {"renew": true}. */
-bool agentd_is_renewal(const char *line, size_t length);
+bool agent_is_renewal(const char *line, size_t length);
 
 /* 0 and *out. -EINVAL and a sentence: it makes no sense, or asks for more than this agent knows of,
  * which might be to revoke less; out->id is "" if there is nobody to tell. */
-int agentd_question_decode(const char *line, size_t length, struct agentd_question *out,
-                           struct base_errbuf *why);
+int agent_question_decode(const char *line, size_t length, struct agent_question *out,
+                          struct base_errbuf *why);
 
 #endif

@@ -25,7 +25,7 @@ struct world_socket_ops {
                  const struct world_lent *lent);
     /* Its worker sees that no more comes. */
     void (*shut)(struct world *w, struct world_socket *s);
-    /* Nothing of it is reported any more but attach_closed(). */
+    /* Nothing of it is reported any more but agent_attach_closed(). */
     void (*mute)(struct world *w, struct world_socket *s);
     /* How many descriptors the kernel lets us send beside those that are unread, of `most`. */
     uint32_t (*room)(struct world *w, uint32_t most);
@@ -33,7 +33,8 @@ struct world_socket_ops {
     bool (*unread)(struct world *w, struct world_socket *s);
     /* Its worker sees that it is over; nothing is reported of it, and close() is to come. */
     void (*linger)(struct world *w, struct world_socket *s);
-    /* Once: attach_closed() follows. True: that may take long, since descriptors were sent there.
+    /* Once: agent_attach_closed() follows. True: that may take long, since descriptors were sent
+     * there.
      */
     bool (*close)(struct world *w, struct world_socket *s);
     /* Of these uids, and no others, none is to connect to the socket for all from now on, as far as

@@ -32,12 +32,12 @@ struct strangers {
 };
 
 /* One of that uid has been refused. True: it is kept out from now on. */
-bool strangers_refused(struct strangers *r, uid_t uid, uint64_t now_ns);
+bool agent_strangers_refused(struct strangers *r, uid_t uid, uint64_t now_ns);
 /* Lets those in again whose time is over, or who are strangers no longer (NULL: all are). True:
  * that is somebody. */
-bool strangers_let_in(struct strangers *r, uint64_t now_ns,
-                      bool (*is_stranger)(void *user, uid_t uid), void *user);
+bool agent_strangers_let_in(struct strangers *r, uint64_t now_ns,
+                            bool (*is_stranger)(void *user, uid_t uid), void *user);
 /* Who is kept out. How many they are. */
-uint32_t strangers_out(const struct strangers *r, uid_t uids[STRANGERS_KNOWN]);
+uint32_t agent_strangers_out(const struct strangers *r, uid_t uids[STRANGERS_KNOWN]);
 
 #endif

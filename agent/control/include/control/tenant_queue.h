@@ -19,7 +19,7 @@
 #include "control/tenants.h"
 
 enum {
-    TENANT_QUEUE_OWNERS = 1 + AGENTD_TENANT_SLOTS
+    TENANT_QUEUE_OWNERS = 1 + AGENT_TENANT_SLOTS
 }; /* the agent is 0, tenants are by index + 1 */
 
 struct tenant_queue_item {
@@ -51,24 +51,25 @@ struct tenant_queue_bound {
 typedef bool (*tenant_queue_may)(const void *user, uint32_t owner);
 
 /* The item waits nowhere. */
-void tenant_queue_join(struct tenant_queue *t, struct tenant_queue_item *item, uint32_t owner,
-                       bool soon);
+void agent_tenant_queue_join(struct tenant_queue *t, struct tenant_queue_item *item, uint32_t owner,
+                             bool soon);
 /* It waits here, and has had no turn. */
-void tenant_queue_leave(struct tenant_queue *t, struct tenant_queue_item *item);
+void agent_tenant_queue_leave(struct tenant_queue *t, struct tenant_queue_item *item);
 /* The first item of the owner whose turn it is of those that may; NULL: nobody may, or waits. It
  * waits on. */
-struct tenant_queue_item *tenant_queue_next(const struct tenant_queue *t, tenant_queue_may may,
-                                            const void *user);
+struct tenant_queue_item *agent_tenant_queue_next(const struct tenant_queue *t,
+                                                  tenant_queue_may may, const void *user);
 /* It waits here: it has its turn, and does not wait any more. */
-void tenant_queue_take(struct tenant_queue *t, struct tenant_queue_item *item);
+void agent_tenant_queue_take(struct tenant_queue *t, struct tenant_queue_item *item);
 
 /* The next one within the bound has its turn, and runs from now on; NULL: none may. */
-struct tenant_queue_item *tenant_queue_begin(struct tenant_queue *t,
-                                             const struct tenant_queue_bound *bound);
+struct tenant_queue_item *agent_tenant_queue_begin(struct tenant_queue *t,
+                                                   const struct tenant_queue_bound *bound);
 /* Whether one may have its turn within the bound. */
-bool tenant_queue_may_begin(const struct tenant_queue *t, const struct tenant_queue_bound *bound);
+bool agent_tenant_queue_may_begin(const struct tenant_queue *t,
+                                  const struct tenant_queue_bound *bound);
 /* One of the owner's that had begun is over. */
-void tenant_queue_end(struct tenant_queue *t, uint32_t owner);
+void agent_tenant_queue_end(struct tenant_queue *t, uint32_t owner);
 
 /* What an item, not NULL, is that member of. */
 #define TENANT_QUEUE_IN(type, member, item)                                                        \

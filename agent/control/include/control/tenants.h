@@ -20,66 +20,66 @@
 
 enum {
     /* Those of the file and those that metaservers say; more while some are leaving. */
-    AGENTD_TENANT_SLOTS = 2 * AGENTD_TENANTS,
-    AGENTD_TENANTS_WHY = 240
+    AGENT_TENANT_SLOTS = 2 * AGENT_TENANTS,
+    AGENT_TENANTS_WHY = 240
 };
 
-enum agentd_tenant_state {
-    AGENTD_TENANT_FREE,
-    AGENTD_TENANT_LIVE,
-    AGENTD_TENANT_LEAVING /* nobody says it any more; something of it is left */
+enum agent_tenant_state {
+    AGENT_TENANT_FREE,
+    AGENT_TENANT_LIVE,
+    AGENT_TENANT_LEAVING /* nobody says it any more; something of it is left */
 };
 
-struct agentd_tenant {
-    enum agentd_tenant_state state;
-    bool central;                       /* what is in force is the metaservers' */
-    struct agentd_tenant_config config; /* in force */
-    struct agentd_tenant_config own;    /* the file's; its name is empty if it says none */
-    uint32_t arenas;                    /* that it was lent and that are not freed: the owner's */
+struct agent_tenant {
+    enum agent_tenant_state state;
+    bool central;                      /* what is in force is the metaservers' */
+    struct agent_tenant_config config; /* in force */
+    struct agent_tenant_config own;    /* the file's; its name is empty if it says none */
+    uint32_t arenas;                   /* that it was lent and that are not freed: the owner's */
     /* Bytes of arenas that its workers have asked for, have or had: from the asking until they are
      * freed, or kept for its next worker. The owner's. */
     uint64_t arena_bytes;
 };
 
-struct agentd_tenants {
-    struct agentd_tenant at[AGENTD_TENANT_SLOTS];
-    uint32_t leaving;                 /* of them */
-    char refused[AGENTD_TENANTS_WHY]; /* tenants that have no place; empty: all have */
+struct agent_tenants {
+    struct agent_tenant at[AGENT_TENANT_SLOTS];
+    uint32_t leaving;                /* of them */
+    char refused[AGENT_TENANTS_WHY]; /* tenants that have no place; empty: all have */
     /* What is not in force of what metaservers say, or of who belongs to the file's tenants by it;
      * empty: all is. */
-    char why[AGENTD_TENANTS_WHY];
+    char why[AGENT_TENANTS_WHY];
 };
 
 /* Those of the file. */
-void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *config);
+void agent_tenants_init(struct agent_tenants *t, const struct agent_config *config);
 
 /* The index of a uid's tenant, or -EACCES. */
-int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
+int agent_tenants_find(const struct agent_tenants *t, uid_t uid);
 /* Of a uid that has none: the index of the tenant that has it by the file, in whose place that of
  * the metaservers stands, without it; or -ENOENT. */
-int agentd_tenants_find_replaced(const struct agentd_tenants *t, uid_t uid);
+int agent_tenants_find_replaced(const struct agent_tenants *t, uid_t uid);
 /* That of a token, at a time (ms since 1970): likewise. Takes as long whichever it is, and whether
  * it is one. */
-int agentd_tenants_find_token(const struct agentd_tenants *t,
-                              const uint8_t sha256[BASE_DIGEST_BYTES], uint64_t wall_ms);
+int agent_tenants_find_token(const struct agent_tenants *t, const uint8_t sha256[BASE_DIGEST_BYTES],
+                             uint64_t wall_ms);
 
 /* Whether any tenant has a token, be it one that has expired. */
-bool agentd_tenants_have_tokens(const struct agentd_tenants *t);
+bool agent_tenants_have_tokens(const struct agent_tenants *t);
 
 /* What the metaservers say takes the place of what they said before, as far as that can be: `why`
  * says what cannot. leave[i] is set for each that nobody says any more: end its sessions. A tenant
  * gets no place while there is none, or another of the same hash is there; those that are here keep
  * theirs. Returns whether one that got none may get it when those that are leaving have gone. */
-bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                        uint32_t count, bool leave[AGENTD_TENANT_SLOTS]);
+bool agent_tenants_set(struct agent_tenants *t, const struct agent_tenant_config *list,
+                       uint32_t count, bool leave[AGENT_TENANT_SLOTS]);
 
 /* The file was read anew: windows and tokens of the tenants that it had at the start are what it
  * says now, and in force unless the metaservers say others. All of that; or -EEXIST and a sentence,
  * and nothing: a token that is new in it is that of another tenant there. */
-int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
-                          struct base_errbuf *why);
+int agent_tenants_reload(struct agent_tenants *t, const struct agent_config *fresh,
+                         struct base_errbuf *why);
 
 /* Nothing is left of it but what `arenas` counts: its place is free once that is 0. */
-void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index);
+void agent_tenant_rest(struct agent_tenants *t, uint32_t index);
 
 #endif

@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AGENTD_UNREACHED_WAIT_NS UINT64_C(60000000000)  /* between the first two, at least */
-#define AGENTD_UNREACHED_MOST_NS UINT64_C(960000000000) /* between any two, at most */
+#define AGENT_UNREACHED_WAIT_NS UINT64_C(60000000000)  /* between the first two, at least */
+#define AGENT_UNREACHED_MOST_NS UINT64_C(960000000000) /* between any two, at most */
 
 /* Zeroed to begin. */
-struct agentd_unreached {
+struct agent_unreached {
     bool is;               /* as the last answer has it */
     uint32_t by, tried_by; /* so many do not reach it, of so many that tried; 0 if it is not so */
     uint64_t since_ns;     /* as the metaserver counts, but never before this node's clock began */
@@ -26,13 +26,13 @@ struct agentd_unreached {
 
 /* What a metaserver says: so many of those that tried do not reach this node, for so long; 0: they
  * do. What is not said by two and more, and most, counts as that. Returns whether that changed. */
-bool agentd_unreached_hear(struct agentd_unreached *u, uint32_t by, uint32_t tried_by,
-                           uint64_t for_ns, uint64_t now_ns);
+bool agent_unreached_hear(struct agent_unreached *u, uint32_t by, uint32_t tried_by,
+                          uint64_t for_ns, uint64_t now_ns);
 /* Whether a target may be made anew for it. */
-bool agentd_unreached_may(const struct agentd_unreached *u, uint64_t now_ns);
+bool agent_unreached_may(const struct agent_unreached *u, uint64_t now_ns);
 /* It is: the next one is not before least_ns, by which others can have found out what it helped,
  * nor before twice the time that there was between the last two. Who says by turns that he reaches
  * this node and that he does not brings about no more. */
-void agentd_unreached_heed(struct agentd_unreached *u, uint64_t now_ns, uint64_t least_ns);
+void agent_unreached_heed(struct agent_unreached *u, uint64_t now_ns, uint64_t least_ns);
 
 #endif

@@ -18,7 +18,7 @@
 #include "control/tenants.h"
 
 /* The last one is all tenants that are no more. */
-enum { UNREAD_OWNERS = AGENTD_TENANT_SLOTS + 1 };
+enum { UNREAD_OWNERS = AGENT_TENANT_SLOTS + 1 };
 
 /* Of one connection. */
 struct unread_item {
@@ -45,20 +45,20 @@ struct unread {
 
 /* Whether a worker of that tenant (its index + 1) may be sent so many more. live[i]: there is a
  * tenant of that index. */
-bool unread_allows(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS], uint32_t tenant,
-                   uint32_t count);
+bool agent_unread_allows(const struct unread *u, const bool live[AGENT_TENANT_SLOTS],
+                         uint32_t tenant, uint32_t count);
 /* Likewise, if the kernel let us send as many as are wanted: what others than these tenants'
  * workers have not read is not in the way. */
-bool unread_allows_but_kernel(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS],
-                              uint32_t tenant, uint32_t count);
+bool agent_unread_allows_but_kernel(const struct unread *u, const bool live[AGENT_TENANT_SLOTS],
+                                    uint32_t tenant, uint32_t count);
 /* That worker was sent so many. As many as an attach takes are counted at least, since a connection
  * that does not read may keep a descriptor of the agent's too. */
-void unread_add(struct unread *u, struct unread_item *item, uint32_t tenant, uint32_t count);
+void agent_unread_add(struct unread *u, struct unread_item *item, uint32_t tenant, uint32_t count);
 /* It has read them. Nothing, if it has none. */
-void unread_forget(struct unread *u, struct unread_item *item);
+void agent_unread_forget(struct unread *u, struct unread_item *item);
 /* What that tenant's workers have not read is nobody's: the number may be another's. */
-void unread_end_tenant(struct unread *u, uint32_t tenant);
+void agent_unread_end_tenant(struct unread *u, uint32_t tenant);
 /* The one of the tenant's that has not been looked at for longest. NULL: it has none. */
-struct unread_item *unread_next(struct unread *u, uint32_t tenant);
+struct unread_item *agent_unread_next(struct unread *u, uint32_t tenant);
 
 #endif

@@ -22,8 +22,8 @@
 enum {
     WAITING_SHARE_STRANGERS, /* uids that no tenant has */
     WAITING_SHARE_TENANTS,   /* at the socket for all: the first tenant's */
-    WAITING_SHARE_SOCKETS = WAITING_SHARE_TENANTS + AGENTD_TENANT_SLOTS, /* of their own */
-    WAITING_SHARES = WAITING_SHARE_SOCKETS + AGENTD_TENANTS
+    WAITING_SHARE_SOCKETS = WAITING_SHARE_TENANTS + AGENT_TENANT_SLOTS, /* of their own */
+    WAITING_SHARES = WAITING_SHARE_SOCKETS + AGENT_TENANTS
 };
 
 /* Of an agent with max_sessions: a tenant's share, and all shares together. */
@@ -45,12 +45,13 @@ struct waiting {
 
 /* Takes w in, whose share and uid are set. 0, and *goes is the one that its owner has to end, or
  * NULL; that one is still in. -EAGAIN: there is no room, and w is not in. */
-int waiting_enter(struct waiting *r, uint64_t max_sessions, struct waiter *w, struct waiter **goes);
+int agent_waiting_enter(struct waiting *r, uint64_t max_sessions, struct waiter *w,
+                        struct waiter **goes);
 
 /* Takes w in whether there is room or not; one that is in stays where it is. */
-void waiting_add(struct waiting *r, struct waiter *w);
+void agent_waiting_add(struct waiting *r, struct waiter *w);
 
 /* Nothing, if it is not in. */
-void waiting_leave(struct waiting *r, struct waiter *w);
+void agent_waiting_leave(struct waiting *r, struct waiter *w);
 
 #endif

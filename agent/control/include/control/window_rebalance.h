@@ -19,29 +19,29 @@
 #include "control/config.h"
 
 enum {
-    AGENTD_SHARE_IDLE = 8,  /* an idle lane keeps this part of an equal one */
-    AGENTD_SHARE_LOOKS = 50 /* for so many looks it counts as busy after it was */
+    AGENT_SHARE_IDLE = 8,  /* an idle lane keeps this part of an equal one */
+    AGENT_SHARE_LOOKS = 50 /* for so many looks it counts as busy after it was */
 };
 
 /* A lane's; zeroed at its start. */
-struct agentd_share {
-    struct agentd_limits told; /* 0: no limit */
-    struct agentd_limits held; /* it may have so much in flight as long as nobody looks again */
-    bool pending;              /* it has not been seen to have taken what it was told */
-    uint64_t waits;            /* as it was seen last */
-    uint32_t busy;             /* looks that are left */
+struct agent_share {
+    struct agent_limits told; /* 0: no limit */
+    struct agent_limits held; /* it may have so much in flight as long as nobody looks again */
+    bool pending;             /* it has not been seen to have taken what it was told */
+    uint64_t waits;           /* as it was seen last */
+    uint32_t busy;            /* looks that are left */
 };
 
 /* now: how each lane's window of the device stands; all: the window, 0: no limit. What each is to
  * be told, so that all come nearer to what they should have, which takes several calls while it
  * changes: in `told` of those that the answer has a bit for, from bit 0 for at[0]. count: 1 to 64.
  */
-uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lane_window now[],
-                               uint32_t count, struct agentd_limits all);
+uint64_t agent_rebalance_turn(struct agent_share *const at[], const struct lane_window now[],
+                              uint32_t count, struct agent_limits all);
 
 /* Whether that would change nothing, now and as long as no lane takes anything up; idle: none can,
  * since there are no workers. */
-bool agentd_rebalance_rests(const struct agentd_share *const at[], uint32_t count,
-                            struct agentd_limits all, bool idle);
+bool agent_rebalance_rests(const struct agent_share *const at[], uint32_t count,
+                           struct agent_limits all, bool idle);
 
 #endif

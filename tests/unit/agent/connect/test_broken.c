@@ -144,7 +144,7 @@ START_TEST(a_request_for_one_that_broke_is_refused)
     break_responder(&w);
     ck_assert_ptr_eq(await_news(&w), initiator_of(&w));
     const uint64_t refused = stats_of(&w, 1).refused;
-    incoming_request(w.node[1].c, &request);
+    connector_incoming_request(w.node[1].c, &request);
     ck_assert_uint_eq(stats_of(&w, 1).refused, refused + 1);
     ck_assert_uint_eq(n->state, IN_BROKEN);
     world_close(&w);

@@ -101,7 +101,7 @@ static inline void bed_add_initiators(void)
     for (uint32_t i = 0; i < QPS; i++) {
         w.qp[i] =
             (struct fab_qp){.pd = i == 0 ? &w.system_pd : &w.pd, .type = FAB_QP_DCI, .qpn = i + 1};
-        (void)dci_add(&w.pool[0], &w.qp[i], 0);
+        (void)agent_dci_add(&w.pool[0], &w.qp[i], 0);
     }
 }
 

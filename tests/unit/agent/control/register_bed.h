@@ -84,15 +84,15 @@ static inline struct registration *begin(void)
     w.agent.fab = &w.fab;
     w.agent.pools[0] = &w.pool;
     w.agent.config.metaservers = 1;
-    registrations_start(&w.pool);
+    agent_registrations_start(&w.pool);
     return &w.pool.registration[0];
 }
 
 static inline void end(void)
 {
-    registrations_stop(&w.pool);
+    agent_registrations_stop(&w.pool);
     if (w.other.agent != NULL)
-        registrations_stop(&w.other);
+        agent_registrations_stop(&w.other);
     ck_assert_uint_eq(w.world.alarm_ns, UINT64_MAX);
 }
 
@@ -107,7 +107,7 @@ static inline struct registration *begin_rc(void)
     for (int i = 0; i < 2; i++)
         r->initiator[i] =
             (struct table_initiator){.registration = r, .qp = &w.qp[i], .state = INITIATOR_READY};
-    registrations_start(&w.pool);
+    agent_registrations_start(&w.pool);
     ck_assert_ptr_nonnull(r->offered);
     return r;
 }
@@ -194,7 +194,7 @@ static inline void resolve(void)
 static inline void give_back(struct fab_ah *ah)
 {
     const struct lane_event e = {.kind = LANE_EVENT_DROP_PATH, .path.ah = ah};
-    peer_setup_event(&w.pool, &e);
+    agent_peer_setup_event(&w.pool, &e);
 }
 
 #endif

@@ -99,8 +99,8 @@ static inline void session_bed_begin(uint32_t places, uint32_t ahead)
     agent.config.max_sessions = places;
     agent.config.arena_bytes = 2 * MIB;
     for (uint32_t i = 0; i < BED_TENANTS; i++) {
-        struct agentd_tenant_config *t = &agent.tenants.at[i].config;
-        agent.tenants.at[i].state = AGENTD_TENANT_LIVE;
+        struct agent_tenant_config *t = &agent.tenants.at[i].config;
+        agent.tenants.at[i].state = AGENT_TENANT_LIVE;
         t->memory = 64 * MIB;
         t->sessions = 10;
         t->uid_ranges = 1;
@@ -112,7 +112,7 @@ static inline void session_bed_begin(uint32_t places, uint32_t ahead)
                          .lane = (struct lane *)&pool /* there is one */};
     pool.device.fab = &bed.fab;
     agent.pools[0] = &pool;
-    ck_assert_int_eq(sessions_start(&pool, &err), 0);
+    ck_assert_int_eq(agent_sessions_start(&pool, &err), 0);
     for (uint32_t i = 0; i < places; i++) {
         pool.sessions[i].rings.rw = &bed.written[i];
         pool.sessions[i].rings.ro = &bed.pages[i];
@@ -146,13 +146,13 @@ static inline void session_bed_event(uint32_t number, enum lane_event_kind kind,
     struct lane_event e = {.kind = kind, .session = number};
     if (kind == LANE_EVENT_ARENA_ADDED)
         e.arena.status = status;
-    sessions_event(&pool, &e);
+    agent_sessions_event(&pool, &e);
 }
 
 /* Its worker has closed, and its lane has nothing of it any more. */
 static inline void session_bed_leave(uint32_t number)
 {
-    session_release(&pool, number, 0);
+    agent_session_release(&pool, number, 0);
     if (world.heard[number] != NULL)
         session_bed_event(number, LANE_EVENT_SESSION_OVER, 0);
     if (pool.sessions[number].over)
@@ -167,14 +167,14 @@ static inline void session_bed_end(void)
     for (uint32_t i = 0; i < places; i++)
         session_bed_leave(i);
     session_bed_make_all();
-    sessions_stop(&pool);
+    agent_sessions_stop(&pool);
     ck_assert_uint_eq(pool.fab_ops, 0);
-    arenas_stop(&pool);
+    agent_arenas_stop(&pool);
     ck_assert_uint_eq(pool.fab_ops, 0);
-    sessions_free(&pool);
+    agent_sessions_free(&pool);
     for (uint32_t i = 0; i < TEST_DOORBELLS; i++)
         ck_assert_ptr_null(world.heard[i]);
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         ck_assert_uint_eq(pool.unmaking[i] + agent.tenants.at[i].arena_bytes, 0);
     ck_assert_uint_eq(pool.works, 0);
 }

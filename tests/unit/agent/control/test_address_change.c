@@ -23,16 +23,16 @@ static void begin(void)
     memset(&table, 0, sizeof table);
     w.fab.caps.sgid_index = 2;
     memcpy(w.fab.caps.gid, first_gid, 16);
-    life_begin(&w.agent, 5);
+    agent_life_begin(&w.agent, 5);
     for (int i = 0; i < POOL_COUNT; i++)
         w.pool[i].device.table = &table;
     bed_add_initiators();
-    address_init(&w.agent);
+    agent_address_init(&w.agent);
 }
 
 static void look_and_see(struct fab_own_address now)
 {
-    address_look(&w.agent);
+    agent_address_look(&w.agent);
     struct fab_ctl *ctl = take_out(FAB_QUERY_ADDRESS);
     ctl->address.now = now;
     ctl->done(ctl);
@@ -60,12 +60,12 @@ static void becomes_another(void)
 
 static void target_done(struct pool *p, int status)
 {
-    address_step_done(p, WORLD_DEVICE_TARGET, status);
+    agent_address_step_done(p, WORLD_DEVICE_TARGET, status);
 }
 
 static void table_done(struct pool *p, int status)
 {
-    address_step_done(p, WORLD_DEVICE_TABLE, status);
+    agent_address_step_done(p, WORLD_DEVICE_TABLE, status);
 }
 
 static uint32_t readdressed(void)
@@ -188,7 +188,7 @@ START_TEST(a_target_that_breaks_while_another_is_made_has_one_more_made)
 {
     begin();
     moves_to(9);
-    address_retarget(&w.agent);
+    agent_address_retarget(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
     for (int i = 0; i < POOL_COUNT; i++)
         target_done(&w.pool[i], 0);
@@ -198,7 +198,7 @@ START_TEST(a_target_that_breaks_while_another_is_made_has_one_more_made)
         target_done(&w.pool[i], 0);
     ck_assert_uint_eq(readdressed(), POOL_COUNT);
     ck_assert_uint_eq(w.agent.endpoints, 1);
-    address_retarget(&w.agent); /* alone, it leaves what leads to peers */
+    agent_address_retarget(&w.agent); /* alone, it leaves what leads to peers */
     for (int i = 0; i < POOL_COUNT; i++)
         target_done(&w.pool[i], 0);
     ck_assert_uint_eq(readdressed(), POOL_COUNT);
@@ -209,8 +209,8 @@ END_TEST
 static void wait_ms(uint64_t ms)
 {
     test_world_advance(&w.world, ms * BASE_NS_PER_MS);
-    address_tick(&w.agent);
-    address_tick(&w.agent);
+    agent_address_tick(&w.agent);
+    agent_address_tick(&w.agent);
 }
 
 /* ---- what workers are told */
@@ -281,7 +281,7 @@ START_TEST(one_that_could_not_be_made_is_tried_again_ever_less_often)
     moves_to(9);
     target_done(&w.pool[0], -EINVAL);
     target_done(&w.pool[1], 0);
-    address_tick(&w.agent);
+    agent_address_tick(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
     ck_assert_uint_eq(readdressed(), POOL_COUNT); /* to reach peers it takes no target */
     for (uint32_t tries = 1; tries <= TRIES; tries++) {
@@ -311,7 +311,7 @@ START_TEST(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_f
     }
     ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
     test_world_advance(&w.world, 2 * READDRESS_MIN_MS * BASE_NS_PER_MS);
-    address_tick(&w.agent);
+    agent_address_tick(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], POOL_COUNT + 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT); /* which there are */
     ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
@@ -346,7 +346,7 @@ START_TEST(one_that_is_made_at_the_second_try_has_not_failed)
 {
     begin();
     moves_to(9);
-    address_retarget(&w.agent);
+    agent_address_retarget(&w.agent);
     target_done(&w.pool[1], 0);
     target_done(&w.pool[1], 0);
     target_done(&w.pool[0], -EINVAL);
@@ -361,7 +361,7 @@ END_TEST
 static void lane_gives_back(struct fab_qp *qp)
 {
     const struct lane_event e = {.kind = LANE_EVENT_QP_BROKEN, .broken = {.qp = qp}};
-    peer_setup_event(&w.pool[0], &e);
+    agent_peer_setup_event(&w.pool[0], &e);
 }
 
 static void raise_by(int steps)

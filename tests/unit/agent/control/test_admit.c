@@ -16,8 +16,8 @@ static uint32_t share;
 static void begin(uint32_t tokens)
 {
     memset(&a, 0, sizeof a);
-    a.tenants.at[0] = (struct agentd_tenant){
-        .state = AGENTD_TENANT_LIVE,
+    a.tenants.at[0] = (struct agent_tenant){
+        .state = AGENT_TENANT_LIVE,
         .config = {.name = "own", .uid_ranges = 1, .uids = {{1000, 1000}}, .tokens = tokens}};
 }
 
@@ -25,7 +25,7 @@ START_TEST(a_uid_of_no_tenant_is_told_what_helps_and_what_does_not)
 {
     begin(0);
     const struct attach_peer peer = {.uid = 2000};
-    ck_assert_int_eq(connection_share(&a, &peer, &share, &why), -EACCES);
+    ck_assert_int_eq(agent_connection_share(&a, &peer, &share, &why), -EACCES);
     ck_assert_str_eq(why.text,
                      "uid 2000 belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
                      "uids=2000; or add it to `uids` of a [tenant] of the agent's file; "
@@ -37,7 +37,7 @@ START_TEST(the_whole_sentence_reaches_a_worker_whatever_its_uid)
 {
     begin(0);
     const struct attach_peer peer = {.uid = UINT32_MAX - 1};
-    ck_assert_int_eq(connection_share(&a, &peer, &share, &why), -EACCES);
+    ck_assert_int_eq(agent_connection_share(&a, &peer, &share, &why), -EACCES);
     ck_assert_uint_lt(strlen(why.text), sizeof((struct schema_control_error *)NULL)->text);
 }
 END_TEST
@@ -45,13 +45,13 @@ END_TEST
 START_TEST(a_uid_that_the_file_gave_and_the_metaserver_has_not_is_told_so)
 {
     begin(0);
-    struct agentd_tenant *t = &a.tenants.at[0];
+    struct agent_tenant *t = &a.tenants.at[0];
     const struct attach_peer peer = {.uid = UINT32_MAX - 1};
-    t->own = (struct agentd_tenant_config){.name = "a23456789012345678901234567890b",
-                                           .uid_ranges = 1,
-                                           .uids = {{UINT32_MAX - 1, UINT32_MAX - 1}}};
+    t->own = (struct agent_tenant_config){.name = "a23456789012345678901234567890b",
+                                          .uid_ranges = 1,
+                                          .uids = {{UINT32_MAX - 1, UINT32_MAX - 1}}};
     t->central = true;
-    ck_assert_int_eq(connection_share(&a, &peer, &share, &why), -EACCES);
+    ck_assert_int_eq(agent_connection_share(&a, &peer, &share, &why), -EACCES);
     ck_assert_ptr_nonnull(strstr(why.text, "[tenant a23456789012345678901234567890b] of the "
                                            "agent's file has it, and the metaserver's tenant of "
                                            "that name stands in its place without it"));
@@ -63,9 +63,9 @@ START_TEST(a_uid_of_no_tenant_waits_among_strangers_where_a_token_may_be_shown)
 {
     begin(1);
     const struct attach_peer stranger = {.uid = 2000}, own = {.uid = 1000};
-    ck_assert_int_eq(connection_share(&a, &stranger, &share, &why), 0);
+    ck_assert_int_eq(agent_connection_share(&a, &stranger, &share, &why), 0);
     ck_assert_uint_eq(share, WAITING_SHARE_STRANGERS);
-    ck_assert_int_eq(connection_share(&a, &own, &share, &why), 0);
+    ck_assert_int_eq(agent_connection_share(&a, &own, &share, &why), 0);
     ck_assert_uint_eq(share, WAITING_SHARE_TENANTS);
 }
 END_TEST

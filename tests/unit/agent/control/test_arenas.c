@@ -30,9 +30,9 @@ static void begin(void)
     memset(&agent, 0, sizeof agent);
     test_world_init(&world);
     agent.world = &world.world;
-    attach_init(&agent);
+    agent_attach_init(&agent);
     agent.config.arena_bytes = 2 * MIB;
-    agent.tenants.at[TENANT - 1].state = AGENTD_TENANT_LIVE;
+    agent.tenants.at[TENANT - 1].state = AGENT_TENANT_LIVE;
     agent.tenants.at[TENANT - 1].config.memory = 1024 * MIB;
     agent.tenants.at[TENANT - 1].config.sessions = 10;
     pool = (struct pool){.agent = &agent, .config = &agent.config, .world = &world.world};
@@ -50,20 +50,20 @@ START_TEST(what_was_asked_for_and_left_counts_until_it_is_free)
     struct base_errbuf why;
     struct arena *arena;
     begin();
-    ck_assert_int_eq(arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
+    ck_assert_int_eq(agent_arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
     ck_assert_uint_eq(counted(), 600 * MIB);
     ck_assert(!atomic_load(arena->task.arena.unwanted));
-    arena_retire(arena); /* its session is over */
+    agent_arena_retire(arena); /* its session is over */
     ck_assert(atomic_load(arena->task.arena.unwanted));
     ck_assert_uint_eq(counted(), 600 * MIB);
-    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 424 * MIB, &why), 0);
-    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 425 * MIB, &why), -EAGAIN);
-    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 1025 * MIB, &why), -EDQUOT);
+    ck_assert_int_eq(agent_quota_check(&pool, TENANT, 0, 424 * MIB, &why), 0);
+    ck_assert_int_eq(agent_quota_check(&pool, TENANT, 0, 425 * MIB, &why), -EAGAIN);
+    ck_assert_int_eq(agent_quota_check(&pool, TENANT, 0, 1025 * MIB, &why), -EDQUOT);
     test_world_end_task(&world, -ECANCELED);
     ck_assert_uint_eq(counted(), 0);
     ck_assert_uint_eq(agent.tenants.at[TENANT - 1].arenas, 0);
     ck_assert_uint_eq(agent.arenas_coming, 0);
-    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 1024 * MIB, &why), 0);
+    ck_assert_int_eq(agent_quota_check(&pool, TENANT, 0, 1024 * MIB, &why), 0);
 }
 END_TEST
 
@@ -71,9 +71,9 @@ START_TEST(what_was_made_before_it_was_left_counts_until_it_is_freed)
 {
     struct arena *arena;
     begin();
-    ck_assert_int_eq(arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
+    ck_assert_int_eq(agent_arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
     ck_assert_uint_eq(arena->task.tenant, TENANT);
-    arena_retire(arena);
+    agent_arena_retire(arena);
     arena->mem = (struct fab_mem){.addr = arena, .size = 600 * MIB, .fd = -1};
     test_world_end_task(&world, 0);
     ck_assert_int_eq(arena->task.work, WORLD_FREE_ARENA); /* and is not registered before */
@@ -91,8 +91,8 @@ START_TEST(what_a_pool_frees_that_goes_is_emptied_and_not_what_an_agent_frees_th
     for (int ends = 0; ends < 2; ends++) {
         struct arena *arena;
         begin();
-        ck_assert_int_eq(arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
-        arena_retire(arena);
+        ck_assert_int_eq(agent_arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
+        agent_arena_retire(arena);
         arena->mem = (struct fab_mem){.addr = arena, .size = 600 * MIB, .fd = -1};
         agent.stopping = ends;
         pool.stopping = true;
@@ -114,7 +114,7 @@ static void begin_ahead(bool several_tenants)
     agent.config.max_sessions = 1000;
     pool.lane = (struct lane *)&pool; /* there is one */
     if (several_tenants)
-        agent.tenants.at[OTHER - 1].state = AGENTD_TENANT_LIVE;
+        agent.tenants.at[OTHER - 1].state = AGENT_TENANT_LIVE;
     for (int i = 0; i < AHEAD; i++) {
         ahead[i] = (struct arena){.pool = &pool, .bytes = 2 * MIB, .next = pool.arenas_ahead};
         pool.arenas_ahead = &ahead[i];
@@ -126,7 +126,7 @@ static void begin_ahead(bool several_tenants)
 static uint32_t take_all(uint32_t tenant)
 {
     uint32_t n = 0;
-    while (arena_take(&pool, tenant) != NULL)
+    while (agent_arena_take(&pool, tenant) != NULL)
         n++;
     return n;
 }
@@ -135,8 +135,8 @@ START_TEST(a_tenant_leaves_arenas_ready_for_others_and_takes_all_where_it_is_alo
 {
     begin_ahead(true);
     ck_assert_uint_eq(take_all(TENANT), AHEAD / 2);
-    ck_assert(!session_is_ready(&pool, TENANT));
-    ck_assert(session_is_ready(&pool, OTHER));
+    ck_assert(!agent_session_is_ready(&pool, TENANT));
+    ck_assert(agent_session_is_ready(&pool, OTHER));
     ck_assert_uint_eq(take_all(OTHER), AHEAD / 4);
     begin_ahead(false);
     ck_assert_uint_eq(take_all(TENANT), AHEAD);
@@ -151,13 +151,13 @@ START_TEST(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made
     begin_ahead(true);
     pool.count.ready = AHEAD / 2;
     pool.sessions_share.taken[TENANT - 1] = AHEAD / 2;
-    ck_assert(!session_is_ready(&pool, TENANT));
-    ck_assert(session_is_ready(&pool, OTHER));
+    ck_assert(!agent_session_is_ready(&pool, TENANT));
+    ck_assert(agent_session_is_ready(&pool, OTHER));
     pool.count.live = 1000 - AHEAD / 2; /* as many as there may be */
-    ck_assert(session_is_ready(&pool, TENANT));
+    ck_assert(agent_session_is_ready(&pool, TENANT));
     pool.count.live = 0;
-    agent.tenants.at[OTHER - 1].state = AGENTD_TENANT_LEAVING;
-    ck_assert(session_is_ready(&pool, TENANT));
+    agent.tenants.at[OTHER - 1].state = AGENT_TENANT_LEAVING;
+    ck_assert(agent_session_is_ready(&pool, TENANT));
 }
 END_TEST
 
@@ -175,9 +175,9 @@ START_TEST(whose_place_was_another_tenants_owes_nothing_for_that_one)
     quota->control_ops_per_s = 1;
     ck_assert(lane_quota_ask(quota, world.now_ns));
     ck_assert(!lane_quota_ask(quota, world.now_ns));
-    agent.tenants.at[TENANT - 1].state = AGENTD_TENANT_LEAVING;
-    tenants_rest(&agent);
-    ck_assert_int_eq(agent.tenants.at[TENANT - 1].state, AGENTD_TENANT_FREE);
+    agent.tenants.at[TENANT - 1].state = AGENT_TENANT_LEAVING;
+    agent_tenants_rest(&agent);
+    ck_assert_int_eq(agent.tenants.at[TENANT - 1].state, AGENT_TENANT_FREE);
     ck_assert_uint_eq(quota->control_ops, 0);
     ck_assert_uint_eq(quota->refused[LANE_QUOTA_CONTROL_OPS], 0);
     ck_assert(lane_quota_ask(quota, world.now_ns));
@@ -193,7 +193,7 @@ static struct agent_session *begin_full(uint32_t sessions)
     ck_assert_ptr_nonnull(s);
     begin();
     agent.config.max_sessions = sessions;
-    agent.tenants.at[OTHER - 1].state = AGENTD_TENANT_LIVE;
+    agent.tenants.at[OTHER - 1].state = AGENT_TENANT_LIVE;
     pool.lane = (struct lane *)&pool; /* there is one */
     pool.sessions = s;
     for (uint32_t i = 0; i < sessions; i++) {
@@ -203,7 +203,7 @@ static struct agent_session *begin_full(uint32_t sessions)
                                       .arena = {&first},
                                       .arenas = 1};
         agent.tenants.at[s[i].tenant - 1].arenas++;
-        quotas_note(&s[i]);
+        agent_quotas_note(&s[i]);
     }
     return s;
 }
@@ -212,7 +212,7 @@ static uint32_t ask_all(uint32_t tenant)
 {
     struct base_errbuf why;
     uint32_t n = 0;
-    for (; arena_check_room(&agent, tenant, &why) == 0; n++)
+    for (; agent_arena_check_room(&agent, tenant, &why) == 0; n++)
         agent.tenants.at[tenant - 1].arenas++;
     return n;
 }
@@ -240,7 +240,7 @@ START_TEST(a_session_gets_no_arena_for_which_there_is_no_descriptor)
     agent.of_sessions[TENANT - 1].arenas = SESSIONS * (1 + MORE_ARENAS); /* none is given back */
     world.world.page_bytes = 4096;
     world.world.keeps_whole = true;
-    ck_assert_int_eq(session_more(&pool, 0, 0, &why), -EDQUOT);
+    ck_assert_int_eq(agent_session_add_arena(&pool, 0, 0, &why), -EDQUOT);
     ck_assert_ptr_nonnull(strstr(why.text, "ask for larger ones"));
     free(s);
 }

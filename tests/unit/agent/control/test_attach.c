@@ -65,16 +65,16 @@ static const struct world_socket_ops SOCKETS = {
 
 static void begin(void)
 {
-    struct agentd_tenant *t = &agent.tenants.at[0];
+    struct agent_tenant *t = &agent.tenants.at[0];
     memset(&agent, 0, sizeof agent);
     test_world_init(&world);
     world.world.sockets = &SOCKETS;
     agent.world = &world.world;
     agent.config.max_sessions = 4;
-    t->state = AGENTD_TENANT_LIVE;
+    t->state = AGENT_TENANT_LIVE;
     t->config.uid_ranges = 1;
     t->config.uids[0].first = t->config.uids[0].last = UID;
-    attach_init(&agent);
+    agent_attach_init(&agent);
     outs = told_of_outs = 0;
 }
 
@@ -91,12 +91,12 @@ static void send_in(struct world_socket *s, uint16_t version, uint16_t type, siz
                  .tag = 7,
                  .size = (uint32_t)bytes}};
     memset(s, 0, sizeof *s);
-    struct connection *c = attach_connected(&agent, s, &peer);
+    struct connection *c = agent_attach_connected(&agent, s, &peer);
     ck_assert_ptr_nonnull(c);
-    attach_received(c, 0, &m, bytes);
-    attach_watched(c, 0, NULL);
+    agent_attach_received(c, 0, &m, bytes);
+    agent_attach_watched(c, 0, NULL);
     ck_assert(s->closed && !s->lent);
-    attach_closed(c);
+    agent_attach_closed(c);
     ck_assert_ptr_null(agent.connections);
     ck_assert_uint_eq(s->replies, 1);
     ck_assert_uint_eq(s->said.h.magic, SCHEMA_CONTROL_MAGIC);
@@ -149,7 +149,7 @@ static void come(uid_t uid, uint32_t times)
     const struct attach_peer peer = {.uid = uid, .pid = 1, .path = "/run/kedge/agent.sock"};
     for (uint32_t i = 0; i < times; i++) {
         struct world_socket s = {.replies = 0};
-        ck_assert_ptr_null(attach_connected(&agent, &s, &peer));
+        ck_assert_ptr_null(agent_attach_connected(&agent, &s, &peer));
         ck_assert_int_eq(s.said.error.status, -EACCES);
     }
 }

@@ -23,7 +23,7 @@ static struct {
 
 static void begin(void)
 {
-    clock_check_init(&check, LEASE);
+    agent_clock_check_init(&check, LEASE);
     memset(&world, 0, sizeof world);
     world.host_ns = 1e15;
     world.mono_ns = 5e14;
@@ -68,9 +68,9 @@ static void look(void)
     kernel.after_ns = kernel.before_ns + 200;
     if (!world.silent) {
         const struct fab_clock k = device_now();
-        clock_check_device(&check, &k);
+        agent_clock_check_device(&check, &k);
     }
-    clock_check_kernel(&check, &kernel, (uint64_t)world.host_ns);
+    agent_clock_check_kernel(&check, &kernel, (uint64_t)world.host_ns);
 }
 
 static void run(uint64_t ms)
@@ -201,10 +201,10 @@ START_TEST(what_lied_and_is_gone_leaves_it_unknown_after_a_while)
     run(200);
     world.silent = true;
     run(60000);
-    clock_check_gone(&check, (uint64_t)world.host_ns);
+    agent_clock_check_gone(&check, (uint64_t)world.host_ns);
     run((CLOCK_GRACE_NS + 4 * LEASE) / MS - 1000);
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
-    clock_check_gone(&check, (uint64_t)world.host_ns);
+    agent_clock_check_gone(&check, (uint64_t)world.host_ns);
     run(2000);
     ck_assert_int_eq(check.state, CLOCK_UNKNOWN);
     world.silent = false;
@@ -220,12 +220,12 @@ START_TEST(one_that_cannot_say_its_time_now_and_then_is_not_gone)
     stop(1e9);
     run(200);
     for (int i = 0; i < 3; i++) {
-        clock_check_gone(&check, (uint64_t)world.host_ns);
+        agent_clock_check_gone(&check, (uint64_t)world.host_ns);
         run(12000);
         ck_assert_int_eq(check.state, CLOCK_DOUBTED);
     }
     world.silent = true;
-    clock_check_gone(&check, (uint64_t)world.host_ns);
+    agent_clock_check_gone(&check, (uint64_t)world.host_ns);
     run(30000);
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
 }
@@ -395,7 +395,7 @@ START_TEST(a_look_that_is_heard_late_ends_no_doubt)
     world.silent = true;
     look();
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
-    clock_check_device(&check, &asked);
+    agent_clock_check_device(&check, &asked);
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
     world.silent = false;
     run((CLOCK_GRACE_NS + 4 * LEASE) / MS - 1000);
@@ -427,12 +427,12 @@ START_TEST(a_doubt_of_the_devices_stays_its_own_when_the_clock_is_steered_too)
     stop(1e9);
     run(200);
     ck_assert_int_eq(check.lie, CLOCK_SLOW);
-    clock_check_why(&check, before, sizeof before);
+    agent_clock_check_why(&check, before, sizeof before);
     world.silent = true;
     world.mono_ns += 1e9;
     run(200);
     ck_assert_int_eq(check.lie, CLOCK_SLOW);
-    clock_check_why(&check, after, sizeof after);
+    agent_clock_check_why(&check, after, sizeof after);
     ck_assert_str_eq(before, after);
     run(10 * (CLOCK_GRACE_NS + 4 * LEASE) / MS);
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
@@ -492,12 +492,12 @@ START_TEST(each_lie_is_told_with_what_to_do)
 {
     char text[320];
     begin();
-    clock_check_why(&check, text, sizeof text);
+    agent_clock_check_why(&check, text, sizeof text);
     ck_assert_str_eq(text, "");
     check.off_ns = 10000 * MS;
     check.over_ns = 100 * MS;
     for (check.lie = CLOCK_SLOW; check.lie <= CLOCK_STEERED; check.lie++) {
-        clock_check_why(&check, text, sizeof text);
+        agent_clock_check_why(&check, text, sizeof text);
         ck_assert_uint_gt(strlen(text), 40);
         ck_assert_uint_lt(strlen(text), sizeof text - 1);
         ck_assert_ptr_nonnull(strchr(text, '('));

@@ -49,7 +49,7 @@ static void begin(void)
     w.agent.pools[0] = &w.pool;
     w.pool.count.live = 1;
     w.hz = 1000000000;
-    clock_watch_init(&w.agent);
+    agent_clock_watch_init(&w.agent);
 }
 
 /* The control thread makes a pass every 50 ms. How often the device is asked in that time. */
@@ -58,7 +58,7 @@ static uint32_t run(uint64_t ms)
     const uint32_t before = w.asked;
     for (uint64_t i = 0; i < ms / 50; i++) {
         w.world.now_ns += 50 * MS;
-        clock_watch_tick(&w.agent);
+        agent_clock_watch_tick(&w.agent);
     }
     return w.asked - before;
 }
@@ -159,7 +159,7 @@ START_TEST(without_workers_it_is_looked_at_every_two_seconds_and_at_once_for_the
     ck_assert_uint_eq(run(20000), 10);
     (void)run(50);
     w.pool.count.live = 1;
-    ck_assert_uint_le(clock_watch_due_ns(&w.agent), w.world.now_ns + 50 * MS);
+    ck_assert_uint_le(agent_clock_watch_due_ns(&w.agent), w.world.now_ns + 50 * MS);
     ck_assert_uint_eq(run(10000), 200);
     w.pool.count.live = 0;
     w.pool.count.ending = 1; /* it has regions that peers believe */

@@ -47,7 +47,7 @@ static struct {
 
 static uint32_t number_of(const struct fab_qp *qp)
 {
-    return (uint32_t)(dci_find(&w.pool, qp) - w.pool.device.dci);
+    return (uint32_t)(agent_dci_find(&w.pool, qp) - w.pool.device.dci);
 }
 
 static void tell_lane(const struct lane_command *command)
@@ -151,9 +151,9 @@ static void destroy_object(enum fab_ctl_kind kind, void *x)
 
 static void end(void)
 {
-    peer_setup_stop(&w.pool);
+    agent_peer_setup_stop(&w.pool);
     settle_device();
-    dci_repairs_stop(&w.pool);
+    agent_dci_repairs_stop(&w.pool);
     for (uint32_t i = 0; i < w.pool.device.dcis; i++)
         destroy_object(FAB_DESTROY_QP, w.pool.device.dci[i].qp);
     for (uint32_t i = 0; i < TARGETS; i++)
@@ -176,7 +176,7 @@ static void pass_ms(uint64_t ms)
 {
     for (; ms > 0; ms--) {
         test_world_advance(&w.world, BASE_NS_PER_MS);
-        dci_repairs_tick(&w.pool);
+        agent_dci_repairs_tick(&w.pool);
         settle_device();
     }
 }
@@ -184,13 +184,13 @@ static void pass_ms(uint64_t ms)
 /* As the daemon makes one at its start: number 0 is the first. */
 static void make_dci(uint64_t gone_ns)
 {
-    struct fab_ctl c = dci_creation(&w.pool, w.pool.device.pd);
+    struct fab_ctl c = agent_dci_creation(&w.pool, w.pool.device.pd);
     call(&c);
     w.world.random = 7;
-    struct agent_dci *d = dci_add(&w.pool, c.qp.x, gone_ns);
+    struct agent_dci *d = agent_dci_add(&w.pool, c.qp.x, gone_ns);
     for (uint32_t step = 1;; step++) {
         struct fab_ctl modify = {.status = 0};
-        if (!dci_step(&w.pool, d, step, &modify))
+        if (!agent_dci_step(&w.pool, d, step, &modify))
             break;
         call(&modify);
     }
@@ -228,7 +228,7 @@ static void break_dci(uint32_t number, uint64_t posted)
     const struct lane_event e = {.kind = LANE_EVENT_QP_BROKEN,
                                  .broken = {.qp = w.pool.device.dci[number].qp, .posted = posted}};
     w.posted[number] = 0;
-    peer_setup_event(&w.pool, &e);
+    agent_peer_setup_event(&w.pool, &e);
     settle_device();
 }
 
@@ -269,7 +269,7 @@ static void status_says(uint32_t resting, uint32_t for_ms)
     char expected[128];
     base_text_init(&t, 256);
     base_json_object(&t, NULL);
-    dcis_status(&w.pool, &t);
+    agent_dcis_status(&w.pool, &t);
     base_json_object_end(&t);
     snprintf(expected, sizeof expected,
              "{\"dcis_resting\":%u,\"dcis_rest_for_ms\":%u,"
@@ -333,12 +333,12 @@ START_TEST(those_of_a_start_rest_before_they_are_used)
     struct base_errbuf err;
     begin(&plan);
     for (uint32_t i = 0; i < DCIS; i++)
-        make_dci(pool_begun_ns(&w.pool));
+        make_dci(agent_pool_begun_ns(&w.pool));
     pass_ms(100); /* whatever else a start takes */
-    w.pool.device.rest_until_ns = dcis_rest_ns(&w.pool);
+    w.pool.device.rest_until_ns = agent_dcis_rest_ns(&w.pool);
     ck_assert_uint_eq(w.pool.device.rest_until_ns, w.agent.started_ns + LIFE_NS);
     status_says(DCIS, LIFE_MS - 100);
-    ck_assert_int_eq(peer_setup_start(&w.pool, &err), 0);
+    ck_assert_int_eq(agent_peer_setup_start(&w.pool, &err), 0);
     pass_ms(LIFE_MS - 101);
     ck_assert_uint_eq(w.ready[0] + w.ready[1], 0);
     pass_ms(1);
@@ -354,15 +354,15 @@ START_TEST(and_so_does_a_spare_that_comes_later)
 {
     const struct fault_plan plan = {.seed = 1, .packet_life_ns = LIFE_NS, .numbers_return = true};
     begin(&plan);
-    make_dci(pool_begun_ns(&w.pool));
+    make_dci(agent_pool_begun_ns(&w.pool));
     pass_ms(10 * LIFE_MS);
     make_dci(0); /* another one goes, whose number it may have */
     struct fab_qp *gone = w.pool.device.dci[1].qp;
     w.pool.prewarm.spares = w.pool.device.max_spares = 1;
-    peer_setup_spare_dropped(&w.pool, gone);
+    agent_peer_setup_spare_dropped(&w.pool, gone);
     settle_device();
     w.pool.prewarm.desired.numbers.spares = 1;
-    peer_setup_spare(&w.pool, true);
+    agent_peer_setup_spare(&w.pool, true);
     settle_device();
     ck_assert_uint_eq(w.pool.device.dcis, 2);
     pass_ms(LIFE_MS - 1);
@@ -382,7 +382,7 @@ START_TEST(a_spare_that_goes_is_destroyed_though_the_device_refuses_that_at_firs
     make_dci(0);
     make_dci(0);
     fault_set_plan(w.fab, &ill);
-    peer_setup_spare_dropped(&w.pool, w.pool.device.dci[1].qp);
+    agent_peer_setup_spare_dropped(&w.pool, w.pool.device.dci[1].qp);
     settle_device();
     fault_set_plan(w.fab, &well);
     pass_ms(2 * REPAIR_AGAIN_MS);
@@ -449,7 +449,7 @@ START_TEST(spares_leave_room_to_one_that_is_not_destroyed_yet)
         make_dci(0);
     w.pool.repairs.ending = 1;
     w.pool.prewarm.desired.numbers.spares = w.pool.device.max_spares;
-    peer_setup_spare(&w.pool, true);
+    agent_peer_setup_spare(&w.pool, true);
     settle_device();
     ck_assert_uint_eq(w.pool.device.dcis + w.pool.repairs.ending, ROOM);
     end();

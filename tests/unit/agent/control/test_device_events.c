@@ -42,7 +42,7 @@ static void tell(uint32_t qp, uint32_t times)
 {
     event_qp = &w.qp[qp];
     events = times;
-    device_events(&w.agent);
+    agent_device_events(&w.agent);
 }
 
 static void answer(int status, enum ibv_qp_state state)
@@ -122,18 +122,18 @@ START_TEST(what_the_device_refuses_to_destroy_is_said_and_not_at_each_look)
 {
     begin();
     w.agent.port.asking = true; /* that is another matter */
-    device_tick(&w.agent);
+    agent_device_tick(&w.agent);
     ck_assert_ptr_null(w.world.said);
     w.fab.undestroyed = 3;
-    device_tick(&w.agent);
+    agent_device_tick(&w.agent);
     ck_assert_ptr_nonnull(strstr(w.world.said, "refuses to destroy objects"));
     w.world.said = NULL;
-    device_tick(&w.agent);
+    agent_device_tick(&w.agent);
     w.fab.undestroyed = 4;
-    device_tick(&w.agent);
+    agent_device_tick(&w.agent);
     ck_assert_ptr_null(w.world.said);
     test_world_advance(&w.world, (FAULTS_LOGGED_S + 1) * BASE_NS_PER_S);
-    device_tick(&w.agent);
+    agent_device_tick(&w.agent);
     ck_assert_ptr_nonnull(w.world.said);
 }
 END_TEST

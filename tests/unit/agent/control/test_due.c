@@ -110,17 +110,17 @@ static void begin_ahead(void)
 {
     session_bed_begin(PLACES, AHEAD);
     world.now_ns = 100 * LOOKS;
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
-    sessions_tick(&pool);
+    agent_sessions_tick(&pool);
     ck_assert_uint_eq(pool.count.ready, AHEAD);
-    ck_assert_uint_eq(sessions_due_ns(&pool), DUE_NEVER);
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), DUE_NEVER);
 }
 
 static uint32_t attach(void)
 {
     uint32_t number;
-    ck_assert_int_eq(session_take(&pool, A, BED_UID, 1, &connections[0], &number), 0);
+    ck_assert_int_eq(agent_session_take(&pool, A, BED_UID, 1, &connections[0], &number), 0);
     return number;
 }
 
@@ -129,21 +129,22 @@ START_TEST(what_was_taken_is_made_again_when_it_is_quiet_and_at_once_when_little
     begin_ahead();
     (void)attach();
     const uint64_t quiet_ns = world.now_ns + QUIET_MS * MS;
-    ck_assert_uint_eq(sessions_due_ns(&pool), quiet_ns);
-    while (session_is_ready(&pool, A))
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), quiet_ns);
+    while (agent_session_is_ready(&pool, A))
         (void)attach();
-    ck_assert_uint_eq(sessions_due_ns(&pool), DUE_NOW);
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), DUE_NOW);
     world.now_ns = quiet_ns;
-    sessions_tick(&pool);
+    agent_sessions_tick(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.ready, AHEAD);
-    ck_assert_uint_gt(sessions_due_ns(&pool), world.now_ns); /* a second of many workers passes */
+    ck_assert_uint_gt(agent_sessions_due_ns(&pool),
+                      world.now_ns); /* a second of many workers passes */
     while (pool.prewarm.demand > 0) {
-        ck_assert_uint_le(sessions_due_ns(&pool), world.now_ns + BASE_NS_PER_S);
-        world.now_ns = sessions_due_ns(&pool);
-        sessions_tick(&pool);
+        ck_assert_uint_le(agent_sessions_due_ns(&pool), world.now_ns + BASE_NS_PER_S);
+        world.now_ns = agent_sessions_due_ns(&pool);
+        agent_sessions_tick(&pool);
     }
-    ck_assert_uint_eq(sessions_due_ns(&pool), DUE_NEVER);
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), DUE_NEVER);
     pool.stopping = true;
     session_bed_end();
 }
@@ -153,11 +154,11 @@ START_TEST(what_there_is_too_much_of_is_due_until_it_is_gone)
 {
     begin_ahead();
     pool.prewarm.sessions = pool.prewarm.arenas = 0;
-    ck_assert_uint_eq(sessions_due_ns(&pool), DUE_NOW);
-    sessions_tick(&pool);
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), DUE_NOW);
+    agent_sessions_tick(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.ready, 0);
-    ck_assert_uint_ne(sessions_due_ns(&pool), DUE_NOW);
+    ck_assert_uint_ne(agent_sessions_due_ns(&pool), DUE_NOW);
     session_bed_end();
 }
 END_TEST
@@ -166,12 +167,12 @@ START_TEST(who_waits_for_a_session_that_has_no_place_costs_no_tick_until_there_i
 {
     begin_ahead();
     (void)attach();
-    agent.config.max_sessions = pools_sessions(&agent);
+    agent.config.max_sessions = agent_pools_sessions(&agent);
     pool.prewarm.arenas = 0;
     pool.queue.by_tenant.waiting = pool.count.arenas_ahead; /* there is enough of those */
-    ck_assert_uint_gt(sessions_due_ns(&pool), world.now_ns);
+    ck_assert_uint_gt(agent_sessions_due_ns(&pool), world.now_ns);
     agent.config.max_sessions++;
-    ck_assert_uint_eq(sessions_due_ns(&pool), DUE_NOW);
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), DUE_NOW);
     pool.queue.by_tenant.waiting = 0;
     agent.config.max_sessions = PLACES;
     pool.stopping = true;

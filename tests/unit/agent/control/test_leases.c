@@ -109,7 +109,7 @@ static void lane_answers(enum lane_event_kind kind, uint32_t tag, int status)
 {
     const struct lane_event e = {.kind = kind,
                                  .answer = {.tag = tag, .status = status, .last = ARENAS}};
-    leases_event(&w.pool, &e);
+    agent_leases_event(&w.pool, &e);
 }
 
 /* That this arena has another registration, it was told last. */
@@ -148,7 +148,7 @@ static void begin(void)
         w.state[i] = LANE_LEASE_LIVE;
     }
     const struct asker nobody = {.request = NULL};
-    ck_assert_int_eq(lease_revoke(nobody, &w.session, 0, true), 0);
+    ck_assert_int_eq(agent_lease_revoke(nobody, &w.session, 0, true), 0);
     ck_assert_uint_eq(w.told[0].revoke.arenas, (1u << ARENAS) - 1);
     lane_answers(LANE_EVENT_REVOKED, w.told[0].revoke.tag, 0);
 }
@@ -208,11 +208,11 @@ START_TEST(who_registers_while_it_takes_long_is_told_before_he_gives_up)
 {
     begin();
     device_answers(FAB_REG_MR, 0, 0);
-    leases_tick(&w.pool);
+    agent_leases_tick(&w.pool);
     ck_assert_uint_eq(count_told(LANE_COMMAND_FORCE_LATE), 0);
     test_world_advance(&w.world, 4 * BASE_NS_PER_S); /* of the 5 that kedge_reg_mr() waits */
-    leases_tick(&w.pool);
-    leases_tick(&w.pool); /* and who has come since then */
+    agent_leases_tick(&w.pool);
+    agent_leases_tick(&w.pool); /* and who has come since then */
     ck_assert_uint_eq(count_told(LANE_COMMAND_FORCE_LATE), 2);
 }
 END_TEST

@@ -21,14 +21,14 @@ static void begin_at(uint32_t incarnation)
     test_world_init(&world);
     agent.world = &world.world;
     snprintf(agent.config.state_dir, sizeof agent.config.state_dir, "/state");
-    life_begin(&agent, incarnation);
+    agent_life_begin(&agent, incarnation);
 }
 
 static uint32_t take(void)
 {
     uint32_t n = 0;
-    ck_assert_int_eq(life_next_incarnation(&agent, &n, &err), 0);
-    ck_assert_uint_eq(n, life_newest_incarnation(&agent));
+    ck_assert_int_eq(agent_life_next_incarnation(&agent, &n, &err), 0);
+    ck_assert_uint_eq(n, agent_life_newest_incarnation(&agent));
     ck_assert_uint_le(n, agent.kept.last);
     return n;
 }
@@ -36,11 +36,11 @@ static uint32_t take(void)
 static void is_refused(int status, const char *why)
 {
     uint32_t n = 77;
-    const uint32_t newest = life_newest_incarnation(&agent);
-    ck_assert_int_eq(life_next_incarnation(&agent, &n, &err), status);
+    const uint32_t newest = agent_life_newest_incarnation(&agent);
+    ck_assert_int_eq(agent_life_next_incarnation(&agent, &n, &err), status);
     ck_assert_msg(strstr(err.text, why) != NULL, "%s", err.text);
     ck_assert_uint_eq(n, 77);
-    ck_assert_uint_eq(life_newest_incarnation(&agent), newest);
+    ck_assert_uint_eq(agent_life_newest_incarnation(&agent), newest);
 }
 
 START_TEST(nobody_waits_for_a_disk_that_takes_long)

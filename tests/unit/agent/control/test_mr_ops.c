@@ -100,13 +100,13 @@ static void begin(void)
     test_world_init(&w.world);
     w.world.lane_told = tell_lane;
     w.agent.world = w.pool.world = &w.world.world;
-    attach_init(&w.agent);
+    agent_attach_init(&w.agent);
     w.agent.config.max_sessions = ALL;
     w.agent.config.arena_bytes = 2 * MIB;
     w.agent.config.fenced_regions = 4 * MANY;
     w.agent.pools[0] = &w.pool;
     for (uint32_t i = 0; i < B; i++) {
-        w.agent.tenants.at[i].state = AGENTD_TENANT_LIVE;
+        w.agent.tenants.at[i].state = AGENT_TENANT_LIVE;
         w.agent.tenants.at[i].config.memory = 1024 * MIB;
         w.agent.tenants.at[i].config.sessions = SESSIONS;
     }
@@ -134,7 +134,7 @@ static void register_region(uint32_t session)
 {
     const struct lane_event e = {
         .kind = LANE_EVENT_WANT_MR, .session = session, .want_mr = {.length = 4096}};
-    fenced_event(&w.pool, &e);
+    agent_fenced_event(&w.pool, &e);
 }
 
 static void register_many(void)
@@ -164,10 +164,10 @@ START_TEST(an_arena_for_whoever_comes_stands_behind_few_of_a_tenants_thousand)
     begin();
     register_many();
     w.pool.prewarm.arenas = 1;
-    arenas_refill(&w.pool);
+    agent_arenas_refill(&w.pool);
     const uint32_t before = w.registered;
     test_world_end_task(&w.world, 0); /* it is made, and then registered */
-    while (!arena_is_ready(&w.pool, B))
+    while (!agent_arena_is_ready(&w.pool, B))
         device_goes_on();
     ck_assert_uint_le(w.registered - before, MR_OPS_OF_ONE + 1);
     device_does_all();
@@ -182,7 +182,7 @@ START_TEST(what_is_given_back_does_not_stand_behind_what_is_to_be_registered)
     register_many();
     const struct lane_event gives_back = {
         .kind = LANE_EVENT_WANT_DEREG, .session = 0, .fence = {.rkey = w.mr[0].rkey}};
-    fenced_event(&w.pool, &gives_back);
+    agent_fenced_event(&w.pool, &gives_back);
     while (w.deregistered == 0)
         device_goes_on();
     ck_assert_uint_le(w.registered, 1 + MR_OPS_OF_ONE);
@@ -195,7 +195,7 @@ START_TEST(the_device_never_hears_what_an_ended_session_had_waiting)
     begin();
     register_many();
     for (uint32_t i = 0; i < SESSIONS; i++)
-        fenced_drop(&w.arena[i]);
+        agent_fenced_drop(&w.arena[i]);
     ck_assert_uint_eq(w.pool.fab_ops, MR_OPS_OF_ONE);
     ck_assert_uint_eq(w.agent.mr_queue.waiting, 0);
     ck_assert_uint_eq(w.agent.fenced.own, MR_OPS_OF_ONE);
@@ -226,7 +226,7 @@ END_TEST
 static struct arena *ask_for_arena(void)
 {
     struct arena *arena;
-    ck_assert_int_eq(arena_ask(&w.pool, A, 4 * MIB, 0, &arena), 0);
+    ck_assert_int_eq(agent_arena_ask(&w.pool, A, 4 * MIB, 0, &arena), 0);
     arena->mem = (struct fab_mem){.addr = arena, .size = 4 * MIB, .fd = -1};
     test_world_end_task(&w.world, 0);
     return arena;
@@ -238,7 +238,7 @@ START_TEST(an_arena_that_nobody_waits_for_any_more_is_not_registered)
     register_many();
     struct arena *arena = ask_for_arena();
     ck_assert(arena->busy);
-    arena_retire(arena);
+    agent_arena_retire(arena);
     ck_assert_int_eq(arena->task.work, WORLD_FREE_ARENA);
     test_world_end_task(&w.world, 0);
     ck_assert_uint_eq(w.agent.tenants.at[A - 1].arena_bytes, 0);
@@ -253,12 +253,12 @@ START_TEST(many_tenants_have_their_turns_one_after_the_other)
 {
     begin();
     for (uint32_t i = 0; i < SESSIONS; i++) /* as many tenants as there is room for */
-        w.session[i].tenant = w.arena[i].tenant = i % (AGENTD_TENANT_SLOTS - 2) + 3;
+        w.session[i].tenant = w.arena[i].tenant = i % (AGENT_TENANT_SLOTS - 2) + 3;
     register_many();
     register_region(OF_B);
     while (w.told_b == 0)
         device_goes_on();
-    ck_assert_uint_le(w.told, MR_OPS_OF_TENANTS + AGENTD_TENANT_SLOTS);
+    ck_assert_uint_le(w.told, MR_OPS_OF_TENANTS + AGENT_TENANT_SLOTS);
     ck_assert_uint_le(w.most_at_device, MR_OPS_OF_TENANTS);
     device_does_all();
 }

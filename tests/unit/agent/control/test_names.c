@@ -39,7 +39,7 @@ static void begin(uint32_t tenants)
     test_world_init(&world);
     agent.world = &world.world;
     for (uint32_t i = 0; i < tenants; i++) {
-        agent.tenants.at[i].state = AGENTD_TENANT_LIVE;
+        agent.tenants.at[i].state = AGENT_TENANT_LIVE;
         agent.tenants.at[i].config.id = 100 + i;
     }
     pool = (struct pool){.agent = &agent, .config = &agent.config, .world = &world.world};
@@ -53,7 +53,7 @@ static void begin(uint32_t tenants)
 static bool is_asked(uint32_t tenant, uint16_t number, const char *name)
 {
     const uint32_t before = answers.count, calls = world.calls;
-    names_resolve(&agent, tenant, number, name, on_done, NULL);
+    agent_names_resolve(&agent, tenant, number, name, on_done, NULL);
     ck_assert_uint_eq(answers.count, world.calls > calls ? before : before + 1);
     return world.calls > calls;
 }
@@ -64,7 +64,7 @@ static bool is_refused(uint32_t tenant)
     const uint32_t before = answers.count, calls = world.calls;
     char name[64];
     snprintf(name, sizeof name, "node-%u", serial++);
-    names_resolve(&agent, tenant, 7, name, on_done, NULL);
+    agent_names_resolve(&agent, tenant, 7, name, on_done, NULL);
     if (world.calls > calls)
         return false;
     ck_assert_uint_eq(answers.count, before + 1);
@@ -128,7 +128,7 @@ START_TEST(who_asks_for_one_name_at_once_waits_for_one_answer)
     begin(2);
     ck_assert(is_asked(ONE, 7, "node-a"));
     for (uint32_t i = 1; i < 1000; i++)
-        names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+        agent_names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
     ck_assert_uint_eq(world.calls, 1);
     ck_assert_uint_eq(answers.count, 0);
     ck_assert(is_asked(OTHER, 7, "node-a")); /* whose answer comes when its own question's does */
@@ -152,12 +152,12 @@ START_TEST(without_an_answer_who_came_later_has_the_question_put_again)
     ck_assert(is_asked(ONE, 7, "node-a"));
     test_world_advance(&world, 1 * BASE_NS_PER_S);
     for (uint32_t i = 0; i < 10; i++)
-        names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+        agent_names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
     test_world_answer(&world, 0, -ETIMEDOUT, "");
     ck_assert_uint_eq(answers.count, 1);
     ck_assert_int_eq(answers.status, -EHOSTUNREACH);
     ck_assert_uint_eq(world.calls, 2);
-    names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    agent_names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
     test_world_answer(&world, 1, -ETIMEDOUT, "");
     ck_assert_uint_eq(answers.count, 11);
     ck_assert_uint_eq(world.calls, 3);
@@ -175,7 +175,7 @@ START_TEST(who_came_later_is_told_to_come_again_where_no_more_may_be_asked)
 {
     begin(TENANTS);
     ck_assert(is_asked(ONE, 7, "node-a"));
-    names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    agent_names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
     for (uint32_t i = 1; i < PART; i++) {
         ck_assert(!is_refused(ONE));
         test_world_answer(&world, world.calls - 1, 404, "{}");
@@ -192,7 +192,7 @@ START_TEST(whoever_waits_is_told_when_the_agent_stops)
 {
     begin(1);
     ck_assert(is_asked(ONE, 7, "node-a"));
-    names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    agent_names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
     agent.stopping = true;
     test_world_answer(&world, 0, -ECANCELED, "");
     ck_assert_uint_eq(answers.count, 2);

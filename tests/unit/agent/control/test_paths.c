@@ -41,7 +41,7 @@ static void lane_says(enum lane_event_kind kind, struct fab_qp *qp, enum ibv_mtu
         e.want_path.mtu = mtu;
     else
         e.broken = (typeof(e.broken)){.qp = qp, .most = mtu};
-    peer_setup_event(&w.pool[0], &e);
+    agent_peer_setup_event(&w.pool[0], &e);
 }
 
 static void begin(void)
@@ -70,7 +70,7 @@ END_TEST
 static void pass_ms(uint64_t ms)
 {
     test_world_advance(&w.world, ms * BASE_NS_PER_MS);
-    dci_repairs_tick(&w.pool[0]);
+    agent_dci_repairs_tick(&w.pool[0]);
 }
 
 static void refuse_for_good(struct fab_qp *qp, enum ibv_mtu most)
@@ -116,7 +116,7 @@ START_TEST(a_port_that_takes_less_lowers_that_of_all)
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[1], 0);
     answer_for(&w.qp[1], 0);
     w.agent.port.active = w.agent.port.mtu = IBV_MTU_2048;
-    peer_setup_mtu(&w.pool[0]);
+    agent_peer_setup_mtu(&w.pool[0]);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
     for (int step = 1; step < STEPS; step++)
         answer_for(&w.qp[1], 0);
@@ -139,10 +139,10 @@ START_TEST(an_initiator_that_is_refused_time_and_again_is_replaced_by_another)
         w.pool[0].device.max_spares = 1;
         refuse_for_good(&w.qp[i], 0);
         ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 1);
-        ck_assert_uint_eq(dcis_missing(&w.pool[0]), 1);
+        ck_assert_uint_eq(agent_dcis_missing(&w.pool[0]), 1);
         answer_for(NULL, 0);
         ck_assert_ptr_eq(made.pd, i == 0 ? &w.system_pd : &w.pd);
-        ck_assert_uint_eq(dcis_missing(&w.pool[0]), 0);
+        ck_assert_uint_eq(agent_dcis_missing(&w.pool[0]), 0);
         ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 0);
         raise_one(&made);
         ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
@@ -208,7 +208,7 @@ START_TEST(one_that_was_refused_once_is_tried_again)
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[1], 0);
     answer_for(&w.qp[1], -EIO);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 0);
-    dci_repairs_stop(&w.pool[0]);
+    agent_dci_repairs_stop(&w.pool[0]);
 }
 END_TEST
 

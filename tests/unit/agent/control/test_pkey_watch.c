@@ -40,7 +40,7 @@ static void table_changes(void)
 {
     event = (struct fab_event){.type = IBV_EVENT_PKEY_CHANGE};
     happened = true;
-    device_events(&w.agent);
+    agent_device_events(&w.agent);
     struct fab_ctl *address = take_out(FAB_QUERY_ADDRESS);
     address->address.now = (struct fab_own_address){.active = true, .has_gid = true};
     address->done(address);
@@ -61,7 +61,7 @@ static void begin(void)
 static void lane_gives_back(struct fab_qp *qp)
 {
     const struct lane_event e = {.kind = LANE_EVENT_QP_BROKEN, .broken = {.qp = qp}};
-    peer_setup_event(&w.pool[0], &e);
+    agent_peer_setup_event(&w.pool[0], &e);
 }
 
 /* So many of the changes of state by which one is brought up; the place that it was given. */
@@ -106,7 +106,7 @@ START_TEST(one_at_another_place_has_all_that_was_made_with_the_former_made_anew)
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 1);
     ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS] + w.agent.endpoints, 0);
-    address_step_done(&w.pool[0], WORLD_DEVICE_TARGET, 0);
+    agent_address_step_done(&w.pool[0], WORLD_DEVICE_TARGET, 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS], 1);
     ck_assert_uint_eq(w.agent.endpoints, 1); /* metaservers hear of the target's number */
     for (uint32_t i = 1; i < QPS; i++) {
@@ -143,13 +143,13 @@ START_TEST(one_that_is_gone_is_a_condition_until_it_is_back)
     table_changes();
     find_at(POOL_PKEY, -1);
     find_at(OWN_PKEY, 0);
-    pkey_watch_why(&w.agent, why, sizeof why);
+    agent_pkey_watch_why(&w.agent, why, sizeof why);
     ck_assert_ptr_nonnull(strstr(why, "P_Key 0x8001 of pool p is not in the port's table"));
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], 0);
     table_changes();
     find_at(POOL_PKEY, 2);
     find_at(OWN_PKEY, 0);
-    pkey_watch_why(&w.agent, why, sizeof why);
+    agent_pkey_watch_why(&w.agent, why, sizeof why);
     ck_assert_str_eq(why, "");
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
 }

@@ -17,7 +17,7 @@ static struct {
     struct agent agent;
     struct pool own;
     struct fab fab;
-    struct agentd_desired desired;
+    struct agent_desired desired;
     bool retires_slowly;
 } w;
 
@@ -29,7 +29,7 @@ static void count_step(enum world_device_step step, struct pool *p)
 
 static void say_pool(const char *name, uint64_t number)
 {
-    struct agentd_pool *p = &w.desired.pool[w.desired.pools++];
+    struct agent_pool *p = &w.desired.pool[w.desired.pools++];
     memset(p, 0xff, sizeof *p); /* nothing is said of it but: */
     snprintf(p->name, sizeof p->name, "%s", name);
     p->numbers.number = number;
@@ -42,7 +42,7 @@ static void begin(void)
     w.world.stepped = count_step;
     w.agent.world = w.own.world = &w.world.world;
     w.agent.fab = &w.fab;
-    life_begin(&w.agent, 100);
+    agent_life_begin(&w.agent, 100);
     w.agent.config.mr_lease_ns = BASE_NS_PER_S;
     w.agent.config.max_mrs = 64;
     w.agent.config.max_peers = 64;
@@ -56,14 +56,14 @@ static void begin(void)
 
 static void apply(void)
 {
-    pools_apply(&w.agent, &w.desired);
+    agent_pools_apply(&w.agent, &w.desired);
 }
 
 /* The MR table's, and the peer table. */
 static void end_memory(int status, int status_of_peers)
 {
     test_world_end_task(&w.world, status);
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     if (w.world.tasks == NULL)
         return;
     ck_assert_int_eq(w.world.tasks->work, WORLD_MAKE_PEERS);
@@ -73,12 +73,12 @@ static void end_memory(int status, int status_of_peers)
 /* The device has begun with it, and says nothing. */
 static struct pool *begun(const char *name)
 {
-    struct pool *p = pools_find(&w.agent, name);
+    struct pool *p = agent_pools_find(&w.agent, name);
     ck_assert_ptr_nonnull(p);
     ck_assert_int_eq(p->stage, POOL_STARTING);
     if (p->start.stage == START_MEMORY) {
         end_memory(0, 0);
-        pools_step(&w.agent);
+        agent_pools_step(&w.agent);
     }
     ck_assert_uint_eq(p->fab_ops, 1);
     p->device.opening.is_under_way = true;
@@ -92,15 +92,15 @@ static void answer(struct pool *p, int status, const char *text)
     snprintf(err.text, sizeof err.text, "%s", text);
     p->fab_ops--;
     p->device.opening.is_under_way = false;
-    pool_device_opened(p, status, &err);
-    pools_step_starting(&w.agent);
+    agent_pool_device_opened(p, status, &err);
+    agent_pools_step_starting(&w.agent);
 }
 
 static const char *why(void)
 {
     static char text[512];
     text[0] = '\0';
-    pools_why(&w.agent, text, sizeof text);
+    agent_pools_why(&w.agent, text, sizeof text);
     return text;
 }
 
@@ -109,8 +109,8 @@ START_TEST(a_pool_that_begins_has_no_lane_and_what_takes_long_is_said)
     begin();
     apply();
     ck_assert_ptr_null(begun("batch")->lane);
-    ck_assert_str_eq(pools_state(begun("batch")), "starting");
-    ck_assert_ptr_null(pools_next(&w.agent, NULL));
+    ck_assert_str_eq(agent_pools_state(begun("batch")), "starting");
+    ck_assert_ptr_null(agent_pools_next(&w.agent, NULL));
     ck_assert_str_eq(why(), "");
     test_world_advance(&w.world, 4 * BASE_NS_PER_S);
     ck_assert_str_eq(why(), "pool batch: the device has been creating a queue pair for long, and "
@@ -125,13 +125,13 @@ START_TEST(one_that_cannot_be_made_is_said_and_tried_again)
     apply();
     answer(begun("batch"), -ENOSPC, "the device is full");
     ck_assert_str_eq(why(), "pool batch: the device is full");
-    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    ck_assert_ptr_null(agent_pools_find(&w.agent, "batch"));
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1);
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 1);
     test_world_advance(&w.world, 6 * BASE_NS_PER_S);
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     (void)begun("batch");
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
 }
@@ -145,12 +145,12 @@ START_TEST(one_that_is_given_up_goes_when_the_device_answers)
     w.desired.pools = 0;
     apply();
     ck_assert_str_eq(why(), "");
-    ck_assert_ptr_eq(pools_find(&w.agent, "batch"), p);
+    ck_assert_ptr_eq(agent_pools_find(&w.agent, "batch"), p);
     ck_assert(p->stopping);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 0); /* it still has an operation out */
     p->fab_ops = 0;
-    pools_step(&w.agent);
-    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    agent_pools_step(&w.agent);
+    ck_assert_ptr_null(agent_pools_find(&w.agent, "batch"));
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1);
 }
@@ -187,8 +187,8 @@ START_TEST(what_goes_for_another_try_goes_once)
     apply();
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 0);
     p->fab_ops--;
-    pools_step(&w.agent);
-    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    agent_pools_step(&w.agent);
+    ck_assert_ptr_null(agent_pools_find(&w.agent, "batch"));
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 1);
 }
@@ -220,7 +220,7 @@ START_TEST(no_pool_gets_an_incarnation_below_the_nodes)
     apply();
     const uint32_t former = begun("batch")->incarnation;
     ck_assert_uint_gt(former, 100);
-    ck_assert_int_eq(life_next_incarnation(&w.agent, &w.agent.incarnation, NULL), 0);
+    ck_assert_int_eq(agent_life_next_incarnation(&w.agent, &w.agent.incarnation, NULL), 0);
     ck_assert_uint_gt(w.agent.incarnation, former);
     w.agent.address_news++; /* the node has another name */
     answer(begun("batch"), 0, "");
@@ -233,7 +233,7 @@ START_TEST(nor_does_one_that_is_made_when_another_was_begun_before_the_node_had_
     begin();
     apply();
     ck_assert_uint_eq(begun("batch")->incarnation, 100);
-    ck_assert_int_eq(life_next_incarnation(&w.agent, &w.agent.incarnation, NULL), 0);
+    ck_assert_int_eq(agent_life_next_incarnation(&w.agent, &w.agent.incarnation, NULL), 0);
     answer(begun("batch"), -ENOSPC, "the device is full");
     w.desired.pools = 0;
     w.agent.had[1] |= 1;
@@ -250,7 +250,7 @@ START_TEST(the_life_that_follows_counts_from_when_numbers_of_queue_pairs_went)
     w.agent.superseded_by = 200;
     w.agent.restarted_for_mask = 2;
     w.agent.numbers_gone_ns = 77;
-    life_begin_anew(&next, &w.agent);
+    agent_life_begin_anew(&next, &w.agent);
     ck_assert_uint_eq(next.min_incarnation, 200);
     ck_assert_uint_eq(next.restarted_for_mask, 2);
     ck_assert_uint_eq(next.numbers_gone_ns, 77);
@@ -260,15 +260,15 @@ END_TEST
 
 static void memory_fails(int status, int status_of_peers, const char *sentence)
 {
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
     end_memory(status, status_of_peers);
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
     ck_assert_ptr_nonnull(strstr(why(), sentence));
-    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    ck_assert_ptr_null(agent_pools_find(&w.agent, "batch"));
     test_world_advance(&w.world, 6 * BASE_NS_PER_S);
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
 }
 
 START_TEST(the_memory_that_it_takes_is_made_beside_the_loop)
@@ -279,13 +279,13 @@ START_TEST(the_memory_that_it_takes_is_made_beside_the_loop)
     memory_fails(0, -EMFILE, "pool batch: the peer table cannot be made: Too many open files");
     w.desired.pools = 0; /* given up while it is being made */
     apply();
-    ck_assert_ptr_nonnull(pools_find(&w.agent, "batch"));
+    ck_assert_ptr_nonnull(agent_pools_find(&w.agent, "batch"));
     test_world_end_task(&w.world, 0);
-    pools_step(&w.agent);
-    ck_assert_ptr_nonnull(pools_find(&w.agent, "batch"));
+    agent_pools_step(&w.agent);
+    ck_assert_ptr_nonnull(agent_pools_find(&w.agent, "batch"));
     test_world_end_task(&w.world, 0);
-    pools_step(&w.agent);
-    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    agent_pools_step(&w.agent);
+    ck_assert_ptr_null(agent_pools_find(&w.agent, "batch"));
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
 }
 END_TEST
@@ -296,8 +296,8 @@ START_TEST(several_begin_one_after_another)
     say_pool("more", 8);
     apply();
     (void)begun("batch");
-    pools_step(&w.agent);
-    ck_assert_ptr_null(pools_find(&w.agent, "more"));
+    agent_pools_step(&w.agent);
+    ck_assert_ptr_null(agent_pools_find(&w.agent, "more"));
     ck_assert_str_eq(why(), "");
     test_world_advance(&w.world, 4 * BASE_NS_PER_S);
     ck_assert_ptr_nonnull(
@@ -312,10 +312,10 @@ static int told(const char *pool)
 {
     struct base_errbuf text = {""};
     struct pool *p = NULL;
-    struct agentd_tenant_config *t = &w.agent.tenants.at[0].config;
+    struct agent_tenant_config *t = &w.agent.tenants.at[0].config;
     snprintf(t->name, sizeof t->name, "guests");
     snprintf(t->pool, sizeof t->pool, "%s", pool);
-    const int status = pools_of_tenant(&w.agent, 1, &p, &text);
+    const int status = agent_pools_of_tenant(&w.agent, 1, &p, &text);
     ck_assert(status == 0 ? p != NULL : p == NULL && text.text[0] != '\0');
     return status;
 }
@@ -331,7 +331,7 @@ START_TEST(workers_of_one_that_comes_are_told_to_come_again)
     ck_assert_int_eq(told("batch"), -EAGAIN);
     ck_assert_int_eq(told("more"), -EAGAIN); /* it has not begun */
     ck_assert_int_eq(told("unsaid"), -EBUSY);
-    ck_assert(pools_any_pending(&w.agent));
+    ck_assert(agent_pools_any_pending(&w.agent));
 
     w.agent.address_news++; /* it is made anew, when what there is of it is gone */
     w.retires_slowly = true;
@@ -339,7 +339,7 @@ START_TEST(workers_of_one_that_comes_are_told_to_come_again)
     ck_assert_int_eq(p->stage, POOL_ENDING);
     ck_assert_int_eq(told("batch"), -EAGAIN);
     p->fab_ops = 0;
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     ck_assert_int_eq(told("batch"), -EAGAIN);
 }
 END_TEST
@@ -353,14 +353,14 @@ START_TEST(workers_of_one_that_cannot_begin_are_sent_elsewhere)
     test_world_advance(&w.world, 4 * BASE_NS_PER_S);
     ck_assert_int_eq(told("batch"), -EBUSY);
     ck_assert_int_eq(told("more"), -EBUSY);
-    ck_assert(!pools_any_pending(&w.agent));
+    ck_assert(!agent_pools_any_pending(&w.agent));
     answer(begun("batch"), -ENOSPC, "the device is full");
     ck_assert_int_eq(told("batch"), -EBUSY);
     ck_assert_int_eq(told("more"), -EAGAIN);
     answer(begun("more"), -ENOSPC, "the device is full");
-    ck_assert(!pools_any_pending(&w.agent));
+    ck_assert(!agent_pools_any_pending(&w.agent));
     test_world_advance(&w.world, 6 * BASE_NS_PER_S);
-    pools_step(&w.agent);
+    agent_pools_step(&w.agent);
     (void)begun("batch");
     ck_assert_int_eq(told("batch"), -EBUSY); /* it is tried again */
 }

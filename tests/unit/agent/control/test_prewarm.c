@@ -13,8 +13,8 @@ enum { A = 1, B = 2, AHEAD = 16, COME = 200 };
 static void begin(uint32_t ahead)
 {
     session_bed_begin(BED_PLACES, ahead);
-    agent.tenants.at[2].state = AGENTD_TENANT_FREE;
-    sessions_refill(&pool);
+    agent.tenants.at[2].state = AGENT_TENANT_FREE;
+    agent_sessions_refill(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.ready, ahead);
 }
@@ -23,10 +23,10 @@ static void begin(uint32_t ahead)
 static bool attach(uint32_t tenant)
 {
     uint32_t number;
-    if (!session_is_ready(&pool, tenant))
+    if (!agent_session_is_ready(&pool, tenant))
         return false;
-    ck_assert_int_eq(session_take(&pool, tenant, 0, 0, &connections[0], &number), 0);
-    sessions_taken(&pool);
+    ck_assert_int_eq(agent_session_take(&pool, tenant, 0, 0, &connections[0], &number), 0);
+    agent_sessions_taken(&pool);
     return true;
 }
 

@@ -5,7 +5,7 @@
 
 #include "../../check_main.h"
 
-enum { A = 3, B = 7, C = AGENTD_TENANT_SLOTS, TARGET = 16, ROUNDS = 1000 };
+enum { A = 3, B = 7, C = AGENT_TENANT_SLOTS, TARGET = 16, ROUNDS = 1000 };
 
 static struct prewarm_share share;
 static uint32_t ready;
@@ -18,9 +18,9 @@ static void begin(void)
 
 static bool take(uint32_t tenant)
 {
-    if (ready == 0 || !prewarm_share_allows(&share, tenant, ready))
+    if (ready == 0 || !agent_prewarm_share_allows(&share, tenant, ready))
         return false;
-    prewarm_share_take(&share, tenant, ready-- >= TARGET);
+    agent_prewarm_share_take(&share, tenant, ready-- >= TARGET);
     return true;
 }
 
@@ -36,7 +36,7 @@ static uint32_t take_all(uint32_t tenant)
 static void make(void)
 {
     ready++;
-    prewarm_share_made(&share);
+    agent_prewarm_share_made(&share);
 }
 
 START_TEST(each_tenant_leaves_as_many_as_it_took)

@@ -21,14 +21,14 @@ static void begin(void)
     w.agent.config.prove_ns = 5 * BASE_NS_PER_S;
     w.pool[0].registration[0] =
         (struct registration){.pool = &w.pool[0], .url = "http://m", .state = REGISTRATION_DONE};
-    proofs_tick(&w.agent);           /* it begins, and tells */
+    agent_proofs_tick(&w.agent);     /* it begins, and tells */
     w.agent.proofs.under_way = true; /* the lane is slow */
 }
 
 /* What the last proof of the metaserver has shown. */
 static void prove(int status)
 {
-    (void)agentd_reach_note(&w.agent.proofs.reach, 0, status, w.world.now_ns, 0);
+    (void)agent_reach_note(&w.agent.proofs.reach, 0, status, w.world.now_ns, 0);
 }
 
 /* What it is told is answered with that; the next time is half a minute later. */
@@ -36,11 +36,11 @@ static void answer(const char *body)
 {
     test_world_answer(&w.world, w.world.calls - 1, 200, body);
     w.agent.address_due_ns = UINT64_MAX; /* nobody looks for another address */
-    if (address_due_ns(&w.agent) == DUE_NOW)
-        address_tick(&w.agent);
+    if (agent_address_due_ns(&w.agent) == DUE_NOW)
+        agent_address_tick(&w.agent);
     test_world_advance(&w.world, 30 * BASE_NS_PER_S);
     const uint32_t calls = w.world.calls;
-    proofs_tick(&w.agent);
+    agent_proofs_tick(&w.agent);
     ck_assert_uint_eq(w.world.calls, calls + 1);
 }
 
@@ -53,7 +53,7 @@ static void end_making(void)
 {
     w.pool[0].registration[0].state = REGISTRATION_NONE; /* that is told elsewhere */
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], WORLD_DEVICE_TARGET, 0);
+        agent_address_step_done(&w.pool[i], WORLD_DEVICE_TARGET, 0);
     w.pool[0].registration[0].state = REGISTRATION_DONE;
 }
 

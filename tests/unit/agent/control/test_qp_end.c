@@ -20,7 +20,7 @@ static void begin(void)
 static void tell(enum lane_event_kind kind, struct fab_qp *qp)
 {
     const struct lane_event e = {.kind = kind, .qp = qp};
-    peer_setup_event(&w.pool[0], &e);
+    agent_peer_setup_event(&w.pool[0], &e);
 }
 
 static void end(struct fab_qp *qp)
@@ -128,7 +128,7 @@ START_TEST(one_that_is_not_destroyed_either_is_given_up_and_tried_again)
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 1);
     finds_another_in_its_place(1);
     test_world_advance(&w.world, 10ull * 1000000000);
-    dci_repairs_tick(&w.pool[0]);
+    agent_dci_repairs_tick(&w.pool[0]);
     answer(FAB_DESTROY_QP, 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_DESTROYED], 0);
     ck_assert_uint_eq(w.pool[0].repairs.ending, 0);
@@ -141,7 +141,7 @@ START_TEST(its_lane_hears_of_it_too_when_a_later_try_destroys_it)
     refuse_until_it_is_destroyed(&w.qp[1]);
     answer(FAB_DESTROY_QP, -EIO);
     test_world_advance(&w.world, 10ull * 1000000000);
-    dci_repairs_tick(&w.pool[0]);
+    agent_dci_repairs_tick(&w.pool[0]);
     answer(FAB_DESTROY_QP, 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_DESTROYED], 1);
     tell(LANE_EVENT_QP_BROKEN, &w.qp[1]);

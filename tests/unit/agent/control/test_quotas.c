@@ -37,10 +37,11 @@ static void attach_one(void)
 {
     uint32_t number, tenant = 1 + (uint32_t)base_prng_below(&prng, BED_TENANTS);
     struct base_errbuf why;
-    if (!session_is_ready(&pool, tenant) || quota_check(&pool, tenant, 1, 2 * MIB, &why) != 0)
+    if (!agent_session_is_ready(&pool, tenant) ||
+        agent_quota_check(&pool, tenant, 1, 2 * MIB, &why) != 0)
         return;
     struct connection *c = &connections[base_prng_below(&prng, PLACES)];
-    if (session_take(&pool, tenant, BED_UID, 1, c, &number) != 0)
+    if (agent_session_take(&pool, tenant, BED_UID, 1, c, &number) != 0)
         return;
     lane[number].lives = true;
 }
@@ -53,11 +54,12 @@ static void go_on(uint32_t number)
     switch (base_prng_below(&prng, 6)) {
     case 0:
         if (s->stage == STAGE_LIVE)
-            (void)session_more(&pool, number, (1 + base_prng_below(&prng, 8)) * MIB, &why);
+            (void)agent_session_add_arena(&pool, number, (1 + base_prng_below(&prng, 8)) * MIB,
+                                          &why);
         return;
     case 1:
         if (s->stage == STAGE_LIVE || s->stage == STAGE_ENDING)
-            session_release(&pool, number, 0);
+            agent_session_release(&pool, number, 0);
         return;
     case 2:
         if (s->stage == STAGE_LIVE && lane[number].lives) {
@@ -89,7 +91,7 @@ static void check_heard(void)
 
 START_TEST(what_is_counted_along_is_what_there_is)
 {
-    struct quota_used used[AGENTD_TENANT_SLOTS];
+    struct quota_used used[AGENT_TENANT_SLOTS];
     uint64_t most_sessions = 0, most_ended = 0, most_bytes = 0;
     memset(lane, 0, sizeof lane);
     base_prng_seed(&prng, 1);
@@ -102,12 +104,12 @@ START_TEST(what_is_counted_along_is_what_there_is)
         else if (what < 3)
             end_task();
         else if (what == 3)
-            sessions_refill(&pool);
+            agent_sessions_refill(&pool);
         else
             go_on((uint32_t)base_prng_below(&prng, PLACES));
         check_heard();
-        ck_assert(quotas_recount(&agent));
-        quotas_used(&agent, used);
+        ck_assert(agent_quotas_recount(&agent));
+        agent_quotas_used(&agent, used);
         for (uint32_t t = 0; t < BED_TENANTS; t++) {
             most_sessions = used[t].sessions > most_sessions ? used[t].sessions : most_sessions;
             most_ended = used[t].ended > most_ended ? used[t].ended : most_ended;
@@ -125,22 +127,22 @@ END_TEST
 
 START_TEST(what_was_counted_wrong_is_put_right_when_somebody_looks)
 {
-    struct quota_used used[AGENTD_TENANT_SLOTS];
+    struct quota_used used[AGENT_TENANT_SLOTS];
     uint32_t number;
     session_bed_begin(PLACES, AHEAD);
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
-    ck_assert_int_eq(session_take(&pool, 2, BED_UID + 1, 1, &connections[0], &number), 0);
+    ck_assert_int_eq(agent_session_take(&pool, 2, BED_UID + 1, 1, &connections[0], &number), 0);
     agent.of_sessions[0].sessions--;
     agent.of_sessions[1].sessions += 7;
     pool.sessions[number].counted.bytes = 0;
-    ck_assert(!quotas_recount(&agent));
-    ck_assert(quotas_recount(&agent));
-    quotas_used(&agent, used);
+    ck_assert(!agent_quotas_recount(&agent));
+    ck_assert(agent_quotas_recount(&agent));
+    agent_quotas_used(&agent, used);
     ck_assert_uint_eq(used[0].sessions, 0);
     ck_assert_uint_eq(used[1].sessions, 1);
     session_bed_leave(number);
-    ck_assert(quotas_recount(&agent));
+    ck_assert(agent_quotas_recount(&agent));
     session_bed_end();
 }
 END_TEST
@@ -186,16 +188,16 @@ START_TEST(a_refusal_looks_at_no_session_and_no_other_connection)
     agent.config.max_sessions = 1000000;
     agent.of_sessions[0].sessions = agent.tenants.at[0].config.sessions; /* it has all it may */
     pool.sessions = take_out_of_reach();
-    ck_assert_int_eq(quota_check(&pool, 1, 1, 0, &why), -EDQUOT);
-    ck_assert_int_eq(quota_check(&pool, 1, 0, 65 * MIB, &why), -EDQUOT);
-    ck_assert_int_eq(quota_check(&pool, 1, 0, 64 * MIB, &why), 0);
-    ck_assert_int_eq(arena_check_room(&agent, 1, &why), 0);
-    struct connection *c = attach_connected(&agent, NULL, &peer);
+    ck_assert_int_eq(agent_quota_check(&pool, 1, 1, 0, &why), -EDQUOT);
+    ck_assert_int_eq(agent_quota_check(&pool, 1, 0, 65 * MIB, &why), -EDQUOT);
+    ck_assert_int_eq(agent_quota_check(&pool, 1, 0, 64 * MIB, &why), 0);
+    ck_assert_int_eq(agent_arena_check_room(&agent, 1, &why), 0);
+    struct connection *c = agent_attach_connected(&agent, NULL, &peer);
     ck_assert_ptr_nonnull(c);
     next.next = take_out_of_reach();
     c->next = &next;
     answers = 0;
-    connection_attach(c, &m);
+    agent_connection_attach(c, &m);
     ck_assert_uint_eq(answers, 1);
     free(c);
     pool.sessions = sessions;

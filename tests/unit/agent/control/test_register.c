@@ -35,9 +35,9 @@ END_TEST
 
 START_TEST(the_next_life_is_above_the_one_that_is_known_and_above_its_pools)
 {
-    ck_assert_uint_eq(superseded_least(0), 0);
-    ck_assert_uint_eq(superseded_least(7), 7 + 4096 + 1);
-    ck_assert_uint_eq(superseded_least(UINT32_MAX - 4096),
+    ck_assert_uint_eq(agent_superseded_least(0), 0);
+    ck_assert_uint_eq(agent_superseded_least(7), 7 + 4096 + 1);
+    ck_assert_uint_eq(agent_superseded_least(UINT32_MAX - 4096),
                       UINT32_MAX - 4095); /* it is a last one */
 }
 END_TEST
@@ -80,7 +80,7 @@ START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
     answer(0);
     resolve();
     for (int i = 0; i < 3; i++)
-        registrations_readdress(&w.pool);
+        agent_registrations_readdress(&w.pool);
     for (uint32_t i = 1; i < w.world.calls; i++)
         answer(i);
     while (w.resolving != NULL)
@@ -95,7 +95,7 @@ START_TEST(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_
 {
     const struct registration *r = begin();
     answer(0);
-    registrations_readdress(&w.pool);
+    agent_registrations_readdress(&w.pool);
     resolve(); /* as begun with the former */
     ck_assert_uint_eq(w.dropped, 1);
     ck_assert_ptr_null(r->lane.ah);
@@ -114,10 +114,10 @@ START_TEST(a_change_while_it_is_put_takes_the_present_address)
     const struct registration *r = begin();
     answer(0);
     resolve();
-    registrations_readdress(&w.pool); /* put again */
+    agent_registrations_readdress(&w.pool); /* put again */
     ck_assert_uint_eq(w.world.calls, 2);
     w.fab.caps.sgid_index = 9;
-    registrations_readdress(&w.pool);
+    agent_registrations_readdress(&w.pool);
     answer(1);
     ck_assert_ptr_nonnull(w.resolving);
     ck_assert_uint_eq(w.resolving->ah.attr.grh.sgid_index, 9);
@@ -130,7 +130,7 @@ END_TEST
 
 static void change_address(uint32_t call)
 {
-    registrations_readdress(&w.pool);
+    agent_registrations_readdress(&w.pool);
     ck_assert_uint_eq(w.world.calls, call + 1);
     answer(call);
 }
@@ -163,7 +163,7 @@ END_TEST
 START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
 {
     struct registration *r = begin_rc();
-    registrations_readdress(&w.pool);
+    agent_registrations_readdress(&w.pool);
     answer(0);
     ck_assert_uint_eq(w.raised, 0); /* the metaserver has connected to an address that is gone */
     ck_assert_uint_eq(w.world.calls, 2);
@@ -181,9 +181,9 @@ START_TEST(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)
         answer(0);
         raise_initiator();
         ck_assert_int_eq(r->state, REGISTRATION_DONE);
-        registrations_doubt(&w.agent, 0);
+        agent_registrations_doubt(&w.agent, 0);
         wait_for_call(2, "POST");
-        registration_initiator_lost(r);
+        agent_registration_initiator_lost(r);
         answer_with(1, late[i]);
         ck_assert_int_ne(r->state, REGISTRATION_DONE);
         wait_for_call(3, "PUT");
@@ -210,7 +210,7 @@ static void renew(uint32_t call, const char *broken)
 {
     char body[128];
     snprintf(body, sizeof body, "{\"generation\":\"0000000000000001\"%s}\n", broken);
-    registrations_renew(&w.agent, 0);
+    agent_registrations_renew(&w.agent, 0);
     wait_for_call(call + 1, "POST");
     answer_by(call, 200, body);
 }
@@ -235,8 +235,8 @@ START_TEST(a_queue_pair_whose_other_end_broke_is_given_up_and_another_is_made_me
     ck_assert_uint_eq(w.world.calls, 7);
     ck_assert_str_eq(w.world.call[6].method, "PUT");
     ck_assert_ptr_nonnull(r->offered);
-    (void)table_initiator_done(&w.pool, former);   /* its lane is done with it */
-    ck_assert_int_eq(r->state, REGISTRATION_DONE); /* since another is on its way */
+    (void)agent_table_initiator_done(&w.pool, former); /* its lane is done with it */
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);     /* since another is on its way */
     ck_assert_ptr_null(w.heard.qp);
     w.raising = NULL; /* the former one's, which takes its time */
     answer(6);
@@ -266,11 +266,11 @@ START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
     struct registration *r = begin_rc();
     answer(0);
     raise_initiator();
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     answer_with(1, 404); /* forgotten: put, and goes on as it was meanwhile */
     ck_assert_uint_eq(w.world.calls, 3);
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(4, "POST");
     answer_with(3, 500);
     ck_assert_ptr_null(r->offered);
@@ -290,11 +290,11 @@ START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
     const struct registration *r = begin();
     answer(0);
     resolve();
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     prolong(1, '1');
     ck_assert_uint_eq(w.world.calls, 2); /* that one is READ here */
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(3, "POST");
     prolong(2, '2');
     ck_assert_uint_eq(w.world.calls, 4);
@@ -303,7 +303,7 @@ START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
     answer_of_table(3, 200, '2');
     ck_assert_uint_eq(w.told, told + 1);
     ck_assert_uint_eq(r->lane.table.generation, 2);
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(5, "POST");
     prolong(4, '2');
     ck_assert_uint_eq(w.world.calls, 5);
@@ -317,7 +317,7 @@ START_TEST(a_renewal_by_a_metaserver_with_another_target_puts_it_again)
     begin();
     answer(0);
     resolve();
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     prolong_of(1, '1', 8);
     ck_assert_uint_eq(w.world.calls, 3);
@@ -332,7 +332,7 @@ START_TEST(over_rc_a_metaserver_with_another_target_is_read_as_before)
     const struct registration *r = begin_rc();
     answer(0);
     raise_initiator();
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     prolong_of(1, '1', 8);
     ck_assert_uint_eq(w.world.calls, 2);
@@ -351,7 +351,7 @@ START_TEST(a_metaserver_whose_lid_changed_is_resolved_anew_and_one_whose_address
     resolve();
     ck_assert_uint_eq(w.made, 1);
     for (uint32_t i = 1; i < 3; i++) {
-        registrations_doubt(&w.agent, 0);
+        agent_registrations_doubt(&w.agent, 0);
         wait_for_call(2 * i, "POST");
         prolong(2 * i - 1, (char)('1' + i));
         w.lid = lids[i];
@@ -373,12 +373,12 @@ START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
     answer(0);
     resolve();
     w.agent.endpoints++;
-    registrations_changed(&w.agent);
+    agent_registrations_changed(&w.agent);
     ck_assert_uint_eq(w.world.calls, 2);
     answer_of_table(1, 200, '1');
     ck_assert_uint_eq(w.world.calls, 2);
     w.agent.endpoints++;
-    registrations_changed(&w.agent);
+    agent_registrations_changed(&w.agent);
     ck_assert_uint_eq(w.world.calls, 3);
     answer_of_table(2, 201, '2');
     ck_assert_uint_eq(w.world.calls, 4);
@@ -396,20 +396,20 @@ START_TEST(nothing_is_put_while_this_nodes_address_changes)
     resolve();
     w.agent.readdressing = 1;
     w.agent.endpoints++; /* a pool comes or goes */
-    registrations_changed(&w.agent);
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_changed(&w.agent);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     answer_with(1, 404); /* forgotten */
     test_world_advance(&w.world, 10 * BASE_NS_PER_S);
     ck_assert_uint_eq(w.world.calls, 2);
     w.agent.readdressing = 0;
-    registrations_changed(&w.agent);
+    agent_registrations_changed(&w.agent);
     ck_assert_uint_eq(w.world.calls, 3); /* once, with all of it */
     ck_assert_str_eq(w.world.call[2].method, "PUT");
     ck_assert(!r->announcing);
     answer(2);
     ck_assert_int_eq(r->state, REGISTRATION_DONE);
-    registrations_changed(&w.agent);
+    agent_registrations_changed(&w.agent);
     ck_assert_uint_eq(w.world.calls, 3);
     end();
 }
@@ -422,7 +422,7 @@ static struct registration *begin_other(void)
     w.other.config = &w.agent.config;
     w.other.device.fab = &w.fab;
     w.agent.pools[1] = &w.other;
-    registrations_start(&w.other);
+    agent_registrations_start(&w.other);
     return &w.other.registration[0];
 }
 
@@ -445,7 +445,7 @@ START_TEST(a_table_to_which_there_is_no_way_yet_is_not_the_lanes)
     const struct registration *r = begin();
     answer(0);
     resolve();
-    registrations_readdress(&w.pool);
+    agent_registrations_readdress(&w.pool);
     answer_of_table(1, 200, '2');
     ck_assert_ptr_nonnull(w.resolving);
     ck_assert_uint_eq(r->lane.table.generation, 1);
@@ -469,13 +469,13 @@ START_TEST(over_rc_a_table_whose_queue_pair_is_not_up_is_not_the_lanes)
     answer(0);
     raise_initiator();
     const struct fab_qp *before = r->lane.qp;
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     prolong(1, '2');
     answer_of_table(2, 200, '2');
     ck_assert_uint_eq(r->lane.table.generation, 1);
     ck_assert_ptr_eq(r->lane.qp, before);
-    registrations_doubt(&w.agent, 0); /* by the one that is on its way: nothing more is put */
+    agent_registrations_doubt(&w.agent, 0); /* by the one that is on its way: nothing more is put */
     wait_for_call(4, "POST");
     prolong(3, '2');
     ck_assert_uint_eq(w.world.calls, 4);
@@ -491,7 +491,7 @@ END_TEST
 START_TEST(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)
 {
     both_are_registered();
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(3, "POST");
     prolong(2, '2');
     ck_assert_uint_eq(w.world.calls, 4);
@@ -513,11 +513,11 @@ START_TEST(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)
 {
     both_are_registered();
     struct registration *r = &w.other.registration[0];
-    registrations_readdress(&w.other);
+    agent_registrations_readdress(&w.other);
     answer_with(2, 500);
     ck_assert_int_eq(r->state, REGISTRATION_LOST);
     world_timer_after(&w.world.world, &r->timer, 3600 * BASE_NS_PER_S); /* after many tries */
-    registrations_readdress(&w.pool);
+    agent_registrations_readdress(&w.pool);
     answer(3);
     resolve();
     wait_for_call(5, "PUT");
@@ -532,14 +532,14 @@ END_TEST
 START_TEST(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
 {
     both_are_registered();
-    registrations_note_lookups(&w.pool, 0);
+    agent_registrations_note_lookups(&w.pool, 0);
     for (uint64_t failed = 1; failed <= 20; failed++)
-        registrations_note_lookups(&w.other, failed);
+        agent_registrations_note_lookups(&w.other, failed);
     wait_for_call(3, "POST");
     ck_assert_ptr_eq(w.world.call[2].user, &w.other.registration[0]);
     prolong(2, '1');
     for (int i = 0; i < 2 * LOOK_SOON_MS; i++) {
-        registrations_note_lookups(&w.other, 20);
+        agent_registrations_note_lookups(&w.other, 20);
         test_world_advance(&w.world, 1 * BASE_NS_PER_MS);
     }
     ck_assert_uint_eq(w.world.calls, 3);

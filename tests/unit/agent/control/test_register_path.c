@@ -19,22 +19,22 @@ START_TEST(one_that_the_fabric_does_not_lead_to_is_resolved_anew)
         registered();
         for (uint64_t i = 1; i <= 10; i++) {
             if (by_proof)
-                registrations_unreached(&w.agent, 0);
+                agent_registrations_unreached(&w.agent, 0);
             else
-                registrations_note_lookups(&w.pool, i);
+                agent_registrations_note_lookups(&w.pool, i);
         }
         const struct ibv_ah_attr wanted = w.resolving->ah.attr;
         ck_assert(fab_address_is_same(&wanted, &r->address));
         resolve();
         ck_assert_int_eq(r->state, REGISTRATION_DONE);
         ck_assert_ptr_eq(w.heard.ah, &w.ah[1]);
-        registrations_unreached(&w.agent, 0); /* not more often than some seconds */
+        agent_registrations_unreached(&w.agent, 0); /* not more often than some seconds */
         test_world_advance(&w.world, RESOLVE_AGAIN_MS * BASE_NS_PER_MS);
-        registrations_unreached(&w.agent, 0); /* nor while the lane has the former */
+        agent_registrations_unreached(&w.agent, 0); /* nor while the lane has the former */
         ck_assert_ptr_null(w.resolving);
         give_back(&w.ah[0]);
         ck_assert_uint_eq(w.dropped, 1);
-        registrations_unreached(&w.agent, 0);
+        agent_registrations_unreached(&w.agent, 0);
         resolve_with(-EHOSTUNREACH); /* nobody has that address now */
         ck_assert_ptr_eq(r->lane.ah, &w.ah[1]);
         ck_assert_int_eq(r->state, REGISTRATION_DONE);
@@ -47,9 +47,9 @@ START_TEST(one_that_is_lost_while_it_is_resolved_anew_is_put_when_that_is_over)
 {
     const struct registration *r = begin();
     registered();
-    registrations_unreached(&w.agent, 0);
+    agent_registrations_unreached(&w.agent, 0);
     const uint32_t renewal = w.world.calls;
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(renewal + 1, "POST");
     answer_by(renewal, 503, "{}");
     ck_assert_int_eq(r->state, REGISTRATION_LOST);
@@ -70,9 +70,9 @@ START_TEST(one_that_is_resolved_anew_while_it_is_lost_may_answer_from_another_ad
 {
     const struct registration *r = begin();
     registered();
-    registrations_unreached(&w.agent, 0);
+    agent_registrations_unreached(&w.agent, 0);
     const uint32_t renewal = w.world.calls;
-    registrations_doubt(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
     wait_for_call(renewal + 1, "POST");
     answer_by(renewal, 503, "{}");
     resolve();
@@ -95,8 +95,8 @@ START_TEST(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_p
 {
     const struct registration *r = begin();
     registered();
-    registrations_unreached(&w.agent, 0);
-    registrations_readdress(&w.pool);
+    agent_registrations_unreached(&w.agent, 0);
+    agent_registrations_readdress(&w.pool);
     resolve();
     ck_assert_uint_eq(w.dropped, 1);
     answer(w.world.calls - 1);
@@ -131,7 +131,7 @@ static void finish_one(enum fab_ctl_kind kind, int status)
 static void pass_a_second(void)
 {
     w.world.now_ns += BASE_NS_PER_S;
-    table_initiators_tick(&w.pool);
+    agent_table_initiators_tick(&w.pool);
 }
 
 START_TEST(over_rc_a_queue_pair_that_the_device_does_not_bring_back_is_made_anew)
@@ -140,7 +140,7 @@ START_TEST(over_rc_a_queue_pair_that_the_device_does_not_bring_back_is_made_anew
     w.ops.submit = keep_one;
     struct table_initiator *initiator = &r->initiator[1];
     initiator->state = INITIATOR_UP;
-    table_initiator_drop(initiator);
+    agent_table_initiator_drop(initiator);
     for (int i = 0; i < 3; i++) {
         finish_one(FAB_MODIFY_QP, -EIO);
         ck_assert_ptr_null(w.raising);
@@ -153,7 +153,7 @@ START_TEST(over_rc_a_queue_pair_that_the_device_does_not_bring_back_is_made_anew
     finish_one(FAB_MODIFY_QP, 0);
     ck_assert_int_eq(initiator->state, INITIATOR_READY);
     initiator->state = INITIATOR_UP; /* the lane has the new one, which is put to RESET as any is */
-    table_initiator_drop(initiator);
+    agent_table_initiator_drop(initiator);
     finish_one(FAB_MODIFY_QP, 0);
     finish_one(FAB_MODIFY_QP, 0);
     ck_assert_int_eq(initiator->state, INITIATOR_READY);

@@ -38,33 +38,33 @@ static void lose(uint32_t pool, uint32_t metaserver)
 START_TEST(a_metaserver_has_the_node_if_it_has_all_its_pools)
 {
     begin(2);
-    ck_assert_uint_eq(registrations_done(&agent), 2);
-    ck_assert_ptr_eq(registrations_with(&agent, 1), &pools[0].registration[1]);
+    ck_assert_uint_eq(agent_registrations_done(&agent), 2);
+    ck_assert_ptr_eq(agent_registrations_with(&agent, 1), &pools[0].registration[1]);
     lose(1, 1);
-    ck_assert_uint_eq(registrations_done(&agent), 1);
-    ck_assert_uint_eq(registrations_of(&pools[0]), 2);
-    ck_assert_uint_eq(registrations_of(&pools[1]), 1);
-    ck_assert_ptr_eq(registrations_with(&agent, 0), &pools[0].registration[0]);
-    ck_assert_ptr_eq(registrations_with(&agent, 1), &pools[1].registration[1]);
+    ck_assert_uint_eq(agent_registrations_done(&agent), 1);
+    ck_assert_uint_eq(agent_registrations_of(&pools[0]), 2);
+    ck_assert_uint_eq(agent_registrations_of(&pools[1]), 1);
+    ck_assert_ptr_eq(agent_registrations_with(&agent, 0), &pools[0].registration[0]);
+    ck_assert_ptr_eq(agent_registrations_with(&agent, 1), &pools[1].registration[1]);
     lose(0, 1); /* the own one is said first */
-    ck_assert_ptr_eq(registrations_with(&agent, 1), &pools[0].registration[1]);
+    ck_assert_ptr_eq(agent_registrations_with(&agent, 1), &pools[0].registration[1]);
     pools[1].registration[1].state = REGISTRATION_ASKING; /* again: what it lacked holds */
     pools[0].registration[1].state = REGISTRATION_DONE;
-    ck_assert_uint_eq(registrations_done(&agent), 1);
+    ck_assert_uint_eq(agent_registrations_done(&agent), 1);
 }
 END_TEST
 
 START_TEST(a_pool_that_no_metaserver_has_is_missed)
 {
     begin(2);
-    ck_assert_ptr_null(registrations_missed(&agent));
+    ck_assert_ptr_null(agent_registrations_missed(&agent));
     lose(1, 0);
-    ck_assert_ptr_null(registrations_missed(&agent));
+    ck_assert_ptr_null(agent_registrations_missed(&agent));
     lose(1, 1);
-    ck_assert_ptr_eq(registrations_missed(&agent), &pools[1]);
+    ck_assert_ptr_eq(agent_registrations_missed(&agent), &pools[1]);
     lose(0, 0);
     lose(0, 1);
-    ck_assert_ptr_eq(registrations_missed(&agent), &pools[0]);
+    ck_assert_ptr_eq(agent_registrations_missed(&agent), &pools[0]);
 }
 END_TEST
 
@@ -72,13 +72,13 @@ START_TEST(a_pool_that_comes_or_goes_is_not_missed)
 {
     begin(1);
     pools[1].registration[0].state = REGISTRATION_ASKING;
-    ck_assert_uint_eq(registrations_done(&agent), 1);
-    ck_assert_ptr_null(registrations_missed(&agent));
+    ck_assert_uint_eq(agent_registrations_done(&agent), 1);
+    ck_assert_ptr_null(agent_registrations_missed(&agent));
     lose(1, 0);
-    ck_assert_ptr_nonnull(registrations_missed(&agent));
+    ck_assert_ptr_nonnull(agent_registrations_missed(&agent));
     pools[1].stage = POOL_LEAVING;
-    ck_assert_uint_eq(registrations_done(&agent), 1);
-    ck_assert_ptr_null(registrations_missed(&agent));
+    ck_assert_uint_eq(agent_registrations_done(&agent), 1);
+    ck_assert_ptr_null(agent_registrations_missed(&agent));
 }
 END_TEST
 

@@ -9,7 +9,7 @@ enum { A = 1, B = 2, AHEAD = 32, PLACES = 64 };
 static void begin(void)
 {
     session_bed_begin(PLACES, AHEAD);
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.ready, AHEAD);
 }
@@ -17,7 +17,7 @@ static void begin(void)
 static uint32_t attach(uint32_t tenant)
 {
     uint32_t number;
-    ck_assert_int_eq(session_take(&pool, tenant, BED_UID, 1, &connections[0], &number), 0);
+    ck_assert_int_eq(agent_session_take(&pool, tenant, BED_UID, 1, &connections[0], &number), 0);
     return number;
 }
 
@@ -37,10 +37,10 @@ START_TEST(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_
     ck_assert_uint_eq(count_tasks(WORLD_UNMAKE_RINGS, A), 1);
     ck_assert_uint_eq(count_tasks(WORLD_UNMAKE_RINGS, B), 1);
     session_bed_make_all();
-    sessions_refill(&pool); /* the numbers that A and B had too */
+    agent_sessions_refill(&pool); /* the numbers that A and B had too */
     session_bed_make_all();
     pool.prewarm.sessions = pool.prewarm.arenas = 0;
-    sessions_tick(&pool);
+    agent_sessions_tick(&pool);
     ck_assert_uint_gt(count_tasks(WORLD_UNMAKE_RINGS, 0), 8);
     ck_assert_uint_eq(count_tasks(WORLD_UNMAKE_RINGS, A) + count_tasks(WORLD_UNMAKE_RINGS, B), 0);
     session_bed_end();
@@ -52,15 +52,15 @@ START_TEST(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)
 {
     uint32_t came = 0;
     begin();
-    while (session_is_ready(&pool, A)) {
+    while (agent_session_is_ready(&pool, A)) {
         session_bed_leave(attach(A));
         came++;
         ck_assert_uint_lt(came, AHEAD / 2);
     }
     ck_assert_uint_ge(came, 8);
-    ck_assert(session_is_ready(&pool, B));
+    ck_assert(agent_session_is_ready(&pool, B));
     const uint32_t served = bed.served;
-    while (!session_is_ready(&pool, A))
+    while (!agent_session_is_ready(&pool, A))
         session_bed_end_task(0);
     ck_assert_uint_gt(bed.served, served); /* its worker that waits is to be served */
     session_bed_end();
@@ -73,13 +73,13 @@ START_TEST(an_arena_with_holes_is_not_lent_again_and_either_is_its_tenants_task)
     for (int holes = 0; holes < 2; holes++) {
         session_bed_begin(PLACES, AHEAD);
         bed.holes = holes != 0;
-        sessions_refill(&pool);
+        agent_sessions_refill(&pool);
         session_bed_make_all();
         session_bed_leave(attach(A));
         ck_assert_uint_eq(count_tasks(WORLD_ZERO_ARENA, A), !holes);
         ck_assert_uint_eq(count_tasks(WORLD_FREE_ARENA, A), holes);
         session_bed_make_all();
-        ck_assert_uint_eq(arenas_kept(&pool, A), !holes);
+        ck_assert_uint_eq(agent_arenas_kept(&pool, A), !holes);
         session_bed_end();
     }
 }
@@ -95,7 +95,7 @@ START_TEST(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)
     ck_assert_uint_eq(count_tasks(WORLD_ZERO_ARENA, 0) + count_tasks(WORLD_FREE_ARENA, 0), 0);
     session_bed_make_all();
     ck_assert_uint_eq(agent.tenants.at[A - 1].arena_bytes + agent.tenants.at[A - 1].arenas, 0);
-    ck_assert_uint_eq(arenas_kept(&pool, A), 0);
+    ck_assert_uint_eq(agent_arenas_kept(&pool, A), 0);
     ck_assert_uint_eq(pool.count.arena_bytes, bytes);
     bed.dereg_status = 0;
     session_bed_end();
@@ -109,20 +109,20 @@ START_TEST(who_asks_for_what_is_being_given_back_is_told_to_come_again)
     begin();
     const uint32_t one = attach(A), other = attach(A), number = attach(B);
     agent.config.max_sessions = 0; /* no arenas beside first ones */
-    ck_assert_int_eq(arena_check_room(&agent, A, &why), -EDQUOT);
-    ck_assert_int_eq(arena_check_room(&agent, B, &why), -EDQUOT);
+    ck_assert_int_eq(agent_arena_check_room(&agent, A, &why), -EDQUOT);
+    ck_assert_int_eq(agent_arena_check_room(&agent, B, &why), -EDQUOT);
     agent.config.max_sessions = PLACES;
-    for (int i = 0; arena_check_room(&agent, A, &why) == 0; i++) {
+    for (int i = 0; agent_arena_check_room(&agent, A, &why) == 0; i++) {
         ck_assert_int_lt(i, 4 * PLACES);
         agent.tenants.at[A - 1].arenas++; /* of one that is being freed */
     }
-    ck_assert_int_eq(arena_check_room(&agent, A, &why), -EAGAIN);
+    ck_assert_int_eq(agent_arena_check_room(&agent, A, &why), -EAGAIN);
     agent.tenants.at[A - 1].arenas = 2;
     world.memory_most = (pool.count.arena_bytes + MIB) / 7 * 8;
-    ck_assert_int_eq(quota_check_host(&agent, 2 * MIB, &why), -ENOMEM);
+    ck_assert_int_eq(agent_quota_check_host(&agent, 2 * MIB, &why), -ENOMEM);
     session_bed_leave(one);
     session_bed_leave(other);
-    ck_assert_int_eq(quota_check_host(&agent, 2 * MIB, &why), -EAGAIN);
+    ck_assert_int_eq(agent_quota_check_host(&agent, 2 * MIB, &why), -EAGAIN);
     session_bed_make_all();
     session_bed_leave(number);
     session_bed_end();
@@ -173,9 +173,9 @@ static uint32_t refuse_b(void)
 {
     const struct schema_control_attach m = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
     const struct attach_peer peer = {.uid = BED_UID + 1};
-    struct connection *c = attach_connected(&agent, NULL, &peer);
+    struct connection *c = agent_attach_connected(&agent, NULL, &peer);
     ck_assert_ptr_nonnull(c);
-    connection_attach(c, &m);
+    agent_connection_attach(c, &m);
     ck_assert_int_eq(answered.h.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(answered.status, -EAGAIN);
     free(c);
@@ -189,17 +189,17 @@ START_TEST(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)
     session_bed_begin(FEW, FEW);
     world.world.sockets = &SOCKET_OPS;
     agent.unread.wanted = agent.unread.most = 1200;
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
-    agent.tenants.at[1].state = agent.tenants.at[2].state = AGENTD_TENANT_FREE;
+    agent.tenants.at[1].state = agent.tenants.at[2].state = AGENT_TENANT_FREE;
     for (int i = 0; i < FEW; i++)
         number[i] = attach(A); /* alone, it may have all */
-    agent.tenants.at[1].state = AGENTD_TENANT_LIVE;
+    agent.tenants.at[1].state = AGENT_TENANT_LIVE;
     ck_assert_uint_eq(refuse_b(), 0);
     ck_assert_ptr_nonnull(strstr(answered.text, "raise max_sessions"));
     session_bed_event(number[0], LANE_EVENT_SESSION_OVER, 0); /* its worker has it still */
     ck_assert_uint_eq(refuse_b(), 0);
-    session_release(&pool, number[1], 0);
+    agent_session_release(&pool, number[1], 0);
     ck_assert_uint_gt(refuse_b(), 0);
     ck_assert_ptr_nonnull(strstr(answered.text, "try again in a moment"));
     session_bed_end();
@@ -217,14 +217,14 @@ START_TEST(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_a
     agent.unread.wanted = agent.unread.most = 1200;
     const uint32_t number = attach(A);
     bed.reg_status = -EAGAIN;
-    ck_assert_int_eq(session_more(&pool, number, 4 * MIB, &why), 0);
+    ck_assert_int_eq(agent_session_add_arena(&pool, number, 4 * MIB, &why), 0);
     session_bed_make_all();
     ck_assert_int_eq(bed.arena_status, -ENOMEM);
     pool.count.ready = 0; /* nothing is ready for who comes */
-    struct connection *c = attach_connected(&agent, NULL, &peer);
+    struct connection *c = agent_attach_connected(&agent, NULL, &peer);
     ck_assert_ptr_nonnull(c);
-    connection_attach(c, &m);
-    attach_failed(&pool, -EAGAIN);
+    agent_connection_attach(c, &m);
+    agent_attach_failed(&pool, -EAGAIN);
     ck_assert_int_eq(answered.h.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(answered.status, -ENOMEM);
     free(c);
@@ -245,17 +245,17 @@ static uint32_t count_wait(uint64_t age_ns, uint32_t left_ms)
         .h = {.type = SCHEMA_CONTROL_ATTACH}, .sent_ns = world.now_ns - age_ns, .left_ms = left_ms};
     uint32_t ms = 0;
     memset(&answered, 0, sizeof answered);
-    struct connection *c = attach_connected(&agent, NULL, &peer);
+    struct connection *c = agent_attach_connected(&agent, NULL, &peer);
     ck_assert_ptr_nonnull(c);
-    connection_attach(c, &m);
-    attach_watched(c, 0, NULL);
+    agent_connection_attach(c, &m);
+    agent_attach_watched(c, 0, NULL);
     for (test_world_advance(&world, 0); answered.h.type == 0 && ms < 5000; ms++)
         test_world_advance(&world, BASE_NS_PER_MS);
     ck_assert_int_eq(answered.h.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(answered.status, -EAGAIN);
     ck_assert_uint_gt(answered.retry_ms, 0);
     ck_assert_uint_eq(pool.queue.by_tenant.waiting, 0);
-    attach_closed(c);
+    agent_attach_closed(c);
     return ms;
 }
 
@@ -308,12 +308,12 @@ START_TEST(who_was_read_late_and_finds_a_session_has_it)
     world.world.sockets = &SESSION_OPS;
     agent.unread.wanted = agent.unread.most = 1200;
     handed_over = 0;
-    struct connection *c = attach_connected(&agent, NULL, &peer);
+    struct connection *c = agent_attach_connected(&agent, NULL, &peer);
     ck_assert_ptr_nonnull(c);
-    connection_attach(c, &m);
+    agent_connection_attach(c, &m);
     ck_assert_uint_eq(handed_over, 1);
-    connection_close(c);
-    attach_closed(c);
+    agent_connection_close(c);
+    agent_attach_closed(c);
     session_bed_end();
 }
 END_TEST
@@ -325,16 +325,16 @@ START_TEST(what_is_made_ahead_leaves_the_host_some_of_its_memory)
     struct base_errbuf why;
     session_bed_begin(PLACES, AHEAD);
     world.memory_most = (uint64_t)FIT * 2 * MIB / 15 * 16 + MIB;
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.ready, AHEAD);
     ck_assert_uint_eq(pool.count.arenas_ahead, FIT);
-    ck_assert_int_eq(sessions_check(&pool, &why), 0);
+    ck_assert_int_eq(agent_sessions_check(&pool, &why), 0);
     world.memory_most = 0; /* there is more now */
     world.now_ns += 10 * BASE_NS_PER_S;
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.arenas_ahead, AHEAD);
     session_bed_end();
@@ -346,10 +346,10 @@ START_TEST(a_host_without_memory_for_one_arena_is_said_at_the_start)
     struct base_errbuf why;
     session_bed_begin(PLACES, AHEAD);
     world.memory_most = MIB;
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
     ck_assert_uint_eq(pool.count.arenas_ahead, 0);
-    ck_assert_int_eq(sessions_check(&pool, &why), -ENOMEM);
+    ck_assert_int_eq(agent_sessions_check(&pool, &why), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(why.text, "this host has no room for an arena of 2097152 bytes"));
     session_bed_end();
 }
@@ -361,10 +361,10 @@ static uint32_t come_and_go(uint32_t tenant, uint32_t most)
     struct base_errbuf why;
     uint32_t times = 0;
     bool soon = false;
-    while (times < most && session_check_room(&agent, tenant, &soon, &why) == 0) {
-        sessions_refill(&pool);
+    while (times < most && agent_session_check_room(&agent, tenant, &soon, &why) == 0) {
+        agent_sessions_refill(&pool);
         session_bed_make_all();
-        session_release(&pool, attach(tenant), 0);
+        agent_session_release(&pool, attach(tenant), 0);
         times++;
     }
     ck_assert(soon || times == most);
@@ -381,16 +381,17 @@ START_TEST(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)
     agent.tenants.at[0].config.memory = 1024 * MIB;
     ck_assert_uint_eq(come_and_go(A, ALL), ALL - PART - SMALL);
     ck_assert_uint_eq(come_and_go(B, PART), PART);
-    ck_assert_int_eq(session_check_room(&agent, B, &soon, &why), -EAGAIN);
-    ck_assert(quotas_recount(&agent));
+    ck_assert_int_eq(agent_session_check_room(&agent, B, &soon, &why), -EAGAIN);
+    ck_assert(agent_quotas_recount(&agent));
     for (uint32_t i = 0; i < ALL; i++)
         if (pool.sessions[i].stage == STAGE_ENDING)
             session_bed_event(i, LANE_EVENT_SESSION_OVER, 0);
-    ck_assert_int_eq(session_check_room(&agent, B, &soon, &why), -EAGAIN); /* not taken back yet */
+    ck_assert_int_eq(agent_session_check_room(&agent, B, &soon, &why),
+                     -EAGAIN); /* not taken back yet */
     ck_assert(soon);
-    ck_assert(quotas_recount(&agent));
+    ck_assert(agent_quotas_recount(&agent));
     session_bed_make_all();
-    ck_assert_int_eq(session_check_room(&agent, A, &soon, &why), 0);
+    ck_assert_int_eq(agent_session_check_room(&agent, A, &soon, &why), 0);
     ck_assert_uint_eq(agent.of_sessions[0].places + agent.of_sessions[1].places, 0);
     session_bed_end();
 }
@@ -400,11 +401,11 @@ END_TEST
 static uint32_t begin_with_ended(void)
 {
     session_bed_begin(PLACES, 1);
-    sessions_refill(&pool);
+    agent_sessions_refill(&pool);
     session_bed_make_all();
     agent.tenants.at[A - 1].config.sessions = 1;
     const uint32_t number = attach(A);
-    sessions_end_all(&pool, SCHEMA_REASON_TENANT);
+    agent_sessions_end_all(&pool, SCHEMA_REASON_TENANT);
     return number;
 }
 
@@ -414,13 +415,13 @@ START_TEST(a_session_that_was_ended_counts_until_its_worker_closes_it)
 {
     struct base_errbuf why;
     const uint32_t number = begin_with_ended();
-    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), -EDQUOT);
+    ck_assert_int_eq(agent_quota_check(&pool, A, 1, 0, &why), -EDQUOT);
     ck_assert_ptr_nonnull(strstr(why.text, "1 of its sessions have ended"));
     session_bed_event(number, LANE_EVENT_SESSION_OVER, 0);
-    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), -EDQUOT);
-    session_release(&pool, number, 0);
-    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), 0);
-    ck_assert(quotas_recount(&agent));
+    ck_assert_int_eq(agent_quota_check(&pool, A, 1, 0, &why), -EDQUOT);
+    agent_session_release(&pool, number, 0);
+    ck_assert_int_eq(agent_quota_check(&pool, A, 1, 0, &why), 0);
+    ck_assert(agent_quotas_recount(&agent));
     session_bed_end();
 }
 END_TEST
@@ -430,9 +431,9 @@ START_TEST(a_session_that_was_ended_and_closed_counts_no_more_though_it_is_not_o
 {
     struct base_errbuf why;
     const uint32_t number = begin_with_ended();
-    session_release(&pool, number, 0);
-    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), 0);
-    ck_assert(quotas_recount(&agent));
+    agent_session_release(&pool, number, 0);
+    ck_assert_int_eq(agent_quota_check(&pool, A, 1, 0, &why), 0);
+    ck_assert(agent_quotas_recount(&agent));
     session_bed_event(number, LANE_EVENT_SESSION_OVER, 0);
     session_bed_end();
 }
@@ -441,7 +442,7 @@ END_TEST
 static bool says(uint32_t tenant, const char *what)
 {
     struct base_errbuf why = {""};
-    ck_assert_int_eq(unread_check(&agent, tenant, &why), -EAGAIN);
+    ck_assert_int_eq(agent_unread_check(&agent, tenant, &why), -EAGAIN);
     return strstr(why.text, what) != NULL;
 }
 

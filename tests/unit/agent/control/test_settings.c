@@ -7,13 +7,13 @@
 #include "control/desired.h"
 #include "base/text.h"
 
-static struct agentd_desired s;
+static struct agent_desired s;
 static struct base_errbuf why;
 
 static int decode(const char *text)
 {
     memset(&s, 0xff, sizeof s); /* whatever was there before */
-    return agentd_desired_decode(text, strlen(text), &s, &why);
+    return agent_desired_decode(text, strlen(text), &s, &why);
 }
 
 static void refused(const char *text, const char *sentence)
@@ -36,9 +36,9 @@ START_TEST(a_document_is_read)
         0);
     ck_assert_uint_eq(s.revision, 7);
     ck_assert_uint_eq(s.tenants, 1);
-    const struct agentd_tenant_config *t = &s.tenant[0];
+    const struct agent_tenant_config *t = &s.tenant[0];
     ck_assert_str_eq(t->name, "red");
-    ck_assert_uint_eq(t->id, agentd_tenant_id("red"));
+    ck_assert_uint_eq(t->id, agent_tenant_id("red"));
     ck_assert_uint_eq(t->uid_ranges, 2);
     ck_assert_uint_eq(t->uids[0].last, 1000);
     ck_assert_uint_eq(t->uids[1].first, 2000);
@@ -48,15 +48,15 @@ START_TEST(a_document_is_read)
     ck_assert_uint_eq(t->mrs, 0);
     ck_assert_uint_eq(t->control_ops_per_s, 44);
     ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
-    struct agentd_limits w = agentd_desired_window(&s, RESOURCE_WINDOW_DEVICE, "");
+    struct agent_limits w = agent_desired_window(&s, RESOURCE_WINDOW_DEVICE, "");
     ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */
     ck_assert_uint_eq(w.bytes, 1);
-    w = agentd_desired_window(&s, RESOURCE_WINDOW_TENANT, "red");
+    w = agent_desired_window(&s, RESOURCE_WINDOW_TENANT, "red");
     ck_assert_uint_eq(w.bytes, 4096);
     ck_assert_uint_eq(w.ops, 9);
-    w = agentd_desired_window(&s, RESOURCE_WINDOW_TENANT, "blue");
+    w = agent_desired_window(&s, RESOURCE_WINDOW_TENANT, "blue");
     ck_assert_uint_eq(w.bytes + w.ops, 0);
-    w = agentd_desired_window(&s, RESOURCE_WINDOW_DESTINATION, "");
+    w = agent_desired_window(&s, RESOURCE_WINDOW_DESTINATION, "");
     ck_assert_uint_eq(w.bytes + w.ops, 0);
 }
 END_TEST
@@ -66,7 +66,7 @@ START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
     ck_assert_int_eq(decode("{\"revision\":7,\"tenants\":[],\"windows\":[]}"), 0); /* as of old */
     ck_assert(!s.node.cordoned && !s.node.draining && s.node.reason[0] == '\0');
     ck_assert_uint_eq(s.pools, 0);
-    ck_assert_uint_eq(agentd_desired_pool(&s, "default").numbers.spares, RESOURCE_UNSAID);
+    ck_assert_uint_eq(agent_desired_pool(&s, "default").numbers.spares, RESOURCE_UNSAID);
     ck_assert_int_eq(
         decode("{\"tenants\":[],\"windows\":[],\"node\":{\"labels\":{\"a\":\"b\"},"
                "\"cordoned\":true,\"draining\":true,\"grace_ms\":500,\"reason\":"
@@ -77,7 +77,7 @@ START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
     ck_assert(s.node.cordoned && s.node.draining);
     ck_assert_uint_eq(s.node.grace_ms, 500);
     ck_assert_str_eq(s.node.reason, "a?disk??");
-    struct agentd_pool p = agentd_desired_pool(&s, "default");
+    struct agent_pool p = agent_desired_pool(&s, "default");
     ck_assert_str_eq(p.name, "default");
     ck_assert_uint_eq(p.numbers.spares, 0);
     ck_assert_uint_eq(p.numbers.sessions_ahead, 1024);
@@ -113,7 +113,7 @@ START_TEST(tokens_of_tenants_are_read)
     refused(TENANT("[{\"sha256\":\"ab53\"}]"), "tokens[0] has no sha256");
     refused(TENANT("[{\"sha256\":\"" HASH "\",\"expires_ms\":-1}]"), "expires_ms is no number");
     size_t length = strlen(text);
-    for (int i = 1; i <= AGENTD_TOKENS; i++) {
+    for (int i = 1; i <= AGENT_TOKENS; i++) {
         snprintf(text + length, sizeof text - length, "]}]}");
         ck_assert_int_eq(decode(text), 0);
         ck_assert_uint_eq(s.tenant[0].tokens, i);
@@ -174,14 +174,14 @@ START_TEST(what_makes_no_sense_is_refused_and_named)
 }
 END_TEST
 
-static struct agentd_destination found[AGENTD_DESTINATIONS];
+static struct agent_destination found[AGENT_DESTINATIONS];
 
 static uint32_t seen_from(const char *pool, uint32_t *left)
 {
-    return agentd_desired_destinations(s.window, s.windows, pool, found, left);
+    return agent_desired_destinations(s.window, s.windows, pool, found, left);
 }
 
-static const struct agentd_destination *of_gid(uint32_t count, const char *text)
+static const struct agent_destination *of_gid(uint32_t count, const char *text)
 {
     uint8_t gid[16];
     ck_assert_int_eq(base_gid_parse(text, gid), 0);
@@ -207,7 +207,7 @@ START_TEST(windows_for_one_destination_are_read_and_the_narrowest_holds)
             "{\"name\":\"d\",\"scope\":\"destination\",\"node\":\"gone\",\"ops\":1,\"gids\":[]},"
             "{\"name\":\"e\",\"scope\":\"destination\",\"node\":\"n1\",\"gids\":[\"fd00::9\"]}]}"),
         0);
-    struct agentd_limits each = agentd_desired_window(&s, RESOURCE_WINDOW_DESTINATION, "");
+    struct agent_limits each = agent_desired_window(&s, RESOURCE_WINDOW_DESTINATION, "");
     ck_assert_uint_eq(each.bytes, 0); /* those for one are none for each */
     ck_assert_uint_eq(each.ops, 64);
     ck_assert_uint_eq(s.windows, 5); /* what has no bound is none */
@@ -259,22 +259,22 @@ START_TEST(destinations_for_which_there_is_no_room_are_counted)
     memset(&s, 0, sizeof s);
     s.windows = NODES;
     for (uint8_t i = 0; i < NODES; i++) { /* pairs of nodes with all GIDs but one in common */
-        s.window[i] = (struct agentd_window){.scope = RESOURCE_WINDOW_DESTINATION,
-                                             .one = true,
-                                             .gids = AGENTD_WINDOW_GIDS,
-                                             .most = {.ops = 1 + i}};
-        for (uint8_t k = 0; k < AGENTD_WINDOW_GIDS; k++) {
+        s.window[i] = (struct agent_window){.scope = RESOURCE_WINDOW_DESTINATION,
+                                            .one = true,
+                                            .gids = AGENT_WINDOW_GIDS,
+                                            .most = {.ops = 1 + i}};
+        for (uint8_t k = 0; k < AGENT_WINDOW_GIDS; k++) {
             s.window[i].gid[k][0] = 1 + i / 2;
             s.window[i].gid[k][15] = k + i % 2;
         }
     }
-    ck_assert_uint_eq(seen_from("default", &left), NODES / 2 * (AGENTD_WINDOW_GIDS + 1));
+    ck_assert_uint_eq(seen_from("default", &left), NODES / 2 * (AGENT_WINDOW_GIDS + 1));
     ck_assert_uint_eq(left, 0);
     for (uint8_t i = 0; i < NODES; i++) /* and now with none */
-        for (uint32_t k = 0; k < AGENTD_WINDOW_GIDS; k++)
+        for (uint32_t k = 0; k < AGENT_WINDOW_GIDS; k++)
             s.window[i].gid[k][1] = i;
-    ck_assert_uint_eq(seen_from("default", &left), AGENTD_DESTINATIONS);
-    ck_assert_uint_eq(left, NODES * AGENTD_WINDOW_GIDS - AGENTD_DESTINATIONS);
+    ck_assert_uint_eq(seen_from("default", &left), AGENT_DESTINATIONS);
+    ck_assert_uint_eq(left, NODES * AGENT_WINDOW_GIDS - AGENT_DESTINATIONS);
 }
 END_TEST
 
@@ -291,20 +291,20 @@ START_TEST(pools_have_numbers_periods_and_tenants)
         0);
     ck_assert_str_eq(s.tenant[0].pool, "gold"); /* which this node does not have */
     ck_assert_str_eq(s.tenant[1].pool, "");
-    struct agentd_pool p = agentd_desired_pool(&s, "silver");
+    struct agent_pool p = agent_desired_pool(&s, "silver");
     ck_assert_uint_eq(p.numbers.number, 65535);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, 10);
     ck_assert_uint_eq(p.numbers.grace_ms, 0);
-    p = agentd_desired_pool(&s, "lead");
+    p = agent_desired_pool(&s, "lead");
     ck_assert_uint_eq(p.numbers.number, 1);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, 3600000);
     ck_assert_uint_eq(p.numbers.grace_ms, 9007199254);
-    p = agentd_desired_pool(&s, "old"); /* two without a number do not have the same one */
+    p = agent_desired_pool(&s, "old"); /* two without a number do not have the same one */
     ck_assert_str_eq(p.name, "old");
     ck_assert_uint_eq(p.numbers.number, RESOURCE_UNSAID);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, RESOURCE_UNSAID);
     ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
-    p = agentd_desired_pool(&s, "none");
+    p = agent_desired_pool(&s, "none");
     ck_assert_str_eq(p.name, "");
     ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
     ck_assert_uint_eq(s.other_pools, 0);
@@ -351,7 +351,7 @@ START_TEST(there_may_be_no_more_than_fit)
     struct base_text t;
     base_text_init(&t, 1 << 16);
     base_text_printf(&t, "{\"revision\":1,\"windows\":[],\"tenants\":[");
-    for (int i = 0; i <= AGENTD_TENANTS; i++)
+    for (int i = 0; i <= AGENT_TENANTS; i++)
         base_text_printf(&t, "%s{\"name\":\"t%d\",\"uids\":[]}", i == 0 ? "" : ",", i);
     base_text_printf(&t, "]}");
     refused(base_text_str(&t), "more than 64 tenants");

@@ -9,9 +9,9 @@
 
 enum { LANES = 8, TURNS = 20000, REQUEST = 100 /* bytes */ };
 
-static struct agentd_share share[LANES], *list[LANES];
+static struct agent_share share[LANES], *list[LANES];
 static struct lane_window lane[LANES];
-static struct agentd_limits coming[LANES]; /* told, and not taken yet */
+static struct agent_limits coming[LANES]; /* told, and not taken yet */
 static uint32_t delay[LANES], wants[LANES], count;
 static unsigned random_state;
 
@@ -60,9 +60,9 @@ static void complete(struct lane_window *n, uint32_t requests)
     n->bytes -= (uint64_t)requests * REQUEST;
 }
 
-static void turn(struct agentd_limits all, uint32_t slowest)
+static void turn(struct agent_limits all, uint32_t slowest)
 {
-    uint64_t changed = agentd_rebalance_turn(list, lane, count, all);
+    uint64_t changed = agent_rebalance_turn(list, lane, count, all);
     for (uint32_t i = 0; i < count; i++) {
         if (changed >> i & 1) {
             ck_assert_uint_eq(delay[i], 0); /* one at a time */
@@ -91,9 +91,9 @@ static uint64_t bytes_in_flight(void)
     return ops_in_flight() * REQUEST;
 }
 
-static void settle(struct agentd_limits all)
+static void settle(struct agent_limits all)
 {
-    for (int i = 0; i < 4 * AGENTD_SHARE_LOOKS; i++) {
+    for (int i = 0; i < 4 * AGENT_SHARE_LOOKS; i++) {
         turn(all, 1);
         for (uint32_t k = 0; k < count; k++)
             complete(&lane[k], 2);
@@ -103,22 +103,22 @@ static void settle(struct agentd_limits all)
 START_TEST(one_lane_has_all_of_it_at_once)
 {
     begin(1, 1);
-    const struct agentd_limits some = {.bytes = 5000, .ops = 16}, none = {0};
-    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, 1, some), 1);
+    const struct agent_limits some = {.bytes = 5000, .ops = 16}, none = {0};
+    ck_assert_uint_eq(agent_rebalance_turn(list, lane, 1, some), 1);
     ck_assert_uint_eq(share[0].told.bytes, 5000);
     ck_assert_uint_eq(share[0].told.ops, 16);
     lane[0].limit_bytes = 5000;
     lane[0].limit_ops = 16;
     lane[0].counted = true;
-    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, 1, some), 0);
-    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, 1, none), 1);
+    ck_assert_uint_eq(agent_rebalance_turn(list, lane, 1, some), 0);
+    ck_assert_uint_eq(agent_rebalance_turn(list, lane, 1, none), 1);
     ck_assert_uint_eq(share[0].told.bytes | share[0].told.ops, 0);
 }
 END_TEST
 
 START_TEST(who_is_idle_lends_and_has_its_part_again_when_it_is_not)
 {
-    const struct agentd_limits all = {.ops = 256};
+    const struct agent_limits all = {.ops = 256};
     begin(2, 2);
     settle(all);
     ck_assert_uint_eq(share[0].told.ops, 128); /* nobody is busy */
@@ -144,12 +144,12 @@ START_TEST(who_is_idle_lends_and_has_its_part_again_when_it_is_not)
     ck_assert_uint_eq(share[1].told.ops, 128);
     wants[0] = wants[1] = 20; /* more than they keep and less than a part: nothing moves */
     settle(all);
-    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, count, all), 0);
+    ck_assert_uint_eq(agent_rebalance_turn(list, lane, count, all), 0);
 }
 END_TEST
 
 /* Lanes whose wants change, that take what they were told late, and end what they like. */
-static void play(struct agentd_limits all, uint32_t lanes)
+static void play(struct agent_limits all, uint32_t lanes)
 {
     uint64_t most = 0;
     begin(lanes, lanes);
@@ -172,9 +172,9 @@ static void play(struct agentd_limits all, uint32_t lanes)
 START_TEST(all_together_never_exceed_the_window)
 {
     for (uint32_t lanes = 2; lanes <= LANES; lanes++) {
-        play((struct agentd_limits){.ops = 64}, lanes);
-        play((struct agentd_limits){.bytes = 6400}, lanes);
-        play((struct agentd_limits){.bytes = 9900, .ops = 80}, lanes);
+        play((struct agent_limits){.ops = 64}, lanes);
+        play((struct agent_limits){.bytes = 6400}, lanes);
+        play((struct agent_limits){.bytes = 9900, .ops = 80}, lanes);
     }
 }
 END_TEST
@@ -182,7 +182,7 @@ END_TEST
 /* One comes, beside one that has all of it in flight. */
 START_TEST(a_new_lane_has_one_request_until_others_have_given_something_up)
 {
-    const struct agentd_limits all = {.bytes = 6400, .ops = 64};
+    const struct agent_limits all = {.bytes = 6400, .ops = 64};
     begin(1, 3);
     wants[0] = wants[1] = 1000;
     settle(all);
@@ -206,7 +206,7 @@ END_TEST
 
 START_TEST(a_window_that_changes_is_shared_anew)
 {
-    const struct agentd_limits wide = {.ops = 640}, narrow = {.ops = 16}, none = {0};
+    const struct agent_limits wide = {.ops = 640}, narrow = {.ops = 16}, none = {0};
     begin(4, 4);
     wants[0] = wants[1] = wants[2] = wants[3] = 1000;
     settle(wide);
@@ -220,7 +220,7 @@ START_TEST(a_window_that_changes_is_shared_anew)
         turn(narrow, 3);
     }
     ck_assert_uint_le(ops_in_flight(), 16);
-    settle((struct agentd_limits){.ops = 2}); /* fewer than lanes: one each */
+    settle((struct agent_limits){.ops = 2}); /* fewer than lanes: one each */
     for (int i = 0; i < 4; i++)
         ck_assert_uint_eq(share[i].told.ops, 1);
     settle(none);
@@ -237,18 +237,18 @@ START_TEST(a_window_that_changes_is_shared_anew)
 }
 END_TEST
 
-static bool rests(struct agentd_limits all, bool idle)
+static bool rests(struct agent_limits all, bool idle)
 {
-    const struct agentd_share *at[LANES];
+    const struct agent_share *at[LANES];
     for (uint32_t i = 0; i < count; i++)
         at[i] = &share[i];
-    return agentd_rebalance_rests(at, count, all, idle);
+    return agent_rebalance_rests(at, count, all, idle);
 }
 
 /* Whatever is left to be done it has said before, and it is at rest in the end. */
 START_TEST(nothing_is_left_to_be_shared_once_all_are_idle_or_there_is_nothing_to_share)
 {
-    const struct agentd_limits some = {.bytes = 64000, .ops = 64}, none = {0};
+    const struct agent_limits some = {.bytes = 64000, .ops = 64}, none = {0};
     begin(4, 6);
     ck_assert(rests(none, false));
     ck_assert(!rests(some, true));

@@ -23,13 +23,13 @@ static void begin(void)
 static void join_all(struct tenant_queue_item item[], uint32_t count, uint32_t owner)
 {
     for (uint32_t i = 0; i < count; i++)
-        tenant_queue_join(&queue, &item[i], owner, false);
+        agent_tenant_queue_join(&queue, &item[i], owner, false);
 }
 
 static uint32_t begin_all(void)
 {
     uint32_t n = 0;
-    while (tenant_queue_begin(&queue, &BOUND) != NULL)
+    while (agent_tenant_queue_begin(&queue, &BOUND) != NULL)
         n++;
     return n;
 }
@@ -39,11 +39,12 @@ START_TEST(one_owner_has_no_more_under_way_than_it_may)
     begin();
     join_all(of_a, MANY, A);
     ck_assert_uint_eq(begin_all(), 4);
-    tenant_queue_end(&queue, A);
-    ck_assert(tenant_queue_may_begin(&queue, &BOUND));
-    ck_assert_ptr_eq(tenant_queue_begin(&queue, &BOUND), &of_a[4]); /* in the order of coming */
-    ck_assert(!tenant_queue_may_begin(&queue, &BOUND));
-    ck_assert_ptr_null(tenant_queue_begin(&queue, &BOUND));
+    agent_tenant_queue_end(&queue, A);
+    ck_assert(agent_tenant_queue_may_begin(&queue, &BOUND));
+    ck_assert_ptr_eq(agent_tenant_queue_begin(&queue, &BOUND),
+                     &of_a[4]); /* in the order of coming */
+    ck_assert(!agent_tenant_queue_may_begin(&queue, &BOUND));
+    ck_assert_ptr_null(agent_tenant_queue_begin(&queue, &BOUND));
     ck_assert_uint_eq(queue.of[A].waiting, MANY - 5);
     ck_assert_uint_eq(queue.waiting, MANY - 5);
 }
@@ -55,7 +56,7 @@ START_TEST(who_comes_later_is_next_however_many_another_has_waiting)
     join_all(of_a, MANY, A);
     (void)begin_all();
     join_all(of_b, 1, B);
-    ck_assert_ptr_eq(tenant_queue_begin(&queue, &BOUND), &of_b[0]);
+    ck_assert_ptr_eq(agent_tenant_queue_begin(&queue, &BOUND), &of_b[0]);
 }
 END_TEST
 
@@ -69,10 +70,10 @@ START_TEST(all_tenants_together_have_a_bound_and_the_agent_one_of_its_own)
     ck_assert_uint_eq(queue.of[B].running, 3);
     join_all(of_agent, MANY, 0);
     ck_assert_uint_eq(begin_all(), 2);
-    tenant_queue_end(&queue, 0);
-    ck_assert_ptr_eq(tenant_queue_begin(&queue, &BOUND), &of_agent[2]);
-    tenant_queue_end(&queue, A);
-    tenant_queue_end(&queue, A);
+    agent_tenant_queue_end(&queue, 0);
+    ck_assert_ptr_eq(agent_tenant_queue_begin(&queue, &BOUND), &of_agent[2]);
+    agent_tenant_queue_end(&queue, A);
+    agent_tenant_queue_end(&queue, A);
     ck_assert_uint_eq(begin_all(), 2); /* one each */
     ck_assert_uint_eq(queue.of[B].running, 4);
 }
@@ -82,16 +83,16 @@ START_TEST(what_has_to_be_done_soon_comes_first_in_the_order_of_coming)
 {
     begin();
     join_all(of_a, 2, A);
-    tenant_queue_join(&queue, &of_a[2], A, true);
-    tenant_queue_join(&queue, &of_a[3], A, true);
-    tenant_queue_join(&queue, &of_a[4], A, false);
-    tenant_queue_leave(&queue, &of_a[3]);
-    tenant_queue_join(&queue, &of_a[5], A, true);
+    agent_tenant_queue_join(&queue, &of_a[2], A, true);
+    agent_tenant_queue_join(&queue, &of_a[3], A, true);
+    agent_tenant_queue_join(&queue, &of_a[4], A, false);
+    agent_tenant_queue_leave(&queue, &of_a[3]);
+    agent_tenant_queue_join(&queue, &of_a[5], A, true);
     static const int order[] = {2, 5, 0, 1, 4};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (i == 4)
-            tenant_queue_end(&queue, A);
-        ck_assert_ptr_eq(tenant_queue_begin(&queue, &BOUND), &of_a[order[i]]);
+            agent_tenant_queue_end(&queue, A);
+        ck_assert_ptr_eq(agent_tenant_queue_begin(&queue, &BOUND), &of_a[order[i]]);
     }
     ck_assert_uint_eq(queue.waiting, 0);
 }
@@ -101,15 +102,15 @@ START_TEST(whoever_leaves_leaves_the_order_of_the_others)
 {
     begin();
     join_all(of_a, 5, A);
-    tenant_queue_leave(&queue, &of_a[0]);
-    tenant_queue_leave(&queue, &of_a[2]);
-    tenant_queue_leave(&queue, &of_a[4]);
+    agent_tenant_queue_leave(&queue, &of_a[0]);
+    agent_tenant_queue_leave(&queue, &of_a[2]);
+    agent_tenant_queue_leave(&queue, &of_a[4]);
     ck_assert_uint_eq(queue.waiting, 2);
-    tenant_queue_join(&queue, &of_a[0], A, false); /* it comes again, as the last one */
+    agent_tenant_queue_join(&queue, &of_a[0], A, false); /* it comes again, as the last one */
     static const int order[] = {1, 3, 0};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        ck_assert_ptr_eq(tenant_queue_begin(&queue, &BOUND), &of_a[order[i]]);
-    ck_assert_ptr_null(tenant_queue_begin(&queue, &BOUND));
+        ck_assert_ptr_eq(agent_tenant_queue_begin(&queue, &BOUND), &of_a[order[i]]);
+    ck_assert_ptr_null(agent_tenant_queue_begin(&queue, &BOUND));
     ck_assert(!of_a[2].waits);
 }
 END_TEST
@@ -125,14 +126,15 @@ START_TEST(who_may_not_now_is_passed_over_and_keeps_its_place)
     begin();
     join_all(of_a, 2, A);
     join_all(of_b, 2, B);
-    ck_assert_ptr_eq(tenant_queue_next(&queue, is_not, &a), &of_b[0]);
-    ck_assert_ptr_eq(tenant_queue_next(&queue, is_not, &nobody), &of_a[0]); /* none has had one */
-    tenant_queue_take(&queue, &of_a[0]);
-    ck_assert_ptr_eq(tenant_queue_next(&queue, is_not, &nobody), &of_b[0]);
-    tenant_queue_take(&queue, &of_b[0]);
-    tenant_queue_take(&queue, &of_b[1]);
-    ck_assert_ptr_eq(tenant_queue_next(&queue, is_not, &nobody), &of_a[1]);
-    ck_assert_ptr_null(tenant_queue_next(&queue, is_not, &a));
+    ck_assert_ptr_eq(agent_tenant_queue_next(&queue, is_not, &a), &of_b[0]);
+    ck_assert_ptr_eq(agent_tenant_queue_next(&queue, is_not, &nobody),
+                     &of_a[0]); /* none has had one */
+    agent_tenant_queue_take(&queue, &of_a[0]);
+    ck_assert_ptr_eq(agent_tenant_queue_next(&queue, is_not, &nobody), &of_b[0]);
+    agent_tenant_queue_take(&queue, &of_b[0]);
+    agent_tenant_queue_take(&queue, &of_b[1]);
+    ck_assert_ptr_eq(agent_tenant_queue_next(&queue, is_not, &nobody), &of_a[1]);
+    ck_assert_ptr_null(agent_tenant_queue_next(&queue, is_not, &a));
 }
 END_TEST
 

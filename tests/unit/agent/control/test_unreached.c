@@ -6,40 +6,40 @@
 static const uint64_t S = 1000000000;
 
 /* Every second, three of four that tried do not reach it; how often it is made anew. */
-static uint64_t wait_for(struct agentd_unreached *u, uint64_t *now, uint64_t seconds,
+static uint64_t wait_for(struct agent_unreached *u, uint64_t *now, uint64_t seconds,
                          uint64_t least_ns)
 {
     const uint64_t before = u->anew;
     for (const uint64_t end = *now + seconds * S; *now < end; *now += S) {
-        (void)agentd_unreached_hear(u, 3, 4, 0, *now);
-        if (agentd_unreached_may(u, *now))
-            agentd_unreached_heed(u, *now, least_ns);
+        (void)agent_unreached_hear(u, 3, 4, 0, *now);
+        if (agent_unreached_may(u, *now))
+            agent_unreached_heed(u, *now, least_ns);
     }
     return u->anew - before;
 }
 
 START_TEST(what_two_and_more_say_and_most_is_heard_once)
 {
-    struct agentd_unreached u = {.is = false};
+    struct agent_unreached u = {.is = false};
     const uint64_t now = 100 * S;
-    ck_assert(!agentd_unreached_hear(&u, 0, 0, 0, now));
-    ck_assert(!agentd_unreached_hear(&u, 1, 1, 0, now)); /* a liar, or one that is cut off */
-    ck_assert(!agentd_unreached_hear(&u, 2, 4, 0, now));
-    ck_assert(!agentd_unreached_hear(&u, 3, 2, 0, now)); /* which is nonsense */
-    ck_assert(!agentd_unreached_may(&u, now));
-    ck_assert(agentd_unreached_hear(&u, 2, 3, 5 * S, now));
+    ck_assert(!agent_unreached_hear(&u, 0, 0, 0, now));
+    ck_assert(!agent_unreached_hear(&u, 1, 1, 0, now)); /* a liar, or one that is cut off */
+    ck_assert(!agent_unreached_hear(&u, 2, 4, 0, now));
+    ck_assert(!agent_unreached_hear(&u, 3, 2, 0, now)); /* which is nonsense */
+    ck_assert(!agent_unreached_may(&u, now));
+    ck_assert(agent_unreached_hear(&u, 2, 3, 5 * S, now));
     ck_assert(u.by == 2 && u.tried_by == 3 && u.since_ns == 95 * S);
-    ck_assert(!agentd_unreached_hear(&u, 3, 3, 200 * S, now));
+    ck_assert(!agent_unreached_hear(&u, 3, 3, 200 * S, now));
     ck_assert(u.by == 3 && u.since_ns == 0);
-    ck_assert(agentd_unreached_may(&u, now));
-    ck_assert(agentd_unreached_hear(&u, 0, 0, 0, now));
-    ck_assert(u.by == 0 && !agentd_unreached_may(&u, now));
+    ck_assert(agent_unreached_may(&u, now));
+    ck_assert(agent_unreached_hear(&u, 0, 0, 0, now));
+    ck_assert(u.by == 0 && !agent_unreached_may(&u, now));
 }
 END_TEST
 
 START_TEST(a_wire_that_is_cut_has_it_made_anew_ever_less_often)
 {
-    struct agentd_unreached u = {.is = false};
+    struct agent_unreached u = {.is = false};
     uint64_t now = 100 * S;
     ck_assert_uint_eq(wait_for(&u, &now, 60, 0), 1);
     ck_assert_uint_eq(wait_for(&u, &now, 60, 0), 1);
@@ -50,7 +50,7 @@ END_TEST
 
 START_TEST(others_have_the_time_that_they_need_to_find_out_whether_it_helped)
 {
-    struct agentd_unreached u = {.is = false};
+    struct agent_unreached u = {.is = false};
     uint64_t now = 100 * S;
     ck_assert_uint_eq(wait_for(&u, &now, 80, 80 * S), 1);
     ck_assert_uint_eq(wait_for(&u, &now, 160, 80 * S), 1);
@@ -61,12 +61,12 @@ END_TEST
 
 START_TEST(who_says_it_by_turns_brings_about_no_more)
 {
-    struct agentd_unreached u = {.is = false};
+    struct agent_unreached u = {.is = false};
     uint64_t now = 100 * S;
     for (uint64_t i = 0; i < 3600; i++, now += S) {
-        (void)agentd_unreached_hear(&u, i % 2 == 0 ? 3 : 0, i % 2 == 0 ? 4 : 0, 0, now);
-        if (agentd_unreached_may(&u, now))
-            agentd_unreached_heed(&u, now, 0);
+        (void)agent_unreached_hear(&u, i % 2 == 0 ? 3 : 0, i % 2 == 0 ? 4 : 0, 0, now);
+        if (agent_unreached_may(&u, now))
+            agent_unreached_heed(&u, now, 0);
     }
     ck_assert_uint_eq(u.anew, 7); /* at once, and after 1, 2, 4, 8, 16 and 16 minutes */
 }
@@ -74,14 +74,14 @@ END_TEST
 
 START_TEST(what_has_helped_is_done_at_once_when_it_is_needed_again_much_later)
 {
-    struct agentd_unreached u = {.is = false};
+    struct agent_unreached u = {.is = false};
     uint64_t now = 100 * S;
     ck_assert_uint_eq(wait_for(&u, &now, 10, 0), 1);
-    (void)agentd_unreached_hear(&u, 0, 0, 0, now);
+    (void)agent_unreached_hear(&u, 0, 0, 0, now);
     now += 30 * S;
     ck_assert_uint_eq(wait_for(&u, &now, 1, 0), 0);
     now += 960 * S;
-    (void)agentd_unreached_hear(&u, 0, 0, 0, now);
+    (void)agent_unreached_hear(&u, 0, 0, 0, now);
     ck_assert_uint_eq(wait_for(&u, &now, 1, 0), 1);
     ck_assert_uint_eq(u.wait_ns, 60 * S);
 }

@@ -29,9 +29,9 @@ static struct waiter *next(uint32_t share, uid_t uid)
 static int come(uint32_t share, uid_t uid)
 {
     struct waiter *goes = NULL;
-    int status = waiting_enter(&room, MAX_SESSIONS, next(share, uid), &goes);
+    int status = agent_waiting_enter(&room, MAX_SESSIONS, next(share, uid), &goes);
     if (goes != NULL)
-        waiting_leave(&room, goes);
+        agent_waiting_leave(&room, goes);
     return status;
 }
 
@@ -59,7 +59,7 @@ START_TEST(a_strangers_uid_leaves_half_of_the_share_to_others)
 {
     begin();
     struct waiter *const one = next(WAITING_SHARE_STRANGERS, 2), *goes = NULL;
-    ck_assert_int_eq(waiting_enter(&room, MAX_SESSIONS, one, &goes), 0);
+    ck_assert_int_eq(agent_waiting_enter(&room, MAX_SESSIONS, one, &goes), 0);
     ck_assert_uint_eq(come_many(WAITING_SHARE_STRANGERS, 1, 100), 100);
     ck_assert_uint_eq(room.of[WAITING_SHARE_STRANGERS], 1 + STRANGERS / 2);
     ck_assert(one->in);
@@ -74,9 +74,9 @@ START_TEST(however_many_strangers_there_are_one_more_comes_in_and_has_its_time)
         for (uint32_t i = 0; i < 200; i++)
             come(WAITING_SHARE_STRANGERS, i % uids);
         struct waiter *const one = next(WAITING_SHARE_STRANGERS, 0), *goes = NULL;
-        ck_assert_int_eq(waiting_enter(&room, MAX_SESSIONS, one, &goes), 0);
+        ck_assert_int_eq(agent_waiting_enter(&room, MAX_SESSIONS, one, &goes), 0);
         ck_assert_ptr_nonnull(goes);
-        waiting_leave(&room, goes);
+        agent_waiting_leave(&room, goes);
         for (uint32_t i = 0; i < STRANGERS / 2 - 1; i++)
             come(WAITING_SHARE_STRANGERS, i % uids);
         ck_assert(one->in);
@@ -90,11 +90,12 @@ START_TEST(the_oldest_makes_room_in_its_own_share)
     struct waiter *goes = NULL;
     ck_assert_int_eq(come(WAITING_SHARE_TENANTS + 1, 5), 0); /* older, and another's */
     struct waiter *const oldest = next(WAITING_SHARE_TENANTS, 5);
-    ck_assert_int_eq(waiting_enter(&room, MAX_SESSIONS, oldest, &goes), 0);
+    ck_assert_int_eq(agent_waiting_enter(&room, MAX_SESSIONS, oldest, &goes), 0);
     ck_assert_ptr_null(goes);
     ck_assert_uint_eq(come_many(WAITING_SHARE_TENANTS, 5, SHARE - 1), SHARE - 1);
     ck_assert_uint_eq(room.of[WAITING_SHARE_TENANTS], SHARE);
-    ck_assert_int_eq(waiting_enter(&room, MAX_SESSIONS, next(WAITING_SHARE_TENANTS, 6), &goes), 0);
+    ck_assert_int_eq(
+        agent_waiting_enter(&room, MAX_SESSIONS, next(WAITING_SHARE_TENANTS, 6), &goes), 0);
     ck_assert_ptr_eq(goes, oldest);
 }
 END_TEST
@@ -128,14 +129,14 @@ START_TEST(one_that_is_being_closed_counts_and_is_given_up_by_nobody)
     for (uint32_t i = 0; i < SHARE; i++) {
         struct waiter *w = next(WAITING_SHARE_TENANTS, 1);
         w->stays = true;
-        waiting_add(&room, w);
-        waiting_add(&room, w); /* it is in already */
+        agent_waiting_add(&room, w);
+        agent_waiting_add(&room, w); /* it is in already */
     }
     ck_assert_uint_eq(room.count, SHARE);
-    ck_assert_int_eq(waiting_enter(&room, MAX_SESSIONS, next(WAITING_SHARE_TENANTS, 1), &goes),
-                     -EAGAIN);
-    waiting_leave(&room, &crowd[0]);
-    waiting_leave(&room, &crowd[0]);
+    ck_assert_int_eq(
+        agent_waiting_enter(&room, MAX_SESSIONS, next(WAITING_SHARE_TENANTS, 1), &goes), -EAGAIN);
+    agent_waiting_leave(&room, &crowd[0]);
+    agent_waiting_leave(&room, &crowd[0]);
     ck_assert_uint_eq(room.count, SHARE - 1);
     ck_assert_int_eq(come(WAITING_SHARE_TENANTS, 1), 0);
 }
@@ -147,7 +148,7 @@ START_TEST(a_share_grows_by_no_more_than_one_while_what_it_gave_up_is_being_clos
     uint32_t got = 0;
     for (int i = 0; i < 100; i++) {
         struct waiter *goes = NULL;
-        got += waiting_enter(&room, MAX_SESSIONS, next(WAITING_SHARE_TENANTS, 1), &goes) == 0;
+        got += agent_waiting_enter(&room, MAX_SESSIONS, next(WAITING_SHARE_TENANTS, 1), &goes) == 0;
         if (goes != NULL)
             goes->stays = true;
     }

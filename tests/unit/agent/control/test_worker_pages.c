@@ -88,7 +88,7 @@ START_TEST(however_many_are_asked_for_a_page_fits_into_an_answer)
                                          .limit = "1000",
                                          .cursor = pages > 0 ? cursor : NULL};
         base_text_reset(&agent.answer);
-        leases_look(&agent, &all, false);
+        agent_leases_look(&agent, &all, false);
         ck_assert_int_eq(answered.status, 200);
         ck_assert_uint_le(answered.length, TAKEN - ENVELOPE);
         workers += count_workers(answered.body);

@@ -31,8 +31,8 @@ struct test_world {
     const char *said;           /* the last event of the log */
     uint32_t stops;
     uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun
-                                            * are the test's to end (address_step_done(),
-                                            * pool_device_opened()) */
+                                            * are the test's to end (agent_address_step_done(),
+                                            * agent_pool_device_opened()) */
     void (*stepped)(enum world_device_step step, struct pool *p); /* or NULL: hears of them */
     const struct world_rings *heard[TEST_DOORBELLS]; /* by session: whose doorbell is watched */
     void (*lane_told)(const struct lane_command *command); /* of any lane; a test sets it */

@@ -124,12 +124,12 @@ static struct sender *begin(void)
     ck_assert_ptr_nonnull(now);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert(shared != MAP_FAILED);
-    ck_assert_msg(closer_process_start(&now->process, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_closer_process_start(&now->process, &err) == 0, "%s", err.text);
     ck_assert_int_gt(now->process.pid, 0);
     ck_assert_int_eq(uv_loop_init(&now->loop), 0);
     now->sockets.closer =
         (struct closer){.process = &now->process, .loop = &now->loop, .refuse = on_refuse};
-    ck_assert_msg(closer_start(&now->sockets.closer, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_closer_start(&now->sockets.closer, &err) == 0, "%s", err.text);
     clock_ns = base_clock_ns();
     turn_ns = BASE_NS_PER_MS;
     return now;
@@ -147,7 +147,7 @@ static void take_fd(struct sender *s, uid_t uid, int fd)
     ck_assert_uint_lt(s->used, MOST);
     struct closing *c = &s->one[s->used++];
     *c = (struct closing){.fd = fd, .uid = uid, .closed = on_closed};
-    closer_take(&s->sockets.closer, c);
+    agentd_closer_take(&s->sockets.closer, c);
 }
 
 static void take(struct sender *s, uid_t uid, bool slow)
@@ -198,9 +198,9 @@ static void end(struct sender *s)
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&s->loop), 0);
     clock_ns = 0; /* it waits for a while, if anything */
-    closer_stop(&s->sockets.closer);
+    agentd_closer_stop(&s->sockets.closer);
     ck_assert_uint_eq(s->closed, s->used);
-    closer_process_stop(&s->process);
+    agentd_closer_process_stop(&s->process);
     free(s);
 }
 
@@ -210,7 +210,7 @@ static struct closer_report hear(struct sender *s)
 {
     struct closer_report report;
     for (int i = 0; i < WAITS; i++) {
-        if (closer_process_hear(&s->process, &report) == 0)
+        if (agentd_closer_process_hear(&s->process, &report) == 0)
             return report;
         (void)usleep(WAIT_US);
     }
@@ -230,7 +230,7 @@ START_TEST(what_is_given_is_not_this_processes_any_more_while_another_hangs_in_i
     uint32_t serial;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     const int given[] = {pair[1], open_one(true)};
-    ck_assert_int_eq(closer_process_give(&s->process, given, 2, &serial), 0);
+    ck_assert_int_eq(agentd_closer_process_give(&s->process, given, 2, &serial), 0);
     struct closer_report report = hear(s);
     ck_assert(report.serial == serial && report.news == CLOSER_TAKEN && report.status == 0);
     for (int i = 0; i < 2; i++)
@@ -275,7 +275,7 @@ START_TEST(what_cannot_be_given_is_the_callers_again)
     struct sender *s = begin();
     uint32_t serial;
     const int given[] = {open_one(false), 4000 /* nobody's */};
-    ck_assert_int_eq(closer_process_give(&s->process, given, 2, &serial), 0);
+    ck_assert_int_eq(agentd_closer_process_give(&s->process, given, 2, &serial), 0);
     const struct closer_report report = hear(s);
     ck_assert(report.serial == serial && report.status == -EBADF);
     ck_assert_int_ge(fcntl(given[0], F_GETFD), 0);
@@ -292,7 +292,7 @@ START_TEST(while_as_many_hang_as_may_it_waits_for_one_of_them_and_does_nothing)
     uint32_t serial = 0;
     for (int i = 0; i <= CLOSER_CHILDREN; i++) {
         const int fd = open_one(true);
-        ck_assert_int_eq(closer_process_give(&s->process, &fd, 1, &serial), 0);
+        ck_assert_int_eq(agentd_closer_process_give(&s->process, &fd, 1, &serial), 0);
         if (i == CLOSER_CHILDREN)
             break;
         const struct closer_report report = hear(s);
@@ -316,15 +316,15 @@ START_TEST(a_uid_whose_descriptors_never_end_is_refused_and_no_other_uid_waits)
     struct sender *s = begin();
     for (int i = 0; i < 100; i++)
         take(s, 1, true);
-    TURN_UNTIL(s, closer_refuses(&s->sockets.closer, 1));
+    TURN_UNTIL(s, agentd_closer_refuses(&s->sockets.closer, 1));
     TURN_UNTIL(s, s->closed == 100); /* others have them, and this process none */
     take(s, 2, false);
     TURN_UNTIL(s, s->closed == 101);
     TURN_UNTIL(s, count_of(s, 2) == 0);
-    ck_assert(!closer_refuses(&s->sockets.closer, 2));
+    ck_assert(!agentd_closer_refuses(&s->sockets.closer, 2));
     ck_assert_uint_eq(s->refusals, 1);
     let_go();
-    TURN_UNTIL(s, !closer_refuses(&s->sockets.closer, 1));
+    TURN_UNTIL(s, !agentd_closer_refuses(&s->sockets.closer, 1));
     ck_assert_uint_eq(s->refusals, 2);
     ck_assert(!is_busy(s));
     end(s);
@@ -336,9 +336,9 @@ START_TEST(a_flood_is_refused_before_a_second_is_over_and_takes_few_processes)
     struct sender *s = begin();
     uint32_t waiting = 0;
     take(s, 1, true);
-    while (!closer_refuses(&s->sockets.closer, 1) && waiting++ < CLOSER_QUEUE_OF_UID)
+    while (!agentd_closer_refuses(&s->sockets.closer, 1) && waiting++ < CLOSER_QUEUE_OF_UID)
         take(s, 1, true);
-    ck_assert(closer_refuses(&s->sockets.closer, 1));
+    ck_assert(agentd_closer_refuses(&s->sockets.closer, 1));
     for (int i = 0; i < BACKLOG; i++) /* who had connected already */
         take(s, 1, true);
     TURN_UNTIL(s, s->closed == s->used);
@@ -403,9 +403,9 @@ static void check_part(struct sender *s, uint32_t listeners, uint32_t part)
     s->sockets.listeners = listeners;
     l->of = &s->sockets;
     l->closing = part - 1;
-    ck_assert(!listener_is_full(l));
+    ck_assert(!agentd_listener_is_full(l));
     l->closing = part;
-    ck_assert(listener_is_full(l));
+    ck_assert(agentd_listener_is_full(l));
 }
 
 START_TEST(all_listeners_together_have_as_many_as_one_would)

@@ -11,7 +11,7 @@
 #include "control/tenants.h"
 #include "ctl/checks.h"
 
-static struct agentd_config config;
+static struct agent_config config;
 static struct base_errbuf err;
 
 static int configure(const char *text)
@@ -22,7 +22,7 @@ static int configure(const char *text)
     ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
     err.text[0] = '\0';
-    int status = agentd_configure(path, &config, &err);
+    int status = agent_configure(path, &config, &err);
     unlink(path);
     return status;
 }
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(a_missing_file_is_a_sentence)
 {
-    ck_assert_int_eq(agentd_configure("/nowhere/at/all", &config, &err), -ENOENT);
+    ck_assert_int_eq(agent_configure("/nowhere/at/all", &config, &err), -ENOENT);
     ck_assert(strstr(err.text, "/nowhere/at/all cannot be read") != NULL);
 }
 END_TEST
@@ -164,14 +164,14 @@ END_TEST
 START_TEST(lists_may_be_as_long_as_they_can_be)
 {
     char text[8192] = "[agent]\nnode = n\nmetaservers = http://a-rather-long-name.example.org:7480";
-    for (int i = 1; i < AGENTD_METASERVERS; i++)
+    for (int i = 1; i < AGENT_METASERVERS; i++)
         append(text, ", http://a-rather-long-name.example.org:7480");
     append(text, "\n[tenant many]\nuids = 1000000000-1000000001");
-    for (int i = 1; i < AGENTD_UID_RANGES; i++)
+    for (int i = 1; i < AGENT_UID_RANGES; i++)
         append(text, ", 1000000000-1000000001");
     ck_assert_int_eq(configure(text), 0);
-    ck_assert_uint_eq(config.metaservers, AGENTD_METASERVERS);
-    ck_assert_uint_eq(config.tenant[0].uid_ranges, AGENTD_UID_RANGES);
+    ck_assert_uint_eq(config.metaservers, AGENT_METASERVERS);
+    ck_assert_uint_eq(config.tenant[0].uid_ranges, AGENT_UID_RANGES);
     memset(text, ' ', 5000);
     memcpy(text, "[agent]\nnode =", 14);
     text[5000] = '\0';
@@ -181,9 +181,9 @@ END_TEST
 
 static int tenant_of(uid_t uid)
 {
-    static struct agentd_tenants tenants;
-    agentd_tenants_init(&tenants, &config);
-    return agentd_tenants_find(&tenants, uid);
+    static struct agent_tenants tenants;
+    agent_tenants_init(&tenants, &config);
+    return agent_tenants_find(&tenants, uid);
 }
 
 START_TEST(a_uid_finds_its_tenant)
@@ -249,7 +249,7 @@ START_TEST(a_tenant_may_have_tokens_and_a_socket_of_its_own)
                                "\nsocket = /run/a.sock\nsocket_mode = 0600\n"
                                "[tenant b]\nuids = 5\n"),
                      0);
-    const struct agentd_tenant_config *a = &config.tenant[0], *b = &config.tenant[1];
+    const struct agent_tenant_config *a = &config.tenant[0], *b = &config.tenant[1];
     ck_assert_uint_eq(a->uid_ranges, 0);
     ck_assert_uint_eq(a->tokens, 2);
     ck_assert_uint_eq(a->token[0].sha256[0], 0xab);
@@ -284,10 +284,10 @@ START_TEST(tokens_and_sockets_of_tenants_are_checked)
     /* A token that stands there by mistake goes into no log. */
     refused("[tenant a]\ntoken_sha256 = kedge_web_secret\n", "sha256sum");
     ck_assert_ptr_null(strstr(err.text, "secret"));
-    for (int i = 0; i < AGENTD_TOKENS; i++)
+    for (int i = 0; i < AGENT_TOKENS; i++)
         append(many, i == 0 ? HASH_A : "," HASH_A);
     ck_assert_int_eq(configure(many), 0);
-    ck_assert_uint_eq(config.tenant[0].tokens, AGENTD_TOKENS);
+    ck_assert_uint_eq(config.tenant[0].tokens, AGENT_TOKENS);
     append(many, "," HASH_B);
     refused(many, "has at most 16 tokens");
 }
@@ -295,7 +295,7 @@ END_TEST
 
 START_TEST(of_another_file_windows_alone_come_into_force)
 {
-    static struct agentd_config fresh;
+    static struct agent_config fresh;
     ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\nwindow_bytes = 2MiB\nwindow_ops = 7\n"
                                "[tenant a]\nwindow_ops = 3\n"),
                      0);
@@ -304,17 +304,17 @@ START_TEST(of_another_file_windows_alone_come_into_force)
     ck_assert_uint_eq(config.destination_window.bytes, 0);
     ck_assert_uint_eq(config.tenant[0].window.ops, 3);
     fresh = config;
-    ck_assert(!agentd_config_update(&fresh, &config));
+    ck_assert(!agent_config_update(&fresh, &config));
     ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\ndestination_window_ops = 9\n"
                                "[tenant a]\nwindow_bytes = 64KiB\n"),
                      0);
-    ck_assert(!agentd_config_update(&fresh, &config));
+    ck_assert(!agent_config_update(&fresh, &config));
     ck_assert_uint_eq(fresh.window.bytes, 0);
     ck_assert_uint_eq(fresh.destination_window.ops, 9);
     ck_assert_uint_eq(fresh.tenant[0].window.ops, 0);
     ck_assert_uint_eq(fresh.tenant[0].window.bytes, 65536);
     ck_assert_int_eq(configure("[agent]\nnode = n2\n[pool]\nwindow_ops = 1\n[tenant b]\n"), 0);
-    ck_assert(agentd_config_update(&fresh, &config));
+    ck_assert(agent_config_update(&fresh, &config));
     ck_assert_uint_eq(fresh.window.ops, 1);
     ck_assert_str_eq(fresh.node, "n1");
     ck_assert_str_eq(fresh.tenant[0].name, "a");
@@ -329,7 +329,7 @@ START_TEST(the_man_page_has_each_setting_with_its_range)
     char *page = read_source("docs/man/kedge-agent.conf.5");
     struct base_setting s;
     size_t i = 0;
-    for (; agentd_config_setting(i, &s); i++) {
+    for (; agent_config_setting(i, &s); i++) {
         char heading[64];
         snprintf(heading, sizeof heading, "\n.Ss Section %s\n", s.section);
         char *section = cut_page_section(page, heading), *item = cut_item(section, s.key);
@@ -414,4 +414,4 @@ END_TEST
     T(what_is_said_of_open_files_is_what_the_agent_wants)                                          \
     T(settings_of_service_have_the_ranges_of_the_fields_of_pools)                                  \
     T(of_another_file_windows_alone_come_into_force)
-KEDGE_CHECK_MAIN("agentd_config", TESTS)
+KEDGE_CHECK_MAIN("agent_config", TESTS)

@@ -190,7 +190,8 @@ static void begin(bool rc)
     ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(schema_table_log2_slots(64)), "table",
                                    &w.pool.start.table),
                      0);
-    ck_assert_msg(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err) == 0, "%s",
+                  err.text);
 }
 
 static bool is_over(void)
@@ -205,13 +206,13 @@ static void give_back(void)
         end_one(0);
     ck_assert_uint_eq(w.pool.fab_ops, 0);
     w.pool.stopping = true;
-    (void)device_do(&w.world, WORLD_DEVICE_RETIRE, &w.pool, NULL);
+    (void)agentd_device_do(&w.world, WORLD_DEVICE_RETIRE, &w.pool, NULL);
     ck_assert_uint_eq(w.outs, w.objects);
     while (w.outs > 0)
         end_at(0, 0); /* what needs another came behind it */
     ck_assert_uint_eq(w.pool.fab_ops, 0);
     ck_assert_uint_eq(w.objects, 0);
-    (void)device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, NULL);
+    (void)agentd_device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, NULL);
     if (w.pool.start.table.addr != NULL)
         fab_mem_free(&w.pool.start.table);
 }
@@ -330,7 +331,7 @@ START_TEST(numbers_rest_from_when_the_device_has_destroyed_them_and_not_from_whe
             w.pool.stopping = true;
             const uint64_t bound_ns = served ? w.pool.device.bound_ns : 0;
             w.agent.numbers_gone_ns = 0;
-            ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_RETIRE, &w.pool, &err), 0);
+            ck_assert_int_eq(agentd_device_do(&w.world, WORLD_DEVICE_RETIRE, &w.pool, &err), 0);
             ck_assert_uint_eq(w.agent.numbers_gone_ns, now_ns + bound_ns);
             uint32_t gone = 0;
             while (w.outs > 0) {
@@ -344,7 +345,7 @@ START_TEST(numbers_rest_from_when_the_device_has_destroyed_them_and_not_from_whe
                 ck_assert_uint_eq(w.agent.numbers_gone_ns, now_ns + bound_ns);
             }
             ck_assert_uint_gt(gone, 2);
-            ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, &err), 0);
+            ck_assert_int_eq(agentd_device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, &err), 0);
             ck_assert_uint_eq(w.objects, 0);
             if (w.pool.start.table.addr != NULL)
                 fab_mem_free(&w.pool.start.table);
@@ -359,7 +360,7 @@ START_TEST(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_i
     give_back();
     w.submitted = 0;
     w.pool.mr_lease_ns = 1;
-    ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err), -EDOM);
+    ck_assert_int_eq(agentd_device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err), -EDOM);
     ck_assert_ptr_nonnull(strstr(err.text, "mr_lease_ms is too short for this device"));
     ck_assert_uint_eq(w.submitted, 0);
 }

@@ -35,21 +35,21 @@ static void begin(void)
     now_ns = 1000 * MS;
     epfd = epoll_create1(EPOLL_CLOEXEC);
     ck_assert_int_ge(epfd, 0);
-    ck_assert_int_eq(doorbells_init(&d, epfd, SESSIONS), 0);
+    ck_assert_int_eq(agentd_doorbells_init(&d, epfd, SESSIONS), 0);
     for (uint32_t i = 0; i < SESSIONS; i++) {
         bell[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        ck_assert_int_eq(doorbells_watch(&d, i, bell[i]), 0);
+        ck_assert_int_eq(agentd_doorbells_watch(&d, i, bell[i]), 0);
     }
 }
 
 static void end(void)
 {
     for (uint32_t i = 0; i < SESSIONS; i++) {
-        doorbells_unwatch(&d, i);
+        agentd_doorbells_unwatch(&d, i);
         close(bell[i]);
     }
     ck_assert_uint_eq(doorbells_due(&d), UINT64_MAX);
-    doorbells_fini(&d);
+    agentd_doorbells_fini(&d);
     close(epfd);
 }
 
@@ -66,10 +66,10 @@ static int hear_for(bool something)
     const int n = epoll_wait(epfd, event, SESSIONS, 0);
     for (int i = 0; i < n; i++)
         if (something)
-            doorbells_true(&d, (uint32_t)event[i].data.u64);
+            agentd_doorbells_true(&d, (uint32_t)event[i].data.u64);
         else
-            doorbells_false(&d, (uint32_t)event[i].data.u64, now_ns);
-    doorbells_hear_again(&d, now_ns);
+            agentd_doorbells_false(&d, (uint32_t)event[i].data.u64, now_ns);
+    agentd_doorbells_hear_again(&d, now_ns);
     return n;
 }
 
@@ -148,14 +148,14 @@ START_TEST(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)
             ring(i);
             ck_assert_int_eq(hear(), 1);
         }
-    doorbells_unwatch(&d, 0);
+    agentd_doorbells_unwatch(&d, 0);
     const int other = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC); /* what has its number next */
     ck_assert_int_eq(dup2(other, bell[0]), bell[0]);
     now_ns += DOORBELLS_DEAF_MS * MS;
     ck_assert_int_eq(hear(), 0);
     ck_assert_int_eq(hear(), 1); /* the other one's */
     close(other);
-    ck_assert_int_eq(doorbells_watch(&d, 0, bell[0]), 0); /* the next session begins anew */
+    ck_assert_int_eq(agentd_doorbells_watch(&d, 0, bell[0]), 0); /* the next session begins anew */
     ck_assert_int_eq(hear(), 1);
     for (int n = 0; n < DOORBELLS_FALSE; n++) {
         ring(0);
@@ -168,14 +168,14 @@ END_TEST
 static void *watch_last(void *nothing)
 {
     (void)nothing;
-    ck_assert_int_eq(doorbells_watch(&d, SESSIONS - 1, bell[SESSIONS - 1]), 0);
+    ck_assert_int_eq(agentd_doorbells_watch(&d, SESSIONS - 1, bell[SESSIONS - 1]), 0);
     return NULL;
 }
 
 static void *unwatch_last(void *nothing)
 {
     (void)nothing;
-    doorbells_unwatch(&d, SESSIONS - 1);
+    agentd_doorbells_unwatch(&d, SESSIONS - 1);
     return NULL;
 }
 

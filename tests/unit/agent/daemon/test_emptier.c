@@ -55,17 +55,17 @@ static void let_go(void)
 static uv_loop_t loop;
 static struct emptier_process process;
 static struct emptier emptier;
-static struct agentd_tenants tenants; /* without names */
+static struct agent_tenants tenants; /* without names */
 
 static void begin(void)
 {
     struct base_errbuf err = {""};
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(shared, MAP_FAILED);
-    ck_assert_msg(emptier_process_start(&process, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_emptier_process_start(&process, &err) == 0, "%s", err.text);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     emptier = (struct emptier){.process = &process, .loop = &loop, .tenants = &tenants};
-    ck_assert_msg(emptier_start(&emptier, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_emptier_start(&emptier, &err) == 0, "%s", err.text);
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -78,10 +78,10 @@ static void end(void)
 {
     uv_walk(&loop, close_handle, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    emptier_stop(&emptier);
+    agentd_emptier_stop(&emptier);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     let_go();
-    emptier_process_stop(&process);
+    agentd_emptier_process_stop(&process);
     munmap(shared, sizeof *shared);
 }
 
@@ -106,7 +106,7 @@ static void take(struct kept *k, uint32_t tenant, size_t bytes, enum base_memfd_
     ck_assert_int_eq(base_memfd_new("kedge-test", bytes, others, &left.file[0], &k->map), 0);
     k->fd = dup(left.file[0]);
     memset(k->map, 0x5a, bytes);
-    emptier_take(&emptier, tenant, &left, on_done, k);
+    agentd_emptier_take(&emptier, tenant, &left, on_done, k);
 }
 
 static bool is_empty(const struct kept *k)
@@ -249,7 +249,7 @@ START_TEST(nobody_waits_for_it_when_the_agent_ends)
     begin();
     take(&slow, 1, HANGS, BASE_MEMFD_WRITE);
     take(&behind, 1, BYTES, BASE_MEMFD_WRITE);
-    emptier_stop(&emptier);
+    agentd_emptier_stop(&emptier);
     ck_assert(slow.done && behind.done);
     take(&late, 2, BYTES, BASE_MEMFD_WRITE);
     ck_assert(late.done);

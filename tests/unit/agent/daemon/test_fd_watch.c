@@ -44,7 +44,7 @@ static void begin(uint32_t how_many)
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
     snprintf(a->config.admin_socket, sizeof a->config.admin_socket, "%s/a.admin", directory);
-    ck_assert_int_eq(loop_world_init(&world, a), 0);
+    ck_assert_int_eq(agentd_loop_world_init(&world, a), 0);
 }
 
 /* Nothing is left, in the loop or in the directory. */
@@ -67,7 +67,7 @@ START_TEST(what_cannot_be_watched_is_not_begun_and_the_way_out_is_desired)
 {
     uv_poll_t poll = {.data = NULL};
     begin(0);
-    expect_way_out(fd_watch(&world.loop, &poll, STDIN_FILENO, NULL, &err));
+    expect_way_out(agentd_fd_watch(&world.loop, &poll, STDIN_FILENO, NULL, &err));
     ck_assert_int_eq(poll.type, UV_UNKNOWN_HANDLE);
     end();
 }
@@ -76,9 +76,9 @@ END_TEST
 START_TEST(a_socket_for_workers_that_nobody_would_hear_is_none)
 {
     begin(0);
-    expect_way_out(listeners_open(&world.sockets, &a->config, &err));
+    expect_way_out(agentd_listeners_open(&world.sockets, &a->config, &err));
     ck_assert_uint_eq(world.sockets.listeners, 0);
-    listeners_close(&world.sockets);
+    agentd_listeners_close(&world.sockets);
     end();
 }
 END_TEST
@@ -86,9 +86,9 @@ END_TEST
 START_TEST(an_admin_socket_that_nobody_would_hear_is_none)
 {
     begin(0);
-    expect_way_out(admin_listen(&world, &err));
+    expect_way_out(agentd_admin_listen(&world, &err));
     ck_assert_ptr_null(world.admin);
-    admin_stop(&world);
+    agentd_admin_stop(&world);
     end();
 }
 END_TEST
@@ -96,9 +96,9 @@ END_TEST
 START_TEST(without_hearing_metaservers_nothing_is_asked_of_them)
 {
     begin(0);
-    expect_way_out(metaserver_client_start(&world, &err));
+    expect_way_out(agentd_metaserver_client_start(&world, &err));
     ck_assert_ptr_null(world.http);
-    metaserver_client_stop(&world);
+    agentd_metaserver_client_stop(&world);
     end();
 }
 END_TEST
@@ -115,7 +115,7 @@ static void expect_worker_is_told(uint32_t how_many)
     struct listener at = {.of = &world.sockets, .tenant = 1, .refuses_fds = true};
     a->config.max_sessions = 16;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
-    socket_accept(socket_new(&at), pair[0]);
+    agentd_socket_accept(agentd_socket_new(&at), pair[0]);
     ck_assert_int_eq(recv(pair[1], &got, sizeof got, 0), (ssize_t)sizeof got.error);
     ck_assert_int_eq(got.header.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(got.error.status, -EAGAIN);

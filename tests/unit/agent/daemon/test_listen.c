@@ -61,11 +61,11 @@ START_TEST(who_connects_as_soon_as_it_listens_cannot_send_descriptors)
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     sockets = (struct attach_sockets){.agent = a, .loop = &loop};
-    ck_assert_msg(listeners_open(&sockets, &a->config, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_listeners_open(&sockets, &a->config, &err) == 0, "%s", err.text);
     ck_assert(asked);
     ck_assert_int_eq(sent, -EPERM);
     ck_assert(sockets.listener[0].refuses_fds);
-    listeners_close(&sockets);
+    agentd_listeners_close(&sockets);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     (void)rmdir(directory);
@@ -111,12 +111,12 @@ static int begin_there(struct base_errbuf *err)
     snprintf(at.agent->config.socket, sizeof at.agent->config.socket, "%s", at.socket);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     sockets = (struct attach_sockets){.agent = at.agent, .loop = &loop};
-    return listeners_open(&sockets, &at.agent->config, err);
+    return agentd_listeners_open(&sockets, &at.agent->config, err);
 }
 
 static void end_there(void)
 {
-    listeners_close(&sockets);
+    agentd_listeners_close(&sockets);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     (void)unlink(at.socket);
@@ -146,13 +146,13 @@ START_TEST(who_is_refused_later_is_so_at_the_socket_and_not_at_what_is_in_its_pl
     swap_file();
     sockets.closer.refused[0] = 4242;
     sockets.closer.refused_count = 1;
-    listeners_refuse(&sockets.closer);
+    agentd_listeners_refuse(&sockets.closer);
     ck_assert_uint_eq(mode_of(at.other), 0600);
     ck_assert(!has_list(at.other));
     if (!has_list(at.moved))
         puts("skip: that it is refused at the socket: this file system has no access lists");
     sockets.closer.refused_count = 0;
-    listeners_refuse(&sockets.closer);
+    agentd_listeners_refuse(&sockets.closer);
     ck_assert_uint_eq(mode_of(at.other), 0600);
     ck_assert_uint_eq(mode_of(at.moved), 0666);
     end_there();
@@ -168,18 +168,18 @@ START_TEST(strangers_are_kept_out_at_the_socket_for_all)
     ck_assert_msg(begin_there(&err) == 0, "%s", err.text);
     sockets.closer.refused[0] = 4242;
     sockets.closer.refused_count = 1;
-    listeners_keep_out(&sockets, strangers, 2);
+    agentd_listeners_keep_out(&sockets, strangers, 2);
     const ssize_t with = getxattr(at.socket, "system.posix_acl_access", list, sizeof list);
     if (with > 0)
         ck_assert_int_eq(with, 4 + 8 * (4 + 2)); /* a header, and entries; each uid once */
     else
         puts("skip: that strangers are kept out: this file system has no access lists");
-    listeners_keep_out(&sockets, strangers, 1);
+    agentd_listeners_keep_out(&sockets, strangers, 1);
     sockets.closer.refused_count = 0;
-    listeners_refuse(&sockets.closer);
+    agentd_listeners_refuse(&sockets.closer);
     if (with > 0)
         ck_assert(has_list(at.socket)); /* the stranger is still in it */
-    listeners_keep_out(&sockets, NULL, 0);
+    agentd_listeners_keep_out(&sockets, NULL, 0);
     ck_assert(!has_list(at.socket));
     ck_assert_uint_eq(mode_of(at.socket), 0666);
     end_there();
@@ -238,8 +238,8 @@ static void begin_with_tenant(void)
     ck_assert_msg(begin_there(&err) == 0, "%s", err.text);
     at.agent->world = &world;
     at.agent->config.max_sessions = 1000;
-    at.agent->tenants.at[0] = (struct agentd_tenant){
-        .state = AGENTD_TENANT_LIVE,
+    at.agent->tenants.at[0] = (struct agent_tenant){
+        .state = AGENT_TENANT_LIVE,
         .config = {.name = "own", .uid_ranges = 1, .uids = {{getuid(), getuid()}}}};
 }
 

@@ -103,7 +103,7 @@ static void begin(void)
 static int begin_step(enum world_device_step step)
 {
     w.pool.readdress.target.out = w.pool.readdress.table.out = true;
-    return device_do(&w.world, step, &w.pool, NULL);
+    return agentd_device_do(&w.world, step, &w.pool, NULL);
 }
 
 static uint32_t steps_out(void)
@@ -113,7 +113,7 @@ static uint32_t steps_out(void)
 
 static int do_step(enum world_device_step step)
 {
-    return device_do(&w.world, step, &w.pool, NULL);
+    return agentd_device_do(&w.world, step, &w.pool, NULL);
 }
 
 START_TEST(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)

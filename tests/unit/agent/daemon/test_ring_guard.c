@@ -33,7 +33,7 @@ static uint8_t *map_ring(int fd)
 static struct ring_guard *guard(void *ring)
 {
     struct ring_guard *g;
-    ck_assert_int_eq(ring_guard_new(ring, BYTES, &g), 0);
+    ck_assert_int_eq(agentd_ring_guard_new(ring, BYTES, &g), 0);
     ck_assert_ptr_nonnull(g);
     return g;
 }
@@ -51,11 +51,11 @@ static bool can_be_read(int fd)
 
 START_TEST(pages_that_cannot_be_had_again_are_zeros_and_end_nothing)
 {
-    ring_guard_start();
+    agentd_ring_guard_start();
     int fd = new_file();
     uint8_t *ring = map_ring(fd), *other = map_ring(new_file());
     struct ring_guard *g = guard(other), *h = guard(ring);
-    ck_assert(!can_be_read(ring_guard_fd()));
+    ck_assert(!can_be_read(agentd_ring_guard_fd()));
     ck_assert_int_eq(ftruncate(fd, 2 * (off_t)PAGE), 0);
     ck_assert_uint_eq(*(volatile uint8_t *)(ring + PAGE), 0x5a);
     ck_assert_uint_eq(*(volatile uint8_t *)(ring + 3 * PAGE + 7), 0);
@@ -63,22 +63,22 @@ START_TEST(pages_that_cannot_be_had_again_are_zeros_and_end_nothing)
         ck_assert_uint_eq(ring[i], 0); /* all of it, from then on */
         ck_assert_uint_eq(other[i], 0x5a);
     }
-    ck_assert(can_be_read(ring_guard_fd()));
-    ring_guard_report();
-    ck_assert(!can_be_read(ring_guard_fd()));
-    ring_guard_drop(h);
-    ring_guard_drop(g);
+    ck_assert(can_be_read(agentd_ring_guard_fd()));
+    agentd_ring_guard_report();
+    ck_assert(!can_be_read(agentd_ring_guard_fd()));
+    agentd_ring_guard_drop(h);
+    agentd_ring_guard_drop(g);
 }
 END_TEST
 
 START_TEST(the_next_ring_has_the_guard_of_one_that_went)
 {
-    ring_guard_start();
+    agentd_ring_guard_start();
     int fd = new_file();
     uint8_t *ring = map_ring(new_file());
     struct ring_guard *g = guard(ring);
-    ring_guard_drop(g);
-    ring_guard_drop(NULL);
+    agentd_ring_guard_drop(g);
+    agentd_ring_guard_drop(NULL);
     uint8_t *next = map_ring(fd);
     ck_assert_ptr_eq(guard(next), g);
     ck_assert_int_eq(ftruncate(fd, 0), 0);
@@ -91,7 +91,7 @@ static void touch_what_is_no_ring(void)
 {
     int fd = new_file();
     uint8_t *ring = map_ring(fd);
-    ring_guard_drop(guard(ring));
+    agentd_ring_guard_drop(guard(ring));
     if (ftruncate(fd, 0) == 0)
         touch(ring);
 }
@@ -108,7 +108,7 @@ static bool survives(void (*what)(void))
     const pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        ring_guard_start();
+        agentd_ring_guard_start();
         what();
         _exit(0);
     }
@@ -126,9 +126,9 @@ END_TEST
 START_TEST(a_process_without_the_handler_has_no_guards)
 {
     struct ring_guard *g = (struct ring_guard *)&g;
-    ck_assert_int_eq(ring_guard_new(&g, sizeof g, &g), 0);
+    ck_assert_int_eq(agentd_ring_guard_new(&g, sizeof g, &g), 0);
     ck_assert_ptr_null(g);
-    ring_guard_drop(g);
+    agentd_ring_guard_drop(g);
 }
 END_TEST
 

@@ -34,7 +34,7 @@ static void begin(uint32_t most_ms)
 {
     struct base_errbuf err;
     block_stops();
-    if (stop_watch_init(&watch, most_ms, &err) != 0)
+    if (agentd_stop_watch_init(&watch, most_ms, &err) != 0)
         _exit(98);
 }
 
@@ -89,8 +89,8 @@ static void end_and_hang(void)
 {
     static struct fab fab;
     begin(MOST_MS);
-    stop_watch_step(&watch, (struct stop_step){.during = "the test", .fab = &fab});
-    stop_watch_begin(&watch);
+    agentd_stop_watch_step(&watch, (struct stop_step){.during = "the test", .fab = &fab});
+    agentd_stop_watch_begin(&watch);
     be_ready();
     hang();
 }
@@ -105,12 +105,12 @@ static void begin_anew(void)
 {
     begin(MOST_MS);
     for (int i = 0; i < 3; i++) {
-        stop_watch_begin(&watch);
-        stop_watch_end(&watch);
+        agentd_stop_watch_begin(&watch);
+        agentd_stop_watch_end(&watch);
     }
     (void)usleep(4 * MOST_MS * 1000);
     be_ready();
-    _exit(stop_watch_told() == 0 ? WELL : 96);
+    _exit(agentd_stop_watch_told() == 0 ? WELL : 96);
 }
 
 START_TEST(one_that_ended_in_time_begins_anew)
@@ -123,16 +123,16 @@ END_TEST
 static void be_told_between(void)
 {
     begin(LONG_MS);
-    stop_watch_begin(&watch);
-    stop_watch_end(&watch);
+    agentd_stop_watch_begin(&watch);
+    agentd_stop_watch_end(&watch);
     be_ready();
-    while (stop_watch_told() == 0)
+    while (agentd_stop_watch_told() == 0)
         (void)usleep(1000);
     for (int i = 0; i < 2; i++) { /* each life hears it, and that takes it from nobody */
-        stop_watch_begin(&watch);
-        stop_watch_end(&watch);
+        agentd_stop_watch_begin(&watch);
+        agentd_stop_watch_end(&watch);
     }
-    _exit(stop_watch_told() == SIGTERM ? WELL : 96);
+    _exit(agentd_stop_watch_told() == SIGTERM ? WELL : 96);
 }
 
 START_TEST(that_it_was_told_to_end_is_never_lost)
@@ -148,12 +148,12 @@ static void be_told_and_begin_anew(void)
 {
     begin(MOST_MS);
     be_ready();
-    while (stop_watch_told() == 0)
+    while (agentd_stop_watch_told() == 0)
         (void)usleep(1000);
     for (;;) {
-        stop_watch_begin(&watch);
+        agentd_stop_watch_begin(&watch);
         (void)usleep(1000);
-        stop_watch_end(&watch);
+        agentd_stop_watch_end(&watch);
     }
 }
 

@@ -52,7 +52,7 @@ static void unmake(bool let_go)
         .work = WORLD_UNMAKE_RINGS, .rings = &rings, .let_go = let_go, .tenant = 1};
     ck_assert_int_eq(TASK_RUNS[t.work](&t), 0);
     ck_assert_uint_eq(t.left.count, let_go ? 2 : 0);
-    task_empty_left(&t);
+    agentd_task_empty_left(&t);
     ck_assert_ptr_null(rings.rw);
 }
 

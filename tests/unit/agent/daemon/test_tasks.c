@@ -62,7 +62,7 @@ static void submit(struct control_op *e)
 {
     e->task =
         (struct world_task){.work = WORLD_SAVE_STATE, .tenant = e->tenant, .done = done, .user = e};
-    tasks_submit(&tasks, &e->task);
+    agentd_tasks_submit(&tasks, &e->task);
 }
 
 static void begin(void)
@@ -70,7 +70,7 @@ static void begin(void)
     struct base_errbuf err = {""};
     atomic_store(&ran, 0);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
-    ck_assert_msg(tasks_start(&tasks, runs, NULL, &loop, &err) == 0, "%s", err.text);
+    ck_assert_msg(agentd_tasks_start(&tasks, runs, NULL, &loop, &err) == 0, "%s", err.text);
 }
 
 static void close_loop(void)
@@ -81,7 +81,7 @@ static void close_loop(void)
 
 static void end(void)
 {
-    tasks_stop(&tasks);
+    agentd_tasks_stop(&tasks);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
@@ -254,9 +254,9 @@ START_TEST(a_loop_that_cannot_watch_them_is_desired)
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(dup3(null, uv_backend_fd(&loop), O_CLOEXEC), 0); /* no epoll's any more */
-    ck_assert_int_lt(tasks_start(&tasks, runs, NULL, &loop, &err), 0);
+    ck_assert_int_lt(agentd_tasks_start(&tasks, runs, NULL, &loop, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.text, "watched"));
-    tasks_stop(&tasks);
+    agentd_tasks_stop(&tasks);
     close(null);
 }
 END_TEST
@@ -266,7 +266,7 @@ START_TEST(the_end_of_what_never_began_is_nothing)
     static struct tasks none;
     const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     ck_assert_int_eq(dup2(fd, 0), 0); /* what a descriptor is that nobody has set */
-    tasks_stop(&none);
+    agentd_tasks_stop(&none);
     ck_assert_int_ge(fcntl(0, F_GETFD), 0);
     close(fd);
 }

@@ -33,21 +33,21 @@ START_TEST(the_least_served_is_first_whoever_comes_and_goes)
         switch (draw(3)) {
         case 0:
             if (t->waits)
-                fair_queue_leave(&q, t);
+                lane_fair_queue_leave(&q, t);
             else
-                fair_queue_join(&q, t);
+                lane_fair_queue_join(&q, t);
             break;
         case 1:
             if (fair_queue_first(&q) != NULL)
-                fair_queue_serve(&q, fair_queue_first(&q), 1 + draw(1000));
+                lane_fair_queue_serve(&q, fair_queue_first(&q), 1 + draw(1000));
             break;
         default:
             if (fair_queue_first(&q) != NULL) {
                 t = fair_queue_first(&q);
-                fair_queue_leave(&q, t);
-                fair_queue_serve(&q, t, 1 + draw(1000));
+                lane_fair_queue_leave(&q, t);
+                lane_fair_queue_serve(&q, t, 1 + draw(1000));
                 if (draw(2) == 0)
-                    fair_queue_join(&q, t);
+                    lane_fair_queue_join(&q, t);
             }
         }
         ck_assert_ptr_eq(fair_queue_first(&q), least());
@@ -58,24 +58,24 @@ END_TEST
 START_TEST(those_that_cost_the_same_take_turns_in_the_order_of_coming)
 {
     for (int i = 0; i < 4; i++)
-        fair_queue_join(&q, &member[i]);
+        lane_fair_queue_join(&q, &member[i]);
     for (int i = 0; i < 40; i++) {
         ck_assert_ptr_eq(fair_queue_first(&q), &member[i % 4]);
-        fair_queue_serve(&q, fair_queue_first(&q), 10);
+        lane_fair_queue_serve(&q, fair_queue_first(&q), 10);
     }
 }
 END_TEST
 
 START_TEST(who_was_away_begins_where_the_others_are)
 {
-    fair_queue_join(&q, &member[0]);
+    lane_fair_queue_join(&q, &member[0]);
     for (int i = 0; i < 1000; i++)
-        fair_queue_serve(&q, fair_queue_first(&q), 10);
-    fair_queue_join(&q, &member[1]);
+        lane_fair_queue_serve(&q, fair_queue_first(&q), 10);
+    lane_fair_queue_join(&q, &member[1]);
     uint64_t served[2] = {0};
     for (int i = 0; i < 100; i++) {
         served[fair_queue_first(&q) - member]++;
-        fair_queue_serve(&q, fair_queue_first(&q), 10);
+        lane_fair_queue_serve(&q, fair_queue_first(&q), 10);
     }
     ck_assert_uint_eq(served[0], 50);
     ck_assert_uint_eq(served[1], 50);
@@ -85,9 +85,9 @@ END_TEST
 START_TEST(who_leaves_unserved_comes_back_to_its_place)
 {
     for (int i = 0; i < 3; i++)
-        fair_queue_join(&q, &member[i]);
-    fair_queue_leave(&q, &member[0]);
-    fair_queue_join(&q, &member[0]);
+        lane_fair_queue_join(&q, &member[i]);
+    lane_fair_queue_leave(&q, &member[0]);
+    lane_fair_queue_join(&q, &member[0]);
     ck_assert_ptr_eq(fair_queue_first(&q), &member[0]);
 }
 END_TEST

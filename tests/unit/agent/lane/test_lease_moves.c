@@ -49,7 +49,7 @@ static bool is_refused(int from, int event)
     if (child == 0) {
         struct lane_lease lease = {.state = (enum lane_lease_state)from};
         (void)close(STDERR_FILENO);
-        lease_move(&lease, (enum lease_event)event);
+        lane_lease_move(&lease, (enum lease_event)event);
         _exit(0);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -60,7 +60,7 @@ START_TEST(each_event_leads_where_it_should)
 {
     for (int i = 0; i < ALLOWED; i++) {
         struct lane_lease lease = {.state = allowed[i].from, .number = 7};
-        lease_move(&lease, allowed[i].event);
+        lane_lease_move(&lease, allowed[i].event);
         ck_assert_msg(lease.state == allowed[i].to, "from %d by %d to %d, not %d", allowed[i].from,
                       allowed[i].event, lease.state, allowed[i].to);
         ck_assert_uint_eq(lease.number, 7);

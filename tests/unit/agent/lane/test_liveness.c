@@ -21,7 +21,7 @@ static void begin(void)
 
 static void hear(enum sign sign)
 {
-    flow_heard(&lane, &flow, sign);
+    lane_flow_heard(&lane, &flow, sign);
 }
 
 static uint64_t count_suspects(void)
@@ -61,10 +61,10 @@ START_TEST(after_a_silence_signs_of_life_prove_nothing_until_it_is_long_ago)
     hear(SIGN_SILENCE);
     hear(SIGN_LIFE);
     ck_assert_int_eq(flow.liveness, LIVE_DISTRUSTED);
-    flow_forgive(&lane, &flow);
+    lane_flow_forgive(&lane, &flow);
     ck_assert_int_eq(flow.liveness, LIVE_DISTRUSTED);
     lane.now_ns = flow.distrust_ns;
-    flow_forgive(&lane, &flow);
+    lane_flow_forgive(&lane, &flow);
     ck_assert_int_eq(flow.liveness, LIVE_UNPROVEN);
     hear(SIGN_LIFE);
     ck_assert_int_eq(flow.liveness, LIVE_PROVEN);
@@ -75,14 +75,14 @@ START_TEST(who_owes_a_sign_of_life_owes_it_until_it_comes)
 {
     begin();
     hear(SIGN_LIFE);
-    flow_suspect(&lane, &flow);
-    flow_suspect(&lane, &flow);
+    lane_flow_suspect(&lane, &flow);
+    lane_flow_suspect(&lane, &flow);
     ck_assert(flow_is_suspect(&flow) && flow_is_proven(&flow));
     ck_assert_uint_eq(count_suspects(), 1);
     hear(SIGN_SILENCE);
     ck_assert(flow_is_suspect(&flow) && flow_is_distrusted(&flow));
     lane.now_ns = flow.distrust_ns;
-    flow_forgive(&lane, &flow);
+    lane_flow_forgive(&lane, &flow);
     ck_assert(flow_is_suspect(&flow) && !flow_is_distrusted(&flow));
     ck_assert_uint_eq(count_suspects(), 1);
     hear(SIGN_LIFE);
@@ -103,12 +103,12 @@ START_TEST(in_quarantine_a_flow_begins_with_what_is_known_and_owes_a_sign_unless
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         begin();
         own.liveness = (uint8_t)cases[i].own;
-        flow_inherit(&lane, &flow, &own);
+        lane_flow_inherit(&lane, &flow, &own);
         ck_assert_int_eq(flow.liveness, cases[i].begins);
     }
     begin();
     lane.config.rc = true; /* on a connection of its own it is in nobody's way */
-    flow_inherit(&lane, &flow, &own);
+    lane_flow_inherit(&lane, &flow, &own);
     ck_assert_int_eq(flow.liveness, LIVE_UNPROVEN);
 }
 END_TEST
@@ -116,10 +116,10 @@ END_TEST
 START_TEST(what_another_flow_has_heard_proves_and_forgives_no_silence)
 {
     begin();
-    flow_vouch(&lane, &flow);
+    lane_flow_vouch(&lane, &flow);
     ck_assert_int_eq(flow.liveness, LIVE_PROVEN);
     hear(SIGN_SILENCE);
-    flow_vouch(&lane, &flow);
+    lane_flow_vouch(&lane, &flow);
     ck_assert_int_eq(flow.liveness, LIVE_DISTRUSTED);
 }
 END_TEST

@@ -24,12 +24,12 @@ static void begin(void)
     l->culprits = calloc(TENANTS, sizeof l->culprits[0]);
     ck_assert_ptr_nonnull(l->culprits);
     TAILQ_INIT(&l->news);
-    ck_assert_int_eq(quarantined_flows_new(l), 0);
+    ck_assert_int_eq(lane_quarantined_flows_new(l), 0);
 }
 
 static void end(void)
 {
-    quarantined_flows_free(l);
+    lane_quarantined_flows_free(l);
     free(l->culprits);
     free(l);
 }
@@ -43,7 +43,7 @@ static void add_flow(uint32_t slot, uint32_t tenant_slot)
     f->quarantined = 1;
     vqp_list_init(&f->parked);
     f->parked.count = 1;
-    quarantined_flow_link(l, f);
+    lane_quarantined_flow_link(l, f);
 }
 
 static uint32_t news_of(uint32_t tenant_slot)
@@ -60,11 +60,11 @@ START_TEST(of_many_flows_of_a_tenant_a_few_look_again_in_a_pass_and_all_in_the_e
     begin();
     for (uint32_t i = 0; i < MANY; i++)
         add_flow(i, 1);
-    quarantine_let_rejoin(l, 1);
+    lane_quarantine_let_rejoin(l, 1);
     uint32_t before = 0;
     for (uint32_t pass = 0; l->rejoins; pass++) {
         ck_assert_uint_lt(pass, MANY);
-        quarantined_flows_rejoin(l);
+        lane_quarantined_flows_rejoin(l);
         ck_assert_uint_le(l->news_count - before, QUARANTINED_LOOKS);
         before = l->news_count;
     }
@@ -80,11 +80,11 @@ START_TEST(a_tenant_with_one_flow_does_not_wait_for_one_with_many)
         add_flow(i, i % 3);
     add_flow(MANY, 3);
     for (uint32_t i = 0; i < TENANTS; i++)
-        quarantine_let_rejoin(l, i);
+        lane_quarantine_let_rejoin(l, i);
     for (uint32_t pass = 0; pass < TENANTS; pass++) {
         for (uint32_t i = 0; i < 3; i++)
-            quarantine_let_rejoin(l, i); /* again and again */
-        quarantined_flows_rejoin(l);
+            lane_quarantine_let_rejoin(l, i); /* again and again */
+        lane_quarantined_flows_rejoin(l);
     }
     ck_assert_uint_eq(news_of(3), 1);
     end();
@@ -96,18 +96,18 @@ START_TEST(one_that_goes_meanwhile_is_not_looked_at)
     begin();
     for (uint32_t i = 0; i < QUARANTINED_OF_EACH + 2; i++)
         add_flow(i, 1);
-    quarantine_let_rejoin(l, 1);
-    quarantined_flows_rejoin(l);
-    quarantined_flow_unlink(l, &flows[QUARANTINED_OF_EACH]);
-    quarantined_flows_rejoin(l);
+    lane_quarantine_let_rejoin(l, 1);
+    lane_quarantined_flows_rejoin(l);
+    lane_quarantined_flow_unlink(l, &flows[QUARANTINED_OF_EACH]);
+    lane_quarantined_flows_rejoin(l);
     ck_assert_uint_eq(flows[QUARANTINED_OF_EACH].news, NEWS_NONE);
     ck_assert_uint_eq(flows[QUARANTINED_OF_EACH + 1].news, NEWS_COMES);
     for (uint32_t i = 0; i < QUARANTINED_OF_EACH + 2; i++)
         if (i != QUARANTINED_OF_EACH)
-            quarantined_flow_unlink(l, &flows[i]);
+            lane_quarantined_flow_unlink(l, &flows[i]);
     ck_assert_uint_eq(l->quarantined.count, 0);
     while (l->rejoins)
-        quarantined_flows_rejoin(l);
+        lane_quarantined_flows_rejoin(l);
     end();
 }
 END_TEST

@@ -19,10 +19,10 @@ START_TEST(each_reason_has_a_place_and_a_vqp_comes_and_goes)
     for (int why = WAIT_NOTHING + 1; why < VQP_WAITS; why++) {
         ck_assert_int_ne(vqp_wait_places[why], PLACE_NONE);
         used[vqp_wait_places[why]]++;
-        vqp_wait_move(&q, (enum vqp_wait)why);
+        lane_vqp_wait_move(&q, (enum vqp_wait)why);
         ck_assert_int_eq(q.wait, why);
         ck_assert_uint_eq(memory.shown.waits[why], 1);
-        vqp_wait_move(&q, WAIT_NOTHING);
+        lane_vqp_wait_move(&q, WAIT_NOTHING);
         ck_assert_uint_eq(memory.shown.waits[why], 0);
     }
     ck_assert_uint_eq(used[PLACE_ROOM], 1);
@@ -40,7 +40,7 @@ static bool is_refused(enum vqp_wait from, enum vqp_wait to)
         struct session session = {.memory = &memory};
         struct vqp q = {.session = &session, .wait = (uint8_t)from};
         (void)close(STDERR_FILENO);
-        vqp_wait_move(&q, to);
+        lane_vqp_wait_move(&q, to);
         _exit(0);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);

@@ -32,9 +32,9 @@ START_TEST(a_line_that_comes_byte_by_byte_has_an_end)
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     struct peer_link l = {.fd = ends[0], .line_ms = LINE_MS};
     ck_assert_int_eq(pthread_create(&slow, NULL, trickle, NULL), 0);
-    ck_assert_int_eq(peer_hear(&l, line), -ETIMEDOUT);
+    ck_assert_int_eq(probe_peer_hear(&l, line), -ETIMEDOUT);
     ck_assert_uint_lt(sent, BYTES);
-    peer_close(&l);
+    probe_peer_close(&l);
     ck_assert_int_eq(pthread_join(slow, NULL), 0);
     close(ends[1]);
 }
@@ -46,9 +46,9 @@ START_TEST(whoever_does_not_read_keeps_nobody_either)
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     struct peer_link l = {.fd = ends[0], .line_ms = LINE_MS};
     for (int i = 0; i < 100000 && status == 0; i++)
-        status = peer_say(&l, "ok %0400d", i);
+        status = probe_peer_say(&l, "ok %0400d", i);
     ck_assert_int_eq(status, -ETIMEDOUT);
-    peer_close(&l);
+    probe_peer_close(&l);
     close(ends[1]);
 }
 END_TEST
@@ -58,15 +58,15 @@ START_TEST(lines_come_whole_and_one_after_another)
     char line[PEER_LINE];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     struct peer_link l = {.fd = ends[0], .line_ms = 60000}, far = {.fd = ends[1], .line_ms = 60000};
-    ck_assert_int_eq(peer_say(&far, "word %s", "x"), 0);
-    ck_assert_int_eq(peer_say(&far, "ok"), 0);
-    ck_assert_int_eq(peer_hear(&l, line), 0);
+    ck_assert_int_eq(probe_peer_say(&far, "word %s", "x"), 0);
+    ck_assert_int_eq(probe_peer_say(&far, "ok"), 0);
+    ck_assert_int_eq(probe_peer_hear(&l, line), 0);
     ck_assert_str_eq(line, "word x");
-    ck_assert_int_eq(peer_hear(&l, line), 0);
+    ck_assert_int_eq(probe_peer_hear(&l, line), 0);
     ck_assert_str_eq(line, "ok");
-    peer_close(&far);
-    ck_assert_int_eq(peer_hear(&l, line), -ECONNRESET);
-    peer_close(&l);
+    probe_peer_close(&far);
+    ck_assert_int_eq(probe_peer_hear(&l, line), -ECONNRESET);
+    probe_peer_close(&l);
 }
 END_TEST
 
