@@ -38,11 +38,20 @@ static void keep_request(struct soft_qp *qp, const struct fab_wr *wr, uint64_t n
     }
 }
 
+/* DC targets have room for all that anybody has out, and a peer has mostly. */
+static bool has_room_for_all(const struct soft_qp *qp)
+{
+    const struct soft_qp_shared *peer = qp->targets[0].qp;
+    return qp->base.type != FAB_QP_RC ||
+           (peer != NULL &&
+            atomic_load_explicit(&peer->max_dest_reads, memory_order_relaxed) >= qp->max_reads);
+}
+
 /* READs and atomics are out until somebody learns that they are not: a device may be as slow as
  * that. So many, up to the most that this one has out, may be before the one that is posted now. */
 static void count_read(struct soft_qp *qp, const struct fab_wr *wr)
 {
-    if (!fab_opcode_is_answered(wr->opcode))
+    if (!fab_opcode_is_answered(wr->opcode) || has_room_for_all(qp))
         return;
     const uint32_t freed = atomic_load_explicit(&qp->shared->sq_freed, memory_order_relaxed);
     while (qp->reads_over != qp->reads &&

@@ -21,8 +21,10 @@ static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, 
         atomic_store(&s->dest_gid[0], gid[0]);
         atomic_store(&s->dest_gid[1], gid[1]);
     }
-    if (mask & IBV_QP_DEST_QPN)
+    if (mask & IBV_QP_DEST_QPN) {
         atomic_store(&s->dest_qpn, attr->dest_qp_num);
+        qp->targets[0].qp = NULL; /* its room for READs is another one's */
+    }
     if (mask & IBV_QP_MIN_RNR_TIMER)
         atomic_store(&s->min_rnr_timer, attr->min_rnr_timer);
     if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -46,7 +48,7 @@ static void forget_queued(struct soft_qp *qp)
     atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->cause, 0);
     atomic_store(&s->sq_freed, 0);
-    qp->posted = qp->reads = qp->reads_over = 0;
+    qp->posted = qp->reads = qp->reads_over = qp->ahead = 0;
     qp->pending_head = qp->pending_tail = 0;
     qp->waiting = qp->flushed = false;
     qp->deadline_ns = qp->resumed_ns = 0;
