@@ -12,7 +12,7 @@
 #include "metaserver/service.h"
 #include "../unit/metaserver/test_world.h"
 
-enum { NODE_COLUMN_LEASE = 14, NODE_COLUMN_WORKER = 9, WORKER_COLUMN = 13 };
+enum { NODE_COLUMN_LEASE = 14, NODE_COLUMN_WORKER = 10, WORKER_COLUMN = 13 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
