@@ -142,26 +142,27 @@ static void undo_call(struct meta_table_endpoint *e, struct fab_ctl *ctl, const 
 
 void meta_table_endpoint_give_back(struct meta_table_endpoint *e)
 {
-    if (e->dct != NULL)
-        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_DCT, .dct.x = e->dct}, "DC target");
-    if (e->srq != NULL)
-        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_SRQ, .srq.x = e->srq},
-                  "shared receive queue");
-    if (e->cq != NULL)
-        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = e->cq}, "completion queue");
-    if (e->chan != NULL)
-        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CHAN, .chan.x = e->chan},
-                  "completion channel");
-    if (e->mr != NULL)
-        undo_call(e, &(struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = e->mr}, "table");
-    if (e->pd != NULL)
-        undo_call(e, &(struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = e->pd}, "protection domain");
+    const struct meta_table_endpoint had = *e;
     e->dct = NULL;
     e->srq = NULL;
     e->cq = NULL;
     e->chan = NULL;
     e->mr = NULL;
     e->pd = NULL;
+    if (had.dct != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_DCT, .dct.x = had.dct}, "DC target");
+    if (had.srq != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_SRQ, .srq.x = had.srq},
+                  "shared receive queue");
+    if (had.cq != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = had.cq}, "completion queue");
+    if (had.chan != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CHAN, .chan.x = had.chan},
+                  "completion channel");
+    if (had.mr != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = had.mr}, "table");
+    if (had.pd != NULL)
+        undo_call(e, &(struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = had.pd}, "protection domain");
 }
 
 void meta_table_endpoint_fini(struct meta_table_endpoint *e)
