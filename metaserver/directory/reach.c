@@ -89,15 +89,13 @@ static void judge_votes(struct meta_reach *r, struct votes *v, uint64_t now)
 }
 
 /* Of the node `by`. */
-static void count_vote(struct meta_reach *r, struct votes *v, const struct entry *e, uint32_t by,
-                       int one, uint64_t now)
+static void count_vote(struct votes *v, const struct entry *e, uint32_t by, int one)
 {
     v->tried += (uint32_t)one;
     if (e->error != META_REACH_OK) {
         v->failed += (uint32_t)one;
         v->failing ^= by;
     }
-    judge_votes(r, v, now);
 }
 
 static bool is_void(const struct meta_reach *r, const struct entry *e)
@@ -105,17 +103,26 @@ static bool is_void(const struct meta_reach *r, const struct entry *e)
     return r->places[e->node].life != e->life;
 }
 
-/* Adds (1) or takes away (-1) what the node has to say of others. */
-static void count_report(struct meta_reach *r, const struct place *p, int one, uint64_t now)
+/* Adds (1) or takes away (-1) what the node has to say of others. Nobody is judged by it yet. */
+static void count_report(struct meta_reach *r, const struct place *p, int one)
 {
     const uint32_t by = (uint32_t)(p - r->places);
     if (!p->has_voice)
         return;
     for (uint32_t i = 0; i < p->count; i++)
         if (!is_void(r, &p->tried[i]))
-            count_vote(r, &r->places[p->tried[i].node].votes, &p->tried[i], by, one, now);
+            count_vote(&r->places[p->tried[i].node].votes, &p->tried[i], by, one);
     if (p->has_table)
-        count_vote(r, &r->table, &p->table, by, one, now);
+        count_vote(&r->table, &p->table, by, one);
+}
+
+/* Those of whom the report in `said` speaks. */
+static void judge_report(struct meta_reach *r, const struct place *said, uint64_t now)
+{
+    for (uint32_t i = 0; i < said->count; i++)
+        judge_votes(r, &r->places[said->tried[i].node].votes, now);
+    if (said->has_table)
+        judge_votes(r, &r->table, now);
 }
 
 /* Whether nothing was heard of its agent when it should have been, although another one was: it is
@@ -159,14 +166,21 @@ static void link_last(struct meta_reach *r, struct place *p)
     r->last = node;
 }
 
-static void forget_report(struct meta_reach *r, struct place *p, uint64_t now)
+static void take_report(struct meta_reach *r, struct place *p)
 {
     if (!p->heard)
         return;
-    count_report(r, p, -1, now);
+    count_report(r, p, -1);
     unlink_place(r, p);
     p->heard = p->has_voice = p->has_table = false;
     p->count = 0;
+}
+
+static void forget_report(struct meta_reach *r, struct place *p, uint64_t now)
+{
+    const struct place said = *p;
+    take_report(r, p);
+    judge_report(r, &said, now);
 }
 
 static struct entry entry_of(const struct meta_reach *r, const struct meta_reach_tried *t,
@@ -193,7 +207,8 @@ void meta_reach_put(struct meta_reach *r, uint32_t node, const struct meta_reach
 {
     struct place *p = &r->places[node];
     BASE_ASSERT(node < r->nodes && report->count <= META_REACH_TARGETS);
-    forget_report(r, p, now);
+    const struct place said = *p;
+    take_report(r, p);
     for (uint32_t i = 0; i < report->count; i++) {
         const struct meta_reach_tried *t = &report->tried[i];
         BASE_ASSERT(t->node < r->nodes);
@@ -210,7 +225,11 @@ void meta_reach_put(struct meta_reach *r, uint32_t node, const struct meta_reach
     p->heard = true;
     p->at = now;
     link_last(r, p);
-    count_report(r, p, 1, now);
+    count_report(r, p, 1);
+    /* Not before: of the two voices that it takes one would be gone for a moment, and whoever is
+     * blamed would be so from now on. */
+    judge_report(r, &said, now);
+    judge_report(r, p, now);
 }
 
 void meta_reach_seen(struct meta_reach *r, uint32_t node, uint64_t now)

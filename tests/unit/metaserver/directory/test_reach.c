@@ -90,6 +90,32 @@ START_TEST(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
 }
 END_TEST
 
+/* Of each report the former one's voice is taken away first: two of two are one for a moment, and
+ * so are two of three. */
+START_TEST(a_node_is_unreachable_since_it_is_and_not_since_that_was_last_said)
+{
+    struct meta_reach_unreached u;
+    const uint64_t since = now;
+    for (int i = 0; i < 20; i++) {
+        say(A, BIT(B) | BIT(C), BIT(C), 0);
+        say(B, BIT(A) | BIT(C), BIT(C), 0);
+        if (i >= 10)
+            say(E, BIT(A) | BIT(C), 0, 0);
+        now += S;
+        ck_assert_uint_eq(meta_reach_count(r).unreachable, 1);
+        ck_assert_uint_eq(view(C).for_ns, now - since);
+        ck_assert(meta_reach_is_unreached(r, C, now, &u));
+        ck_assert_uint_eq(u.for_ns, now - since);
+    }
+    say(A, BIT(B), 0, 0);
+    is(C, OK_, 0); /* E reaches it, and B does not */
+    ck_assert_uint_eq(meta_reach_count(r).unreachable, 0);
+    say(A, BIT(B) | BIT(C), BIT(C), 0);
+    now += S;
+    ck_assert_uint_eq(view(C).for_ns, S);
+}
+END_TEST
+
 /* A node acts on it, so that no other one alone may bring it about, whatever it says. */
 START_TEST(a_node_is_told_that_it_is_not_reached_by_two_and_more_alone)
 {
@@ -382,6 +408,7 @@ int main(void)
 #define ADD(test) tcase_add_test(tcase, test);
     ADD(of_a_node_that_nobody_speaks_of_nothing_is_known)
     ADD(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
+    ADD(a_node_is_unreachable_since_it_is_and_not_since_that_was_last_said)
     ADD(a_node_is_told_that_it_is_not_reached_by_two_and_more_alone)
     ADD(half_of_those_that_tried_are_not_most)
     ADD(a_node_that_fails_towards_all_is_shown_and_has_no_voice_about_others)
