@@ -88,7 +88,9 @@ static const struct {
     [SCHEMA_REASON_LEASE] =
         {-EPIPE, "never sent: the region's owner has set mr_lease shorter than a request "
                  "may take on this node's device"},
-    [SCHEMA_REASON_QUOTA_VQPS] = {-EDQUOT, "the tenant's quota of queue pairs (vqps) is used up"},
+    [SCHEMA_REASON_QUOTA_VQPS] =
+        {-EDQUOT, "the tenant's quota of queue pairs (vqps) is used up: destroy some, or have it "
+                  "raised where `rdmactl agent status` says that it is from"},
     [SCHEMA_REASON_QUOTA_MRS] = {-EDQUOT, "the tenant's quota of memory regions (mrs) is used up"},
     [SCHEMA_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT,
                                          "the tenant's quota of control operations per "
@@ -154,7 +156,9 @@ const char *kedge_reason_str(uint32_t vendor_err)
 static const char *const wc_statuses[] = {
     [IBV_WC_SUCCESS] = "success",
     [IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR: the length is more than the device can carry",
-    [IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR: the request makes no sense on this queue pair",
+    [IBV_WC_LOC_QP_OP_ERR] =
+        "LOC_QP_OP_ERR: this node does not carry it out: its reason says why, and "
+        "where it has none the node's device takes it for malformed",
     [IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR: the local memory is not the session's",
     [IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR: a request before it has failed, and this one may have "
                             "been carried out unless "

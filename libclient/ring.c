@@ -328,8 +328,10 @@ static int say_refusal(int status, uint32_t reason, uint64_t number)
     const char *text = reason != SCHEMA_REASON_NONE ? kedge_reason_str(reason) : strerror(-status);
     if (number > 0 &&
         (reason == SCHEMA_REASON_QUOTA_MRS || reason == SCHEMA_REASON_QUOTA_CONTROL_OPS))
-        return client_fail(status, "the agent refused: %s (the quota is %llu)", text,
-                           (unsigned long long)number);
+        return client_fail(status,
+                           "the agent refused: %s (the quota is %llu); `rdmactl agent status` says "
+                           "where it is set",
+                           text, (unsigned long long)number);
     return client_fail(status, "the agent refused: %s", text);
 }
 

@@ -39,7 +39,18 @@ START_TEST(a_reason_that_this_library_does_not_know_is_called_so)
 }
 END_TEST
 
+/* Of quotas, windows and clocks the agent says so, of which the request knows nothing. */
+START_TEST(a_request_that_this_node_refuses_is_not_blamed_where_its_reason_says_why)
+{
+    const char *text = kedge_wc_status_str(IBV_WC_LOC_QP_OP_ERR);
+    ck_assert_ptr_nonnull(strstr(text, "its reason says why"));
+    ck_assert_ptr_null(strstr(text, "makes no sense"));
+    ck_assert_ptr_nonnull(strstr(kedge_reason_str(SCHEMA_REASON_QUOTA_VQPS), "raised where"));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(of_a_failed_request_it_is_known_whether_it_was_never_sent)                                   \
+    T(a_request_that_this_node_refuses_is_not_blamed_where_its_reason_says_why)                    \
     T(a_reason_that_this_library_does_not_know_is_called_so)
 KEDGE_CHECK_MAIN("libkedge reasons", TESTS)

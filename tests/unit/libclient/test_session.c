@@ -295,7 +295,8 @@ START_TEST(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)
     fake_agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);
     (void)fake_agent_asked(&a);
-    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "(mrs) is used up (the quota is 7)"));
+    ck_assert_ptr_nonnull(
+        strstr(kedge_last_error(), "(mrs) is used up (the quota is 7); `rdmactl agent"));
     a.reply.value[0] = 0;
     a.reply.reason = SCHEMA_REASON_QUOTA;
     fake_agent_answer(&a);
