@@ -46,7 +46,7 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
     if (!a->was_registered)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has had this node since its agent began: workers attach, and find "
-                 "no other nodes%s%.100s%s%.400s; see rdmactl agent status",
+                 "no nodes, not even this one%s%.100s%s%.400s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
     else if (!has_own)
         snprintf(why, READY_WHY_BYTES,

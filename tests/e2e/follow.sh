@@ -55,6 +55,8 @@ daemon_start a kedge-agentd || fail "the agent does not start without a metaserv
     grep -q 'no metaserver has had this node since its agent began' "$work/ready" ||
     fail "ready: $(cat "$work/ready")"
 ok "and not ready after a restart: $(jq -r .detail "$work/ready")"
+grep -q 'workers attach, and find no nodes, not even this one: ' "$work/ready" ||
+    fail "ready: $(cat "$work/ready")"
 "$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status >"$work/out" 2>&1 &&
     fail "all is up: $(cat "$work/out")"
 shows '^agent +[^ ]+ +not ready +.*no metaserver has had this node since its agent began: .*: http'
