@@ -131,7 +131,7 @@ static char *sentences_from(json_t *waits)
         const json_int_t n = json_integer_value(count);
         if (row != NULL)
             base_text_printf(&t, "%s: %" JSON_INTEGER_FORMAT " %s%s: %s\n", row->word, n, row->unit,
-                             n == 1 ? "" : "s", row->sentence);
+                             n == 1 ? "" : "s, of each", row->sentence);
     }
     char *out = t.error == 0 ? strdup(base_text_str(&t)) : NULL;
     base_text_fini(&t);

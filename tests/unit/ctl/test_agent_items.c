@@ -130,8 +130,8 @@ START_TEST(what_a_worker_waits_for_is_said_in_a_word_and_in_a_sentence)
         page_of(WORKER("{\"destination_window\":3,\"ring_turn\":1,\"a\\u001bb\":2}"));
     ck_assert_str_eq(waits_cell(&page), "destination_window=3,ring_turn=1,a?b=2");
     ck_assert_str_eq(page.item[0].sentences,
-                     "destination_window: 3 virtual queue pairs: the window of the node that it "
-                     "goes to is full\n"
+                     "destination_window: 3 virtual queue pairs, of each: the window of the node "
+                     "that it goes to is full\n"
                      "ring_turn: 1 ring slot: the lane has not come to it yet\n");
     ctl_agent_item_page_fini(&page);
 }
