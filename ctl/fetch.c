@@ -267,6 +267,11 @@ static int call_agent(const struct ctl_options *o, const char *method, const cha
                         "there is no agent at %.150s: nobody listens there any more (start "
                         "kedge-agentd, and look into its log for why it ended)",
                         o->agent_socket);
+    if (status == -ETIMEDOUT)
+        return base_err(err, status,
+                        "the agent at %.150s does not answer within %u s (is kedge-agentd under "
+                        "SIGSTOP, a debugger or a frozen control group, or without a processor?)",
+                        o->agent_socket, timeout_ms / 1000);
     if (status != 0)
         return base_err(err, status, "the agent at %.150s does not answer: %.200s", o->agent_socket,
                         why.text);

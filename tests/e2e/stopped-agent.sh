@@ -43,6 +43,10 @@ out=$(KEDGE_AGENT_TIMEOUT_MS=500 KEDGE_SOCKET=$work/a.sock \
 grep -q 'not attached: the agent did not answer within 5 s' <<<"$out" ||
     fail "a newcomer is told: $out"
 ok "a newcomer is told too: $out"
+out=$("$bin/rdmactl" --agent-socket "$work/a.admin" worker list 2>&1) && fail "rdmactl says $out"
+grep -q 'does not answer within 5 s (is kedge-agentd under SIGSTOP, a debugger' <<<"$out" ||
+    fail "rdmactl says $out"
+ok "and so is who asks for its workers: $out"
 kill -CONT "${pids[a]}"
 if [[ $provider == soft ]]; then # whose clock agreed until then
     clock() {
