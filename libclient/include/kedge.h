@@ -250,7 +250,7 @@ KEDGE_API int kedge_never_sent(const struct ibv_wc *wc);
 /* What a completion's status means; ibv_wc_status_str() is libibverbs'. Never NULL; for a status
  * without a sentence its number, borrowed until the thread's next call. */
 KEDGE_API const char *kedge_wc_status_str(enum ibv_wc_status status);
-/* Text of vendor_err in a completion that the agent refused: what was wrong with it. Never NULL. */
+/* Text of vendor_err in a completion: why the agent refused or ended the request. Never NULL. */
 KEDGE_API const char *kedge_reason_str(uint32_t vendor_err);
 
 #ifdef __cplusplus
