@@ -29,9 +29,9 @@ const struct ctl_command_row ctl_command_rows[] = {
      "the local agent: pools, sessions, VQPs, peers, memory"},
 
     {{"worker", "list"}, CTL_TAKES_NOTHING, CTL_AGENT_ITEM_LIST, "worker", "",
-     "the local agent's workers"},
+     "the local agent's workers, with what their requests wait for"},
     {{"worker", "get"}, CTL_TAKES_ID, CTL_AGENT_ITEM_GET, "worker", "ID",
-     "one of them"},
+     "one of them, with a sentence for each thing that its requests wait for"},
 
     {{"lease", "list"}, CTL_TAKES_NOTHING, CTL_AGENT_ITEM_LIST, "lease", "",
      "what the local agent's workers let others use"},

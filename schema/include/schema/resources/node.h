@@ -9,7 +9,7 @@
     OTHER(cordoned, FIELD_BOOL, IN_ORDER, "CORDONED", NARROW, "it takes no new workers")           \
     OTHER(draining, FIELD_BOOL, IN_ORDER, "DRAINING", NARROW, "and those that it has go")          \
     NUMBER(grace_ms, FIELD_PERIOD, 0, RESOURCE_GRACE_MAX_MS, "GRACE", NARROW,                      \
-           "how long these have for that; 0: none (for ever)")                                     \
+           "how long these have for that; 0: at once (for ever)")                                  \
     OTHER(reason, FIELD_TEXT, IN_ORDER, "REASON", NARROW,                                          \
           "what workers that are refused are told")
 /* clang-format on */
