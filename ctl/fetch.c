@@ -212,6 +212,12 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
                         "there is no metaserver at %.150s: nobody listens there any more (start "
                         "kedge-metad, and look into its log for why it ended)",
                         target.unix_path);
+    if (status == -ETIMEDOUT)
+        return base_err(
+            err, status,
+            "the metaserver at %.150s does not answer within %u s (is kedge-metad under "
+            "SIGSTOP, a debugger or a frozen control group, or a packet filter between?)",
+            o->server, call.timeout_ms / 1000);
     if (status == -EBADMSG && strncmp(o->server, "https://", 8) == 0)
         return base_err(err, status, "%s", why.text);
     if (status != 0)

@@ -55,4 +55,11 @@ if [[ $provider == soft ]]; then # whose clock agreed until then
     }
     until_is 1 "the log says why the clock is unknown, and that nothing follows from it" clock
 fi
+# What an operator hears of a metaserver that is stopped.
+kill -STOP "${pids[metad]}"
+out=$("$bin/rdmactl" --server "unix:$work/metad.sock" node list 2>&1) && fail "rdmactl says $out"
+grep -q 'metad.sock does not answer within 5 s (is kedge-metad under SIGSTOP' <<<"$out" ||
+    fail "rdmactl says $out"
+ok "an operator is told of a metaserver that is stopped: $out"
+kill -CONT "${pids[metad]}"
 stop
