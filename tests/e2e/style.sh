@@ -49,9 +49,14 @@ finds() { # file, pattern; the file's text from standard input
     rm "$work/$1"
     echo "ok: $2"
 }
-printf '%s\n' "$head" 'void take_one(void)' '{' '    region_withdraw();' \
-    '    atomic_thread_fence(memory_order_seq_cst);' '}' |
-    finds agent/lane/request/a.c ':5: devices read these records'
+eval "$(grep '^take_records_out=' "$style")" # and each of them is a function of the tree
+for name in ${take_records_out//|/ }; do
+    grep -rqE --include='*.h' "\b$name\(" "$(dirname "$style")"/../{schema,agent} ||
+        fail "ops/style looks for $name(), which is not there any more"
+    printf '%s\n' "$head" 'void take_one(void)' '{' "    $name();" \
+        '    atomic_thread_fence(memory_order_seq_cst);' '}' |
+        finds agent/lane/request/a.c ':5: devices read these records'
+done
 echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; seq 601 | sed 's|.*|/* . */|'; } | finds base/a.c 'at most 600'
 { echo "$head"; printf '/* %0100d */\n' 1; } | finds base/a.c 'over 100 columns'
