@@ -388,10 +388,10 @@ static int find_room(struct connection *c)
     int status = agent_waiting_enter(&a->waiting, a->config.max_sessions, &c->waiting, &goes);
     if (status != 0 || goes != NULL)
         say_crowded(c);
-    if (goes != NULL)
-        agent_connection_refuse(
-            (struct connection *)((char *)goes - offsetof(struct connection, waiting)), 0, -EAGAIN,
-            TOO_MANY);
+    if (goes != NULL) {
+        char *at = (char *)goes - offsetof(struct connection, waiting);
+        agent_connection_refuse((struct connection *)at, 0, -EAGAIN, TOO_MANY);
+    }
     return status;
 }
 

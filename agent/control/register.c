@@ -252,8 +252,8 @@ static void complete_registration(struct registration *r)
               r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
-    agent_registrations_look_at_token(
-        r->pool->agent); /* which may be another one than at the start */
+    /* The agent's token may be another one than at the start. */
+    agent_registrations_look_at_token(r->pool->agent);
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;

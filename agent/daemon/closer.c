@@ -179,9 +179,8 @@ static void begin_batch(struct closer *r, struct closer_batch *b, uid_t uid)
     int fd[CLOSER_BATCH];
     uint32_t count, serial;
     struct closing *first = take_of_uid(r, uid, fd, &count);
-    if (agentd_closer_process_give(r->process, fd, count, &serial) !=
-        0) { /* the timer tries it again */
-        put_back(r, first);
+    if (agentd_closer_process_give(r->process, fd, count, &serial) != 0) {
+        put_back(r, first); /* the timer tries it again */
         return;
     }
     *b = (struct closer_batch){

@@ -311,15 +311,14 @@ static void keep_house(struct lane *l)
         lane_flows_sweep(l);
         if (l->readdressing > 0) {
             lane_returns_ring(l);
-            lane_physical_qp_ring(
-                l); /* what that has chained: nothing is behind an end's request */
+            /* What that has chained goes now: nothing is behind the request for an end. */
+            lane_physical_qp_ring(l);
             lane_readdress_go_on(l);
         }
         lane_sessions_unstall(l);
         if (lane_inflight_check(l)) {
             lane_returns_poll_all(l);
-            lane_physical_qp_ring(
-                l); /* what that has chained: nothing is behind an end's request */
+            lane_physical_qp_ring(l); /* likewise */
             lane_inflight_end_overdue(l);
         }
         if (l->now_ns >= l->await_due_ns) {
