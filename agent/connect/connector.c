@@ -127,7 +127,7 @@ void connector_set_mtu(struct connector *c, enum ibv_mtu mtu)
 void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now_ns)
 {
     c->now_ns = now_ns;
-    connector_datagrams_forget(c);
+    connector_datagrams_forget_all(c);
     if (incarnation != c->config.incarnation)
         connector_incoming_retire(c);
     c->config.incarnation = incarnation;

@@ -152,7 +152,7 @@ void connector_datagram_forget(struct connector *c, const uint8_t gid[16])
     forget_addresses(c, gid);
 }
 
-void connector_datagrams_forget(struct connector *c)
+void connector_datagrams_forget_all(struct connector *c)
 {
     forget_addresses(c, NULL);
 }

@@ -90,7 +90,7 @@ void connector_datagram_expect(struct connector *c, const uint8_t gid[16], uint1
 /* Resolved anew the next time: it may have moved. */
 void connector_datagram_forget(struct connector *c, const uint8_t gid[16]);
 /* Likewise, all of them. */
-void connector_datagrams_forget(struct connector *c);
+void connector_datagrams_forget_all(struct connector *c);
 /* The queue pair is brought up anew, with the P_Key where it is now. */
 void connector_datagrams_repartition(struct connector *c);
 void connector_datagrams_take(struct connector *c);

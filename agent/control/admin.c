@@ -35,7 +35,7 @@ static const char *say_nearest(const struct pool *p)
 static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
 {
     const struct pool *own = a->pools[0], *missed = agent_registrations_missed(a);
-    const bool has_own = own != NULL && agent_registrations_of(own) > 0;
+    const bool has_own = own != NULL && agent_registrations_count(own) > 0;
     const char *nearest = say_nearest(has_own && missed != NULL ? missed : own);
     const char *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
     agent_address_why(a, why, READY_WHY_BYTES);

@@ -76,7 +76,8 @@ struct used {
     struct quota_counts so_far;
 };
 
-void agent_tenants_use(const struct agent *a, struct used used[AGENT_TENANT_SLOTS]);
+/* What each tenant has, by its slot. Slots that nobody has are zero. */
+void agent_tenants_add_up(const struct agent *a, struct used used[AGENT_TENANT_SLOTS]);
 
 /* admin_status.c, admin_metrics.c: the whole text. */
 void agent_status_print(struct agent *a, struct base_text *t);

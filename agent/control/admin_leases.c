@@ -105,7 +105,7 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     char id[AGENT_ID_BYTES];
     uint64_t bytes = 0;
     uint32_t leases = 0;
-    agent_lease_owner_of(s, &o);
+    agent_session_owner(s, &o);
     for (uint32_t i = 0; i < s->arenas; i++)
         bytes += s->arena[i]->bytes;
     for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
@@ -147,7 +147,7 @@ static bool parse_filter(const struct held_request *request, struct filter *out)
     if (limit != NULL && base_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
         return bad_query(request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
-    if (worker != NULL && !agent_id_parse(worker, &out->worker, NULL))
+    if (worker != NULL && !agent_worker_id_parse(worker, &out->worker, NULL))
         return bad_query(request, "worker must be the id of one, as rdmactl worker list shows it");
     if (cursor == NULL)
         return true;
@@ -160,7 +160,7 @@ static const struct agent_session *shown_session(const struct agent *a, const st
                                                  uint64_t number)
 {
     const struct agent_session *s = agent_session_at(a, (uint32_t)number);
-    if (s == NULL || !agent_lease_session_shown(s) ||
+    if (s == NULL || !agent_session_has_leases(s) ||
         (f->of_worker && (number != f->worker.session || s->serial != f->worker.serial)))
         return NULL;
     return f->tenant == NULL || strcmp(f->tenant, a->tenants.at[s->tenant - 1].config.name) == 0
@@ -195,7 +195,7 @@ static void list_leases(struct agent *a, const struct held_request *request)
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
-        agent_lease_owner_of(s, &owner);
+        agent_session_owner(s, &owner);
         for (; at.place < lane_leases(s->rings.memory); at.place++) {
             if (!lane_lease(s->rings.memory, at.place, &lease))
                 continue;
@@ -242,12 +242,12 @@ static struct agent_session *lease_of(struct agent *a, const struct held_request
 {
     struct agent_worker_id wanted;
     uint32_t number;
-    if (!agent_id_parse(request->id, &wanted, &number)) {
+    if (!agent_worker_id_parse(request->id, &wanted, &number)) {
         agent_asker_refuse(request->by, EINVAL, "that is no lease's id: see rdmactl lease list");
         return NULL;
     }
-    struct agent_session *s = agent_lease_session(a, &wanted);
-    if (s != NULL && agent_lease_find(s, number, out))
+    struct agent_session *s = agent_session_of_worker(a, &wanted);
+    if (s != NULL && agent_session_find_lease(s, number, out))
         return s;
     agent_asker_refuse(request->by, ENOENT,
                        "there is no such lease here: its worker has deregistered it or ended, "
@@ -259,11 +259,11 @@ static struct agent_session *worker_of(struct agent *a, const struct held_reques
                                        const char *id)
 {
     struct agent_worker_id wanted;
-    if (!agent_id_parse(id, &wanted, NULL)) {
+    if (!agent_worker_id_parse(id, &wanted, NULL)) {
         agent_asker_refuse(request->by, EINVAL, "that is no worker's id: see rdmactl worker list");
         return NULL;
     }
-    struct agent_session *s = agent_lease_session(a, &wanted);
+    struct agent_session *s = agent_session_of_worker(a, &wanted);
     if (s == NULL)
         agent_asker_refuse(request->by, ENOENT, "there is no such worker here: it has ended");
     return s;
@@ -276,7 +276,7 @@ static void get_lease(struct agent *a, const struct held_request *request)
     const struct agent_session *s = lease_of(a, request, &lease);
     if (s == NULL)
         return;
-    agent_lease_owner_of(s, &owner);
+    agent_session_owner(s, &owner);
     print_lease(s->pool, &a->answer, &owner, &lease, NULL);
     base_json_object_end(&a->answer);
     base_text_append(&a->answer, "\n", 1);
@@ -297,11 +297,11 @@ static void get_worker(struct agent *a, const struct held_request *request)
 
 static void print_leases(const struct revocation *r, struct base_text *t)
 {
-    const struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
+    const struct agent_session *s = agent_session_of_worker(r->pool->agent, &r->owner.id);
     for (uint32_t i = 0; i < r->count; i++) {
         struct lane_lease lease = r->lease[i], now;
         const char *state = "gone";
-        if (s != NULL && agent_lease_find(s, lease.number, &now)) {
+        if (s != NULL && agent_session_find_lease(s, lease.number, &now)) {
             lease = now;
             state = agent_revocation_is_over_for(r, &lease) ? "revoked" : NULL;
         }
@@ -401,7 +401,7 @@ static bool begin_revocation(const struct held_request *request, struct agent_se
                            "its worker has ended, and all that it had is being withdrawn");
         return false;
     }
-    int status = agent_lease_revoke(request->by, s, number, forced);
+    int status = agent_revocation_begin(request->by, s, number, forced);
     if (status != 0)
         refuse_revocation(request->by, status);
     return status == 0;

@@ -248,7 +248,7 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
     base_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
                     "Queue pairs of which the device said by itself that they broke.",
                     a->qp_events);
-    agent_tenants_use(a, used);
+    agent_tenants_add_up(a, used);
     tenant_metrics(a, used, t);
     refusal_metrics(a, used, t);
     apart_metrics(a, t);

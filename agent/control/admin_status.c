@@ -149,7 +149,7 @@ static void status_pools(const struct agent *a, struct base_text *t)
     for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         status_pool(p, NULL, t);
         base_json_string(t, "state", agent_pools_state(p));
-        base_json_u64(t, "metaservers", agent_registrations_of(p));
+        base_json_u64(t, "metaservers", agent_registrations_count(p));
         status_counts(&p->count, 0, t);
         lane_stats(p->lane, &s);
         print_lane(&s, t);
@@ -159,7 +159,7 @@ static void status_pools(const struct agent *a, struct base_text *t)
     base_json_array_end(t);
 }
 
-void agent_tenants_use(const struct agent *a, struct used used[AGENT_TENANT_SLOTS])
+void agent_tenants_add_up(const struct agent *a, struct used used[AGENT_TENANT_SLOTS])
 {
     struct quota_used now[AGENT_TENANT_SLOTS];
     agent_quotas_used(a, now);
@@ -211,7 +211,7 @@ static void status_tenant(const struct agent *a, uint32_t i, const struct used *
 static void status_tenants(const struct agent *a, struct base_text *t)
 {
     struct used used[AGENT_TENANT_SLOTS];
-    agent_tenants_use(a, used);
+    agent_tenants_add_up(a, used);
     for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         if (a->tenants.at[i].state == AGENT_TENANT_FREE)
             continue;
@@ -224,7 +224,7 @@ static void status_lists(struct agent *a, struct base_text *t)
     char why[DESIRED_WHY];
     base_json_array(t, "metaservers");
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
-        const struct registration *r = agent_registrations_with(a, i);
+        const struct registration *r = agent_registrations_find(a, i);
         base_json_object(t, NULL);
         base_json_string(t, "url", r->url);
         base_json_string(t, "state", state_name(r->state));

@@ -62,7 +62,7 @@ static const struct part {
     void (*tick)(struct agent *a);
     uint64_t (*due_ns)(const struct agent *a);
 } PARTS[] = {
-    {agent_tenants_rest, agent_tenants_due_ns},
+    {agent_tenants_tick, agent_tenants_due_ns},
     {agent_unread_tick, agent_unread_due_ns},
     {tick_pools, pool_parts_due_ns},
     {agent_device_tick, agent_device_due_ns},

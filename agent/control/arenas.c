@@ -186,7 +186,7 @@ static struct arena *end_registration(const struct mr_op *op)
     arena->busy = false;
     arena->mr = op->ctl.status == 0 ? op->ctl.mr.x : NULL;
     if (arena->mr != NULL && !arena->unwanted)
-        agent_fenced_ahead(arena);
+        agent_dedicated_mrs_ahead(arena);
     return arena;
 }
 
@@ -423,7 +423,7 @@ static void cancel_registration(struct arena *arena)
 
 void agent_arena_retire(struct arena *arena)
 {
-    agent_fenced_drop(arena);
+    agent_dedicated_mrs_drop(arena);
     if (arena->busy || arena->fenced != NULL) {
         arena->unwanted = true;
         cancel_registration(arena);

@@ -15,7 +15,7 @@ static uint64_t narrower_limit(uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-struct agent_limits agent_narrower(struct agent_limits a, struct agent_limits b)
+struct agent_limits agent_limits_narrower(struct agent_limits a, struct agent_limits b)
 {
     return (struct agent_limits){.bytes = narrower_limit(a.bytes, b.bytes),
                                  .ops = narrower_limit(a.ops, b.ops)};
@@ -50,7 +50,8 @@ static const struct agent_tenant_config *same_name(const struct agent_config *c,
     return NULL;
 }
 
-void agent_take_tokens(struct agent_tenant_config *to, const struct agent_tenant_config *from)
+void agent_tenant_config_take_tokens(struct agent_tenant_config *to,
+                                     const struct agent_tenant_config *from)
 {
     memcpy(to->token, from->token, sizeof to->token);
     to->tokens = from->tokens;
@@ -65,7 +66,7 @@ bool agent_config_update(struct agent_config *c, const struct agent_config *from
         if (t == NULL)
             continue;
         c->tenant[i].window = t->window;
-        agent_take_tokens(&c->tenant[i], t);
+        agent_tenant_config_take_tokens(&c->tenant[i], t);
     }
     /* Both were zeroed before they were filled in. */
     return memcmp(c, from, sizeof *c) != 0;

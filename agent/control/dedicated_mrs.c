@@ -116,7 +116,7 @@ static void let_go(struct fenced *f)
     submit_op(f, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = f->mr}}, on_deregistered);
 }
 
-void agent_fenced_drop(struct arena *arena)
+void agent_dedicated_mrs_drop(struct arena *arena)
 {
     for (struct fenced *f = arena->fenced, *next; f != NULL; f = next) {
         next = f->next;
@@ -208,7 +208,7 @@ static void on_ahead(struct mr_op *op)
         let_go(f);
 }
 
-void agent_fenced_ahead(struct arena *arena)
+void agent_dedicated_mrs_ahead(struct arena *arena)
 {
     struct pool *p = arena->pool;
     uint32_t have = 0;
@@ -245,7 +245,7 @@ static bool draw_fenced(struct arena *arena, const struct lane_command *answer, 
     f->answer.mr.rkey = f->mr->rkey;
     f->answer.mr.iova = f->mr->addr + offset;
     agent_pool_command(arena->pool, &f->answer);
-    agent_fenced_ahead(arena);
+    agent_dedicated_mrs_ahead(arena);
     return true;
 }
 
@@ -287,7 +287,7 @@ static void want_mr(struct pool *p, const struct lane_event *e)
 }
 
 /* The session's arenas are what they were when the lane said this: its end comes after it. */
-void agent_fenced_event(struct pool *p, const struct lane_event *e)
+void agent_dedicated_mrs_event(struct pool *p, const struct lane_event *e)
 {
     if (e->kind == LANE_EVENT_WANT_MR)
         want_mr(p, e);

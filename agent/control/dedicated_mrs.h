@@ -23,11 +23,11 @@ struct fenced_counts {
 };
 
 /* The arena is registered: what its regions will want is made ahead, where they want it. */
-void agent_fenced_ahead(struct arena *arena);
+void agent_dedicated_mrs_ahead(struct arena *arena);
 /* WANT_MR, WANT_DEREG. */
-void agent_fenced_event(struct pool *p, const struct lane_event *e);
+void agent_dedicated_mrs_event(struct pool *p, const struct lane_event *e);
 /* Its session is over, or it is retired: all that is registered in it goes. When that is so, an
  * arena that was retired meanwhile is retired. */
-void agent_fenced_drop(struct arena *arena);
+void agent_dedicated_mrs_drop(struct arena *arena);
 
 #endif

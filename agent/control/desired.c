@@ -197,7 +197,7 @@ struct agent_limits agent_desired_window(const struct agent_desired *s,
         const struct agent_window *w = &s->window[i];
         if (w->scope == scope && !w->one &&
             (scope != RESOURCE_WINDOW_TENANT || strcmp(w->tenant, tenant) == 0))
-            least = agent_narrower(least, w->most);
+            least = agent_limits_narrower(least, w->most);
     }
     return least;
 }
@@ -216,7 +216,7 @@ static bool narrow_destination(struct agent_destination *out, uint32_t *count,
         memcpy(out[i].gid, gid, sizeof out[i].gid);
         ++*count;
     }
-    out[i].most = agent_narrower(out[i].most, most);
+    out[i].most = agent_limits_narrower(out[i].most, most);
     return true;
 }
 

@@ -194,11 +194,11 @@ static int take_line(void *user, const char *text, size_t length)
     if (length == 0) /* it is still there */
         return 0;
     f->backoff_ms = TRY_MIN_MS;
-    if (agent_is_renewal(text, length)) {
+    if (agent_line_is_renewal(text, length)) {
         agent_registrations_renew(a, f->metaserver);
         return 0;
     }
-    if (agent_is_question(text, length)) {
+    if (agent_line_is_question(text, length)) {
         agent_query_take(a, text, length);
         return 0;
     }

@@ -158,7 +158,7 @@ static void take_event(struct pool *p, const struct lane_event *e)
         return;
     case LANE_EVENT_WANT_MR:
     case LANE_EVENT_WANT_DEREG:
-        agent_fenced_event(p, e);
+        agent_dedicated_mrs_event(p, e);
         return;
     case LANE_EVENT_READDRESSED:
         agent_address_readdressed(p, e);

@@ -22,7 +22,7 @@ static bool parse_serial(const char *text, uint32_t *out)
     return true;
 }
 
-bool agent_id_parse(const char *text, struct agent_worker_id *out, uint32_t *number)
+bool agent_worker_id_parse(const char *text, struct agent_worker_id *out, uint32_t *number)
 {
     char copy[AGENT_ID_BYTES];
     struct agent_worker_id id;

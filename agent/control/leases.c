@@ -37,7 +37,7 @@ int agent_leases_start(struct agent *a)
 
 /* ---- whose */
 
-bool agent_lease_session_shown(const struct agent_session *s)
+bool agent_session_has_leases(const struct agent_session *s)
 {
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
@@ -54,7 +54,7 @@ static uint32_t place_of_session(const struct agent_session *s)
     return p->place * (uint32_t)p->config->max_sessions + (uint32_t)(s - p->sessions);
 }
 
-void agent_lease_owner_of(const struct agent_session *s, struct lease_owner *out)
+void agent_session_owner(const struct agent_session *s, struct lease_owner *out)
 {
     const struct pool *p = s->pool;
     *out =
@@ -69,15 +69,16 @@ struct agent_session *agent_session_at(const struct agent *a, uint32_t place)
     return p != NULL && p->sessions != NULL ? &p->sessions[place % each] : NULL;
 }
 
-struct agent_session *agent_lease_session(const struct agent *a, const struct agent_worker_id *id)
+struct agent_session *agent_session_of_worker(const struct agent *a,
+                                              const struct agent_worker_id *id)
 {
     struct agent_session *s = agent_session_at(a, id->session);
-    return s != NULL && agent_lease_session_shown(s) && s->serial == id->serial ? s : NULL;
+    return s != NULL && agent_session_has_leases(s) && s->serial == id->serial ? s : NULL;
 }
 
 static struct agent_session *live_session(const struct revocation *r)
 {
-    struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
+    struct agent_session *s = agent_session_of_worker(r->pool->agent, &r->owner.id);
     return s != NULL && s->stage == STAGE_LIVE ? s : NULL;
 }
 
@@ -102,7 +103,8 @@ static struct reregistration *find_reregistration(struct pool *p, uint32_t tag)
     return NULL;
 }
 
-bool agent_lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out)
+bool agent_session_find_lease(const struct agent_session *s, uint32_t number,
+                              struct lane_lease *out)
 {
     for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
         if (lane_lease(s->rings.memory, i, out) && out->number == number)
@@ -118,10 +120,11 @@ bool agent_revocation_is_over_for(const struct revocation *r, const struct lane_
 
 bool agent_revocation_is_over(const struct revocation *r)
 {
-    const struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
+    const struct agent_session *s = agent_session_of_worker(r->pool->agent, &r->owner.id);
     struct lane_lease now;
     for (uint32_t i = 0; s != NULL && i < r->count; i++)
-        if (agent_lease_find(s, r->lease[i].number, &now) && !agent_revocation_is_over_for(r, &now))
+        if (agent_session_find_lease(s, r->lease[i].number, &now) &&
+            !agent_revocation_is_over_for(r, &now))
             return false;
     return true;
 }
@@ -197,7 +200,7 @@ static uint32_t arenas_of(const struct revocation *r)
  * than that is not revoked, and not named. */
 static void collect_revoked(struct revocation *r)
 {
-    const struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
+    const struct agent_session *s = agent_session_of_worker(r->pool->agent, &r->owner.id);
     const uint32_t arenas = r->force ? arenas_of(r) : 0;
     struct lane_lease lease;
     for (uint32_t i = 0; s != NULL && i < lane_leases(s->rings.memory); i++)
@@ -206,11 +209,11 @@ static void collect_revoked(struct revocation *r)
             add_lease(r, &lease);
 }
 
-int agent_lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force)
+int agent_revocation_begin(struct asker by, struct agent_session *s, uint32_t number, bool force)
 {
     struct pool *p = s->pool;
     struct lease_owner owner;
-    agent_lease_owner_of(s, &owner);
+    agent_session_owner(s, &owner);
     for (const struct revocation *r = p->leases.list; r != NULL; r = r->next)
         if (r->force && r->stage != SETTLED && r->owner.id.session == owner.id.session &&
             r->owner.id.serial == owner.id.serial)
@@ -430,7 +433,7 @@ static void on_revoked(struct revocation *r, const struct lane_event *e)
 static void on_reregistered(struct reregistration *n, const struct lane_event *e)
 {
     struct revocation *r = n->of;
-    struct agent_session *s = agent_lease_session(r->pool->agent, &r->owner.id);
+    struct agent_session *s = agent_session_of_worker(r->pool->agent, &r->owner.id);
     if (e->answer.status != 0) {
         give_up(n);
         return;

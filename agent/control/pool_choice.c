@@ -17,7 +17,7 @@ static struct pool *own_pool(const struct agent *a)
 static bool is_ready(struct pool *p)
 {
     if (p->ready_ns != 0 &&
-        (agent_registrations_of(p) > 0 || agent_registrations_of(own_pool(p->agent)) == 0 ||
+        (agent_registrations_count(p) > 0 || agent_registrations_count(own_pool(p->agent)) == 0 ||
          world_now_ns(p->world) >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;

@@ -256,7 +256,7 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
 static bool may_prove(const struct agent *a)
 {
     return a->config.prove_ns != 0 && !a->stopping && !a->device_lost &&
-           agent_registrations_of(own_pool(a)) > 0;
+           agent_registrations_count(own_pool(a)) > 0;
 }
 
 /* Never: it is being told, or has not this node. */

@@ -8,12 +8,12 @@
 
 static const char head[] = "{\"ask\":";
 
-bool agent_is_question(const char *line, size_t length)
+bool agent_line_is_question(const char *line, size_t length)
 {
     return length >= sizeof head - 1 && memcmp(line, head, sizeof head - 1) == 0;
 }
 
-bool agent_is_renewal(const char *line, size_t length)
+bool agent_line_is_renewal(const char *line, size_t length)
 {
     static const char renew[] = "{\"renew\":";
     return length >= sizeof renew - 1 && memcmp(line, renew, sizeof renew - 1) == 0;

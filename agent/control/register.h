@@ -95,11 +95,11 @@ void agent_registrations_doubt(struct agent *a, uint32_t metaserver);
 /* Of all pools, likewise: it has asked for that. */
 void agent_registrations_renew(struct agent *a, uint32_t metaserver);
 /* How many metaservers have the pool now; and how many have the node with all its pools. */
-uint32_t agent_registrations_of(const struct pool *p);
+uint32_t agent_registrations_count(const struct pool *p);
 uint32_t agent_registrations_done(const struct agent *a);
 /* What is to be said of that metaserver: how the own pool is registered there; if that is in order,
  * how another one is not. */
-const struct registration *agent_registrations_with(const struct agent *a, uint32_t metaserver);
+const struct registration *agent_registrations_find(const struct agent *a, uint32_t metaserver);
 /* One that no metaserver has, and that each has refused or left without an answer; or NULL. */
 const struct pool *agent_registrations_missed(const struct agent *a);
 /* The node has other endpoints than before: the metaservers are told. */

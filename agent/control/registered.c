@@ -7,7 +7,7 @@
 #include "pools.h"
 #include "register.h"
 
-uint32_t agent_registrations_of(const struct pool *p)
+uint32_t agent_registrations_count(const struct pool *p)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->config->metaservers; i++)
@@ -22,7 +22,7 @@ static bool is_missed(const struct pool *p, uint32_t metaserver)
     return p->stage == POOL_RUNS && r->state != REGISTRATION_DONE && r->why[0] != '\0';
 }
 
-const struct registration *agent_registrations_with(const struct agent *a, uint32_t metaserver)
+const struct registration *agent_registrations_find(const struct agent *a, uint32_t metaserver)
 {
     const struct registration *first = &a->pools[0]->registration[metaserver];
     if (first->state != REGISTRATION_DONE)
@@ -37,7 +37,7 @@ uint32_t agent_registrations_done(const struct agent *a)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        n += agent_registrations_with(a, i)->state == REGISTRATION_DONE;
+        n += agent_registrations_find(a, i)->state == REGISTRATION_DONE;
     return n;
 }
 

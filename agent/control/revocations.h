@@ -59,14 +59,16 @@ struct revocation {
 };
 
 /* Whether the session is there and has leases to show. */
-bool agent_lease_session_shown(const struct agent_session *s);
-void agent_lease_owner_of(const struct agent_session *s, struct lease_owner *out);
+bool agent_session_has_leases(const struct agent_session *s);
+void agent_session_owner(const struct agent_session *s, struct lease_owner *out);
 /* Sessions of all pools have one row of places. NULL: there is none there, or no pool. */
 struct agent_session *agent_session_at(const struct agent *a, uint32_t place);
 /* A worker's session, or NULL: it is gone. */
-struct agent_session *agent_lease_session(const struct agent *a, const struct agent_worker_id *id);
+struct agent_session *agent_session_of_worker(const struct agent *a,
+                                              const struct agent_worker_id *id);
 /* Its lease of that number. False: there is none. */
-bool agent_lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out);
+bool agent_session_find_lease(const struct agent_session *s, uint32_t number,
+                              struct lane_lease *out);
 /* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or
  * the lane says so. */
 bool agent_revocation_is_over(const struct revocation *r);
@@ -75,7 +77,7 @@ bool agent_revocation_is_over_for(const struct revocation *r, const struct lane_
 /* Begins to revoke a lease (by its number) or all (0) of a live session for who asks, which
  * agent_revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker
  * is being forced; -ENOMEM. */
-int agent_lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force);
+int agent_revocation_begin(struct asker by, struct agent_session *s, uint32_t number, bool force);
 
 /* admin_leases.c: says what is there, at once; and begins to revoke: then the answer comes later,
  * else (false) it has been given. */

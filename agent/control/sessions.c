@@ -394,7 +394,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
     if (!s->over) /* else it was when the lane had ended it */
         world_lane_unwatch(p->world, &p->stepping, &s->rings);
     for (uint32_t i = 0; i < s->arenas; i++)
-        agent_fenced_drop(s->arena[i]);
+        agent_dedicated_mrs_drop(s->arena[i]);
     if (s->connection != NULL)
         p->agent->worker_events->ended(s->connection);
     if (s->stage == STAGE_LIVE)
@@ -438,7 +438,7 @@ static void log_fault(struct pool *p, const struct agent_session *s, const struc
     uint32_t suppressed;
     p->count.faults++;
     if (s->tenant != 0)
-        agent_lease_owner_of(s, &owner);
+        agent_session_owner(s, &owner);
     if (base_log_allow(&p->fault_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
                        FAULTS_LOGGED, &suppressed))
         world_log(p->world, BASE_LOG_WARN, "session ended by the agent",

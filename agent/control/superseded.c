@@ -8,7 +8,7 @@
 
 enum { POOLS_OF_A_LIFE = 1 << 12 };
 
-uint32_t agent_superseded_least(uint32_t known)
+uint32_t agent_superseded_least_incarnation(uint32_t known)
 {
     return known == 0                                 ? 0
            : known < UINT32_MAX - 1 - POOLS_OF_A_LIFE ? known + 1 + POOLS_OF_A_LIFE

@@ -18,6 +18,6 @@ bool agent_registration_is_superseded(struct registration *r, const json_t *prob
 /* The least incarnation of the life that follows; @known is the node's (0: none is). Pools that
  * were made in that life, each time with a number of its own, have later ones, which no metaserver
  * keeps of a node that has expired: a life is taken to draw fewer than 4,096. */
-uint32_t agent_superseded_least(uint32_t known);
+uint32_t agent_superseded_least_incarnation(uint32_t known);
 
 #endif

@@ -32,14 +32,14 @@ uint64_t agent_tenants_due_ns(const struct agent *a)
 }
 
 /* Their memory goes when the last session is over, and the place when the memory is gone. */
-void agent_tenants_rest(struct agent *a)
+void agent_tenants_tick(struct agent *a)
 {
     for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         if (!has_no_session(a, i + 1))
             continue;
         for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
             agent_arenas_forget(p, i + 1);
-        agent_tenant_rest(&a->tenants, i);
+        agent_tenants_release(&a->tenants, i);
         if (a->tenants.at[i].state != AGENT_TENANT_FREE)
             continue;
         a->quotas_before[i] = (struct quota_counts){.control_ops = 0};

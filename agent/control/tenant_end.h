@@ -8,7 +8,7 @@
 struct agent;
 
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
-void agent_tenants_rest(struct agent *a);
+void agent_tenants_tick(struct agent *a);
 uint64_t agent_tenants_due_ns(const struct agent *a);
 
 #endif

@@ -250,11 +250,11 @@ static const struct agent_tenant_config *own_of(const struct agent_tenant *at,
 static void take_own(struct agent_tenant *at, const struct agent_tenant_config *own)
 {
     at->own.window = own->window;
-    agent_take_tokens(&at->own, own);
+    agent_tenant_config_take_tokens(&at->own, own);
     if (at->central)
         return;
     at->config.window = own->window;
-    agent_take_tokens(&at->config, own);
+    agent_tenant_config_take_tokens(&at->config, own);
 }
 
 /* Those of a tenant of which the metaservers' settings are in force are not; and of two of the file
@@ -293,7 +293,7 @@ int agent_tenants_reload(struct agent_tenants *t, const struct agent_config *fre
     return 0;
 }
 
-void agent_tenant_rest(struct agent_tenants *t, uint32_t index)
+void agent_tenants_release(struct agent_tenants *t, uint32_t index)
 {
     struct agent_tenant *at = &t->at[index];
     if (at->state == AGENT_TENANT_LEAVING && at->arenas == 0)

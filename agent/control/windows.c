@@ -30,12 +30,12 @@ static void tell_lanes(struct agent *a, enum lane_window_scope scope, uint32_t t
 
 struct agent_limits agent_windows_device(const struct agent *a)
 {
-    return agent_narrower(a->config.window, a->follow.window);
+    return agent_limits_narrower(a->config.window, a->follow.window);
 }
 
 struct agent_limits agent_windows_destination(const struct agent *a)
 {
-    return agent_narrower(a->config.destination_window, a->follow.destination_window);
+    return agent_limits_narrower(a->config.destination_window, a->follow.destination_window);
 }
 
 /* ---- of the device */

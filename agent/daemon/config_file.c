@@ -324,7 +324,7 @@ static int check_tenants(const struct agent_config *c, const char *where, struct
 
 /* What is right depends on what a wire may lose and delay. Nodes of one cluster have one provider,
  * and so agree. */
-void agent_choose_times(struct agent_config *c)
+void agent_config_choose_times(struct agent_config *c)
 {
     struct base_errbuf err;
     const struct fab_provider *provider = fab_provider_find(c->provider, &err);
@@ -341,7 +341,7 @@ static int finish_config(struct agent_config *c, const char *path, struct base_e
     char self[32];
     struct base_errbuf must;
     const char *where = path == NULL ? "the configuration" : path;
-    agent_choose_times(c);
+    agent_config_choose_times(c);
     if (c->node[0] == '\0')
         return base_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node", where);
     if (c->max_inflight > c->cq_slots)
@@ -357,7 +357,7 @@ static int finish_config(struct agent_config *c, const char *path, struct base_e
     return agentd_set_uids(&c->tenant[0], self, &must);
 }
 
-int agent_configure(const char *path, struct agent_config *out, struct base_errbuf *err)
+int agent_config_read(const char *path, struct agent_config *out, struct base_errbuf *err)
 {
     struct reading r = {.config = out};
     set_defaults(out);

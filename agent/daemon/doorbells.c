@@ -128,7 +128,7 @@ static bool count_false(struct doorbell *bell, uint64_t now_ns)
 }
 
 /* Nothing is lost where the control thread has the lock: whoever goes on ringing is met again. */
-void agentd_doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
+void agentd_doorbells_note_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
 {
     struct doorbell *bell = &d->of[session];
     if (session >= d->count || !count_false(bell, now_ns) || pthread_mutex_trylock(&d->lock) != 0)
@@ -143,7 +143,7 @@ void agentd_doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_
     (void)pthread_mutex_unlock(&d->lock);
 }
 
-void agentd_doorbells_true(struct doorbells *d, uint32_t session)
+void agentd_doorbells_note_true(struct doorbells *d, uint32_t session)
 {
     if (session < d->count)
         atomic_store_explicit(&d->of[session].falses, 0, memory_order_relaxed);

@@ -63,8 +63,8 @@ void agentd_doorbells_unhear_rings(struct world_rings *r);
 
 /* The lane's thread. That session has rung with nothing new in its ring, or with something. None of
  * these waits. */
-void agentd_doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns);
-void agentd_doorbells_true(struct doorbells *d, uint32_t session);
+void agentd_doorbells_note_false(struct doorbells *d, uint32_t session, uint64_t now_ns);
+void agentd_doorbells_note_true(struct doorbells *d, uint32_t session);
 /* Some of those that are due are heard again. */
 void agentd_doorbells_hear_again(struct doorbells *d, uint64_t now_ns);
 

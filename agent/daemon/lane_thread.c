@@ -79,9 +79,9 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
         } else if (what == FROM_CONTROL) {
             continue;
         } else if (lane_doorbell(t->of->lane, (uint32_t)what)) {
-            agentd_doorbells_true(&t->doorbells, (uint32_t)what);
+            agentd_doorbells_note_true(&t->doorbells, (uint32_t)what);
         } else {
-            agentd_doorbells_false(&t->doorbells, (uint32_t)what, now_ns);
+            agentd_doorbells_note_false(&t->doorbells, (uint32_t)what, now_ns);
             seen.useful--;
         }
     }

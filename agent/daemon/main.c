@@ -137,7 +137,7 @@ static void reload_config(struct agent *a)
 {
     struct base_errbuf err = {"out of memory"};
     struct agent_config *fresh = malloc(sizeof *fresh);
-    int status = fresh != NULL ? agent_configure(a->config_path, fresh, &err) : -ENOMEM;
+    int status = fresh != NULL ? agent_config_read(a->config_path, fresh, &err) : -ENOMEM;
     if (status == 0)
         status = agent_windows_reload(a, fresh, &err);
     if (status != 0)
@@ -237,9 +237,9 @@ static int take_incarnation(struct agent *a, struct base_errbuf *err)
 {
     uint32_t incarnation = 0;
     bool lost = false;
-    const int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                               agent_superseded_least(a->min_incarnation),
-                                               &incarnation, &lost, err);
+    const int status = agentd_incarnation_next(
+        a->config.state_dir, base_clock_wall_s(),
+        agent_superseded_least_incarnation(a->min_incarnation), &incarnation, &lost, err);
     if (lost)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                  incarnation);
@@ -414,8 +414,8 @@ static int leave_to_supervisor(const struct agent *a)
     uint32_t incarnation;
     bool lost;
     (void)agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                  agent_superseded_least(a->superseded_by), &incarnation, &lost,
-                                  &err);
+                                  agent_superseded_least_incarnation(a->superseded_by),
+                                  &incarnation, &lost, &err);
     return fail_start("it cannot begin anew in this process, since the device did not give back "
                       "all that it had: see the log; it does so when the supervisor restarts it");
 }
@@ -570,7 +570,7 @@ int main(int argc, char **argv)
     if (optind < argc)
         return fail_for_good("it takes no arguments but its options: see kedge-agentd --help");
     agent.config_path = path;
-    if (agent_configure(path, &agent.config, &err) != 0)
+    if (agent_config_read(path, &agent.config, &err) != 0)
         return fail_for_good(err.text);
     int status = agentd_start_check(&agent.config, &err);
     if (status != 0)

@@ -115,7 +115,7 @@ static void settings_from(const struct options *o, struct agent_config *config,
     if (o->config == NULL) { /* all is auto, and the provider is another one perhaps */
         snprintf(config->provider, sizeof config->provider, "%s", provider);
         config->ack_timeout = config->mr_lease_ns = 0;
-        agent_choose_times(config);
+        agent_config_choose_times(config);
     }
     const uint64_t dc = config->dcis + config->spares + 1;
     /* Where deadlines are kept regions need no registrations of their own. */
@@ -171,7 +171,7 @@ int agentd_probe_main(int argc, char **argv)
     if (wrong != NULL)
         return fail_usage(wrong);
     /* Without a file all has its default, and what can be wrong is the host's name alone. */
-    if (agent_configure(options.config, &config, &err) != 0 && options.config != NULL)
+    if (agent_config_read(options.config, &config, &err) != 0 && options.config != NULL)
         return fail_usage(err.text);
     settings_from(&options, &config, &settings);
     snprintf(source, sizeof source, "%s%.200s",

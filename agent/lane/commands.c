@@ -195,7 +195,7 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
     memset(l->metaserver_lost, 0, sizeof l->metaserver_lost);
     l->metaservers = c->metaservers.count;
     memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
-    lane_lookups_metaservers(l, list);
+    lane_lookups_set_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
         take_connection(l, i, lost);
     memset(l->silence, 0, sizeof l->silence);

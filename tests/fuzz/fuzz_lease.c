@@ -16,11 +16,11 @@ static void fuzz_ids(const char *text)
     struct agent_cursor cursor, same;
     char out[AGENT_ID_BYTES], place[AGENT_CURSOR_BYTES];
     uint32_t number = 0;
-    if (agent_id_parse(text, &id, NULL)) {
-        BASE_ASSERT(agent_id_parse(agent_worker_id_format(&id, out), &again, NULL));
+    if (agent_worker_id_parse(text, &id, NULL)) {
+        BASE_ASSERT(agent_worker_id_parse(agent_worker_id_format(&id, out), &again, NULL));
         BASE_ASSERT(again.session == id.session && again.serial == id.serial);
-        BASE_ASSERT(!agent_id_parse(text, &id, &number));
-    } else if (agent_id_parse(text, &id, &number)) {
+        BASE_ASSERT(!agent_worker_id_parse(text, &id, &number));
+    } else if (agent_worker_id_parse(text, &id, &number)) {
         BASE_ASSERT(number != 0);
     }
     if (agent_cursor_parse(text, &cursor)) {

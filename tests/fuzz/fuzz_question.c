@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct agent_question q;
     struct base_errbuf why = {.text = ""};
     const char *line = (const char *)data;
-    (void)agent_is_question(line, size);
+    (void)agent_line_is_question(line, size);
     const int status = agent_question_decode(line, size, &q, &why);
     BASE_ASSERT(status == 0 || why.text[0] != '\0');
     BASE_ASSERT(status != 0 || q.id[0] != '\0');

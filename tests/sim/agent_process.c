@@ -84,7 +84,7 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
                            struct base_errbuf *err)
 {
     const struct play_agent_settings *s = &a->settings;
-    const int status = agent_configure(NULL, c, err);
+    const int status = agent_config_read(NULL, c, err);
     if (status != 0)
         return status;
     (void)snprintf(c->node, sizeof c->node, "%s", s->node);
@@ -144,7 +144,8 @@ static int start_agent(struct play_agent *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
     a->started_ns = world_now_ns(a->world);
-    int status = play_agent_take_incarnation(p, agent_superseded_least(a->min_incarnation), err);
+    int status =
+        play_agent_take_incarnation(p, agent_superseded_least_incarnation(a->min_incarnation), err);
     if (status == 0)
         status = agentd_fabric_open(a, err);
     if (status == 0)

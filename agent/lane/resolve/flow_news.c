@@ -24,7 +24,7 @@ void lane_flow_take_news(struct lane *l, struct flow *f)
     l->news_count--;
 }
 
-void lane_flows_news(struct lane *l, uint32_t slot)
+void lane_flows_notify(struct lane *l, uint32_t slot)
 {
     if (l->peers[slot].flow != NULL)
         lane_flow_notify(l, l->peers[slot].flow);

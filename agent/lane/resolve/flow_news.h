@@ -14,6 +14,6 @@ void lane_flow_notify(struct lane *l, struct flow *f);
 /* Its news are no more: they were looked at, or the flow goes. */
 void lane_flow_take_news(struct lane *l, struct flow *f);
 /* Something happened to the peer in this slot, whatever flows lead to it. */
-void lane_flows_news(struct lane *l, uint32_t slot);
+void lane_flows_notify(struct lane *l, uint32_t slot);
 
 #endif

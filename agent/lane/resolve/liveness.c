@@ -51,7 +51,7 @@ static void liveness_move(struct lane *l, struct flow *f, enum liveness_event ev
 static void choose_dci(struct lane *l, struct flow *f)
 {
     if (f->apart) {
-        f->dci = f->narrow ? lane_initiator_narrow(l, f->quarantined || flow_is_suspect(f))
+        f->dci = f->narrow ? lane_initiator_narrow_place(l, f->quarantined || flow_is_suspect(f))
                            : lane_quarantine_dci(l, f);
         return;
     }

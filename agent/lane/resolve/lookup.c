@@ -192,8 +192,8 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     k->answer = (struct lookup_answer){.status = status, .slot = slot, .gen = gen};
     if (known) {
         p->refreshing = 0;
-        lane_flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
-        if (status == -ENOENT) {        /* it has left */
+        lane_flows_notify(l, known_slot); /* also of the life before, whose VQPs follow or fail */
+        if (status == -ENOENT) {          /* it has left */
             lane_peer_room_leave(l, known_slot);
         } else if (status != 0) { /* nobody to ask: what is known goes on */
             go_on_with(l, p);
@@ -344,7 +344,7 @@ static uint8_t place_now(const struct lane *l, const struct lane_metaserver *bef
     return NO_METASERVER;
 }
 
-void lane_lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
+void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
     for (uint32_t i = 0; i < l->lookups.reads; i++)

@@ -28,7 +28,7 @@ int lane_peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], 
 void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The list of metaservers is another one than this, which has room for all that there can be: a
  * READ of one that is not in it any more, or whose table is another now, says nothing. */
-void lane_lookups_metaservers(struct lane *l, const struct lane_metaserver *before);
+void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *before);
 void lane_lookups_due(struct lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
 uint64_t lane_lookups_next(const struct lane *l);

@@ -214,7 +214,7 @@ void lane_remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     e->reading = e->guessed = 0;
     lane_flow_notify(l, w->flow);
     if (l->quarantined.count > 0) /* others of the same peer may wait for it too */
-        lane_flows_news(l, w->flow->peer_slot);
+        lane_flows_notify(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
         disbelieve_record(e, CACHED_FREE, 0);

@@ -207,14 +207,14 @@ void lane_inflight_give_up(struct lane *l)
         if (p->broken != BROKEN_FAILING)
             continue;
         if (late) {
-            lane_physical_qp_wait(l, p); /* for all of it again */
+            lane_physical_qp_await_longer(l, p); /* for all of it again */
             continue;
         }
         const uint64_t since_ns = (physical_qp_us(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
         if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
             report_overdue(l, p);
-            lane_physical_qp_wait(l, p);
+            lane_physical_qp_await_longer(l, p);
         } else if (since_ns + 1000 > l->config.bound_ns)
             lane_physical_qp_abandon(l, p);
         else if (due_ns < l->await_due_ns)

@@ -57,7 +57,7 @@ bool lane_initiators_narrow(struct lane *l, enum ibv_mtu mtu)
     return true;
 }
 
-uint32_t lane_initiator_narrow(const struct lane *l, bool apart)
+uint32_t lane_initiator_narrow_place(const struct lane *l, bool apart)
 {
     const uint32_t place = apart ? l->res.dcis - 1 : l->narrow.from;
     if (physical_qp_works(&l->phys[l->dci[place]]))

@@ -34,6 +34,6 @@ bool lane_initiators_narrow(struct lane *l, enum ibv_mtu mtu);
 enum ibv_mtu lane_initiator_mtu(const struct lane *l, const struct physical_qp *p);
 /* The place for an endpoint that takes less than the pool's; apart: beside which no request is to
  * wait, as for one that owes a sign of life. */
-uint32_t lane_initiator_narrow(const struct lane *l, bool apart);
+uint32_t lane_initiator_narrow_place(const struct lane *l, bool apart);
 
 #endif

@@ -249,7 +249,7 @@ static bool has_all_back(const struct lane *l, const struct physical_qp *p)
     return l->config.streams ? is_drained(l, p, 0) : (*ring_at(l, p, p->tail - 1))->ended != 0;
 }
 
-void lane_physical_qp_wait(struct lane *l, struct physical_qp *p)
+void lane_physical_qp_await_longer(struct lane *l, struct physical_qp *p)
 {
     const uint64_t due_ns = l->now_ns + l->config.bound_ns;
     p->failing_us = physical_qp_us(l->now_ns);
@@ -264,7 +264,7 @@ void lane_physical_qp_await(struct lane *l, struct physical_qp *p)
     if (p->broken == BROKEN_FAILING)
         return;
     p->broken = BROKEN_FAILING;
-    lane_physical_qp_wait(l, p);
+    lane_physical_qp_await_longer(l, p);
 }
 
 void lane_physical_qp_abandon(struct lane *l, struct physical_qp *p)

@@ -92,7 +92,7 @@ void lane_physical_qp_close(struct lane *l, struct physical_qp *p);
  * (inflight_timeout.c). */
 void lane_physical_qp_await(struct lane *l, struct physical_qp *p);
 /* Likewise of one that was awaited already: for another bound_ns. */
-void lane_physical_qp_wait(struct lane *l, struct physical_qp *p);
+void lane_physical_qp_await_longer(struct lane *l, struct physical_qp *p);
 /* The control side gets it back. What the device still has of it, if there is anything, ends or
  * goes elsewhere, although the device may carry it out yet. */
 void lane_physical_qp_abandon(struct lane *l, struct physical_qp *p);

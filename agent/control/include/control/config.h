@@ -38,7 +38,7 @@ struct agent_limits {
 };
 
 /* What both allow. */
-struct agent_limits agent_narrower(struct agent_limits a, struct agent_limits b);
+struct agent_limits agent_limits_narrower(struct agent_limits a, struct agent_limits b);
 
 /* What a worker may show instead of its uid: the hash of it alone is known. */
 struct agent_token {
@@ -105,17 +105,18 @@ struct agent_config {
 
 /* The defaults, then what the file says (path NULL: no file). Without a tenant there is one,
  * "default", with the uid that runs this. -errno and a sentence that names the line. */
-int agent_configure(const char *path, struct agent_config *out, struct base_errbuf *err);
+int agent_config_read(const char *path, struct agent_config *out, struct base_errbuf *err);
 
 /* Takes what may change while the agent runs, the windows and tenants' tokens, from another
  * configuration; a tenant's from that of the same name. Returns whether anything else differs. */
 bool agent_config_update(struct agent_config *config, const struct agent_config *from);
 
 /* The one's tokens become the other's. */
-void agent_take_tokens(struct agent_tenant_config *to, const struct agent_tenant_config *from);
+void agent_tenant_config_take_tokens(struct agent_tenant_config *to,
+                                     const struct agent_tenant_config *from);
 
 /* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
-void agent_choose_times(struct agent_config *config);
+void agent_config_choose_times(struct agent_config *config);
 
 /* A tenant's number in records: the same on every node. */
 uint32_t agent_tenant_id(const char *name);

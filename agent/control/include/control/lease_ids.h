@@ -18,7 +18,7 @@ struct agent_worker_id {
 
 const char *agent_worker_id_format(const struct agent_worker_id *id, char out[AGENT_ID_BYTES]);
 /* A worker's id, or with number (not NULL) a lease's. False: it is none; outputs are untouched. */
-bool agent_id_parse(const char *text, struct agent_worker_id *out, uint32_t *number);
+bool agent_worker_id_parse(const char *text, struct agent_worker_id *out, uint32_t *number);
 
 /* Where a list goes on: a session's number and a place in it. */
 struct agent_cursor {

@@ -80,6 +80,6 @@ int agent_tenants_reload(struct agent_tenants *t, const struct agent_config *fre
                          struct base_errbuf *why);
 
 /* Nothing is left of it but what `arenas` counts: its place is free once that is 0. */
-void agent_tenant_rest(struct agent_tenants *t, uint32_t index);
+void agent_tenants_release(struct agent_tenants *t, uint32_t index);
 
 #endif

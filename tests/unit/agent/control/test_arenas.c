@@ -176,7 +176,7 @@ START_TEST(whose_place_was_another_tenants_owes_nothing_for_that_one)
     ck_assert(lane_quota_ask(quota, world.now_ns));
     ck_assert(!lane_quota_ask(quota, world.now_ns));
     agent.tenants.at[TENANT - 1].state = AGENT_TENANT_LEAVING;
-    agent_tenants_rest(&agent);
+    agent_tenants_tick(&agent);
     ck_assert_int_eq(agent.tenants.at[TENANT - 1].state, AGENT_TENANT_FREE);
     ck_assert_uint_eq(quota->control_ops, 0);
     ck_assert_uint_eq(quota->refused[LANE_QUOTA_CONTROL_OPS], 0);

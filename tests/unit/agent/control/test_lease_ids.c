@@ -9,11 +9,11 @@ START_TEST(ids_are_read_as_they_are_written)
     struct agent_worker_id id;
     uint32_t number = 0;
     char text[AGENT_ID_BYTES];
-    ck_assert(agent_id_parse("12-0f01ab34", &id, NULL));
+    ck_assert(agent_worker_id_parse("12-0f01ab34", &id, NULL));
     ck_assert_uint_eq(id.session, 12);
     ck_assert_uint_eq(id.serial, 0x0f01ab34);
     ck_assert_str_eq(agent_worker_id_format(&id, text), "12-0f01ab34");
-    ck_assert(agent_id_parse("4294967295-ffffffff-4294967295", &id, &number));
+    ck_assert(agent_worker_id_parse("4294967295-ffffffff-4294967295", &id, &number));
     ck_assert_uint_eq(id.session, UINT32_MAX);
     ck_assert_uint_eq(number, UINT32_MAX);
 }
@@ -41,11 +41,11 @@ START_TEST(what_is_no_id_is_refused)
     struct agent_worker_id id;
     uint32_t number;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        ck_assert_msg(!agent_id_parse(wrong[i], &id, &number), "%s", wrong[i]);
-        ck_assert_msg(!agent_id_parse(wrong[i], &id, NULL), "%s", wrong[i]);
+        ck_assert_msg(!agent_worker_id_parse(wrong[i], &id, &number), "%s", wrong[i]);
+        ck_assert_msg(!agent_worker_id_parse(wrong[i], &id, NULL), "%s", wrong[i]);
     }
-    ck_assert(!agent_id_parse("12-0f01ab34", &id, &number)); /* a worker's */
-    ck_assert(!agent_id_parse("12-0f01ab34-1", &id, NULL));  /* a lease's */
+    ck_assert(!agent_worker_id_parse("12-0f01ab34", &id, &number)); /* a worker's */
+    ck_assert(!agent_worker_id_parse("12-0f01ab34-1", &id, NULL));  /* a lease's */
 }
 END_TEST
 

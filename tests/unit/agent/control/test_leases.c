@@ -148,7 +148,7 @@ static void begin(void)
         w.state[i] = LANE_LEASE_LIVE;
     }
     const struct asker nobody = {.request = NULL};
-    ck_assert_int_eq(agent_lease_revoke(nobody, &w.session, 0, true), 0);
+    ck_assert_int_eq(agent_revocation_begin(nobody, &w.session, 0, true), 0);
     ck_assert_uint_eq(w.told[0].revoke.arenas, (1u << ARENAS) - 1);
     lane_answers(LANE_EVENT_REVOKED, w.told[0].revoke.tag, 0);
 }

@@ -134,7 +134,7 @@ static void register_region(uint32_t session)
 {
     const struct lane_event e = {
         .kind = LANE_EVENT_WANT_MR, .session = session, .want_mr = {.length = 4096}};
-    agent_fenced_event(&w.pool, &e);
+    agent_dedicated_mrs_event(&w.pool, &e);
 }
 
 static void register_many(void)
@@ -182,7 +182,7 @@ START_TEST(what_is_given_back_does_not_stand_behind_what_is_to_be_registered)
     register_many();
     const struct lane_event gives_back = {
         .kind = LANE_EVENT_WANT_DEREG, .session = 0, .fence = {.rkey = w.mr[0].rkey}};
-    agent_fenced_event(&w.pool, &gives_back);
+    agent_dedicated_mrs_event(&w.pool, &gives_back);
     while (w.deregistered == 0)
         device_goes_on();
     ck_assert_uint_le(w.registered, 1 + MR_OPS_OF_ONE);
@@ -195,7 +195,7 @@ START_TEST(the_device_never_hears_what_an_ended_session_had_waiting)
     begin();
     register_many();
     for (uint32_t i = 0; i < SESSIONS; i++)
-        agent_fenced_drop(&w.arena[i]);
+        agent_dedicated_mrs_drop(&w.arena[i]);
     ck_assert_uint_eq(w.pool.fab_ops, MR_OPS_OF_ONE);
     ck_assert_uint_eq(w.agent.mr_queue.waiting, 0);
     ck_assert_uint_eq(w.agent.fenced.own, MR_OPS_OF_ONE);

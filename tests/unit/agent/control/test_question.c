@@ -15,17 +15,17 @@ static struct base_errbuf why;
 
 static int decode(const char *text)
 {
-    ck_assert(agent_is_question(text, strlen(text)));
+    ck_assert(agent_line_is_question(text, strlen(text)));
     return agent_question_decode(text, strlen(text), &q, &why);
 }
 
 START_TEST(a_line_that_asks_for_a_renewal_is_neither_a_question_nor_a_document)
 {
     static const char renew[] = "{\"renew\":true}", ask[] = "{\"ask\":{}}", other[] = "{\"ren";
-    ck_assert(agent_is_renewal(renew, sizeof renew - 1));
-    ck_assert(!agent_is_question(renew, sizeof renew - 1));
-    ck_assert(!agent_is_renewal(ask, sizeof ask - 1));
-    ck_assert(!agent_is_renewal(other, sizeof other - 1));
+    ck_assert(agent_line_is_renewal(renew, sizeof renew - 1));
+    ck_assert(!agent_line_is_question(renew, sizeof renew - 1));
+    ck_assert(!agent_line_is_renewal(ask, sizeof ask - 1));
+    ck_assert(!agent_line_is_renewal(other, sizeof other - 1));
 }
 END_TEST
 
@@ -54,9 +54,9 @@ END_TEST
 START_TEST(a_configuration_is_no_question)
 {
     const char *text = "{\"revision\":1,\"ask\":{}}";
-    ck_assert(!agent_is_question(text, strlen(text)));
-    ck_assert(!agent_is_question("{\"ask\":", 6));
-    ck_assert(!agent_is_question("", 0));
+    ck_assert(!agent_line_is_question(text, strlen(text)));
+    ck_assert(!agent_line_is_question("{\"ask\":", 6));
+    ck_assert(!agent_line_is_question("", 0));
 }
 END_TEST
 

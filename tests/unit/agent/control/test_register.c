@@ -35,9 +35,9 @@ END_TEST
 
 START_TEST(the_next_life_is_above_the_one_that_is_known_and_above_its_pools)
 {
-    ck_assert_uint_eq(agent_superseded_least(0), 0);
-    ck_assert_uint_eq(agent_superseded_least(7), 7 + 4096 + 1);
-    ck_assert_uint_eq(agent_superseded_least(UINT32_MAX - 4096),
+    ck_assert_uint_eq(agent_superseded_least_incarnation(0), 0);
+    ck_assert_uint_eq(agent_superseded_least_incarnation(7), 7 + 4096 + 1);
+    ck_assert_uint_eq(agent_superseded_least_incarnation(UINT32_MAX - 4096),
                       UINT32_MAX - 4095); /* it is a last one */
 }
 END_TEST

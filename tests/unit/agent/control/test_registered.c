@@ -39,15 +39,15 @@ START_TEST(a_metaserver_has_the_node_if_it_has_all_its_pools)
 {
     begin(2);
     ck_assert_uint_eq(agent_registrations_done(&agent), 2);
-    ck_assert_ptr_eq(agent_registrations_with(&agent, 1), &pools[0].registration[1]);
+    ck_assert_ptr_eq(agent_registrations_find(&agent, 1), &pools[0].registration[1]);
     lose(1, 1);
     ck_assert_uint_eq(agent_registrations_done(&agent), 1);
-    ck_assert_uint_eq(agent_registrations_of(&pools[0]), 2);
-    ck_assert_uint_eq(agent_registrations_of(&pools[1]), 1);
-    ck_assert_ptr_eq(agent_registrations_with(&agent, 0), &pools[0].registration[0]);
-    ck_assert_ptr_eq(agent_registrations_with(&agent, 1), &pools[1].registration[1]);
+    ck_assert_uint_eq(agent_registrations_count(&pools[0]), 2);
+    ck_assert_uint_eq(agent_registrations_count(&pools[1]), 1);
+    ck_assert_ptr_eq(agent_registrations_find(&agent, 0), &pools[0].registration[0]);
+    ck_assert_ptr_eq(agent_registrations_find(&agent, 1), &pools[1].registration[1]);
     lose(0, 1); /* the own one is said first */
-    ck_assert_ptr_eq(agent_registrations_with(&agent, 1), &pools[0].registration[1]);
+    ck_assert_ptr_eq(agent_registrations_find(&agent, 1), &pools[0].registration[1]);
     pools[1].registration[1].state = REGISTRATION_ASKING; /* again: what it lacked holds */
     pools[0].registration[1].state = REGISTRATION_DONE;
     ck_assert_uint_eq(agent_registrations_done(&agent), 1);

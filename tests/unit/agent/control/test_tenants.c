@@ -99,7 +99,7 @@ START_TEST(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_unt
     int i = agent_tenants_find(&t, 2000);
     t.at[i].arenas = 1;
     ck_assert_int_eq(set(&b, 1), i);
-    agent_tenant_rest(&t, (uint32_t)i);
+    agent_tenants_release(&t, (uint32_t)i);
     ck_assert_int_eq(t.at[i].state, AGENT_TENANT_LEAVING); /* its arena is not freed yet */
     ck_assert_int_ne(agent_tenants_find(&t, 3000), i);
     struct agent_tenant_config both[2] = {a, b};
@@ -108,9 +108,9 @@ START_TEST(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_unt
     ck_assert_uint_eq(t.at[i].arenas, 1);
     ck_assert_int_eq(set(&b, 1), i);
     t.at[i].arenas = 0;
-    agent_tenant_rest(&t, (uint32_t)i);
+    agent_tenants_release(&t, (uint32_t)i);
     ck_assert_int_eq(t.at[i].state, AGENT_TENANT_FREE);
-    agent_tenant_rest(&t, 0); /* the file's own, live: nothing happens */
+    agent_tenants_release(&t, 0); /* the file's own, live: nothing happens */
     ck_assert_int_eq(agent_tenants_find(&t, 1500), 0);
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(a_token_finds_its_tenant_until_it_expires_or_is_not_configured_any_mo
     (void)set(list, 1); /* b is leaving: nobody new is of it */
     ck_assert_int_eq(find_token(7, 7, 0), -EACCES);
     t.at[b].arenas = 0;
-    agent_tenant_rest(&t, (uint32_t)b);
+    agent_tenants_release(&t, (uint32_t)b);
 }
 END_TEST
 
@@ -285,7 +285,7 @@ START_TEST(a_name_with_the_hash_of_another_gets_no_place_while_that_is_there)
     ck_assert(
         set_but(&list[1], 2, "tenant b: its name and a have the same hash: rename one of them"));
     t.at[a].arenas = 0;
-    agent_tenant_rest(&t, (uint32_t)a);
+    agent_tenants_release(&t, (uint32_t)a);
     (void)set(&list[1], 2);
     ck_assert_int_gt(agent_tenants_find(&t, 3000), 0);
 }
@@ -309,10 +309,10 @@ START_TEST(those_for_which_there_is_no_room_wait_for_those_that_are_leaving)
     ck_assert_int_eq(agent_tenants_find(&t, 10000), -EACCES); /* what is deleted is gone */
     ck_assert_int_gt(agent_tenants_find(&t, 10126), 0);
     ck_assert_int_eq(agent_tenants_find(&t, 10127), -EACCES);
-    agent_tenant_rest(&t, 1);
+    agent_tenants_release(&t, 1);
     ck_assert(set_but(&many[AGENT_TENANTS], AGENT_TENANTS, t.why)); /* its arena is there */
     t.at[1].arenas = 0;
-    agent_tenant_rest(&t, 1);
+    agent_tenants_release(&t, 1);
     (void)set(&many[AGENT_TENANTS], AGENT_TENANTS);
     ck_assert_int_eq(agent_tenants_find(&t, 10127), 1);
 }

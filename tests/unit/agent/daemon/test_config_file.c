@@ -22,7 +22,7 @@ static int configure(const char *text)
     ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
     err.text[0] = '\0';
-    int status = agent_configure(path, &config, &err);
+    int status = agent_config_read(path, &config, &err);
     unlink(path);
     return status;
 }
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(a_missing_file_is_a_sentence)
 {
-    ck_assert_int_eq(agent_configure("/nowhere/at/all", &config, &err), -ENOENT);
+    ck_assert_int_eq(agent_config_read("/nowhere/at/all", &config, &err), -ENOENT);
     ck_assert(strstr(err.text, "/nowhere/at/all cannot be read") != NULL);
 }
 END_TEST

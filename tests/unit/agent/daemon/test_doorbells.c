@@ -66,9 +66,9 @@ static int hear_for(bool something)
     const int n = epoll_wait(epfd, event, SESSIONS, 0);
     for (int i = 0; i < n; i++)
         if (something)
-            agentd_doorbells_true(&d, (uint32_t)event[i].data.u64);
+            agentd_doorbells_note_true(&d, (uint32_t)event[i].data.u64);
         else
-            agentd_doorbells_false(&d, (uint32_t)event[i].data.u64, now_ns);
+            agentd_doorbells_note_false(&d, (uint32_t)event[i].data.u64, now_ns);
     agentd_doorbells_hear_again(&d, now_ns);
     return n;
 }
