@@ -130,7 +130,7 @@ static void print_destinations(const struct pool *p, struct base_text *t, uint32
 /* ---- windows that name a destination */
 
 /* Why a window holds for nobody here, or not for all that it names. */
-static void explain_window(const struct agent *a, const struct agent_window *w, char *why,
+static void explain_window(const struct agent *a, const struct agent_window_config *w, char *why,
                            size_t size)
 {
     uint32_t pools = 0, left = 0;
@@ -161,7 +161,8 @@ static void print_word(struct base_text *t, const char *name, const char *word)
     base_json_string(t, name, word[0] != '\0' ? word : NULL);
 }
 
-static void print_named(const struct agent *a, const struct agent_window *w, struct base_text *t)
+static void print_named(const struct agent *a, const struct agent_window_config *w,
+                        struct base_text *t)
 {
     char gid[BASE_GID_TEXT], why[160];
     base_json_object(t, NULL);

@@ -91,7 +91,7 @@ struct agent {
         uint32_t count;
         struct desired_pool at[AGENT_POOLS];
         uint32_t others; /* that this node has not */
-        struct agent_pool other[AGENT_POOLS];
+        struct agent_pool_config other[AGENT_POOLS];
     } desired;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t newest_incarnation;       /* of those that were drawn in this life; 0: none */

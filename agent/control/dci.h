@@ -41,7 +41,7 @@ struct agent_dci *agent_dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone
 struct agent_dci *agent_dci_find(struct pool *p, const struct fab_qp *qp);
 /* Its place is free; who has the queue pair destroys it. */
 void agent_dci_remove(struct pool *p, const struct fab_qp *qp);
-/* Its place is kept for another, as agent_dci_add() keeps it; who has the queue pair destroys it. */
+/* Its place is kept for another, as agent_dci_add() does; who has the queue pair destroys it. */
 void agent_dci_leave_place(struct pool *p, const struct fab_qp *qp);
 /* There is such a place: the system's, or one of others. */
 void agent_dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns);

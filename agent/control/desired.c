@@ -85,7 +85,7 @@ static int decode_tokens(const json_t *object, struct agent_tenant_config *t,
     return 0;
 }
 
-static int add_window(struct agent_desired *s, const struct agent_window *w,
+static int add_window(struct agent_desired *s, const struct agent_window_config *w,
                       struct base_errbuf *why)
 {
     if (w->most.bytes == 0 && w->most.ops == 0)
@@ -99,7 +99,7 @@ static int add_window(struct agent_desired *s, const struct agent_window *w,
 static int decode_tenant(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
     const uint32_t types = RESOURCE_TYPES_NUMBERS | RESOURCE_TYPE(FIELD_UIDS);
-    struct agent_window w = {.scope = RESOURCE_WINDOW_TENANT};
+    struct agent_window_config w = {.scope = RESOURCE_WINDOW_TENANT};
     struct resource_tenant is;
     if (s->tenants == AGENT_TENANTS)
         return base_err(why, -EINVAL, "there are more than %d tenants", AGENT_TENANTS);
@@ -133,7 +133,7 @@ static int decode_tenant(json_t *object, struct agent_desired *s, struct base_er
 /* ---- windows */
 
 /* Those that its node has: what a metaserver adds to what operators say. */
-static int add_gids(const json_t *array, struct agent_window *w, struct base_errbuf *why)
+static int add_gids(const json_t *array, struct agent_window_config *w, struct base_errbuf *why)
 {
     static const uint8_t none[16];
     if (json_array_size(array) > AGENT_WINDOW_GIDS)
@@ -151,7 +151,7 @@ static int add_gids(const json_t *array, struct agent_window *w, struct base_err
 
 /* Which one, if it is for one alone. */
 static int name_destination(const json_t *object, const struct resource_window *is,
-                            struct agent_window *w, struct base_errbuf *why)
+                            struct agent_window_config *w, struct base_errbuf *why)
 {
     static const uint8_t none[16];
     memcpy(w->node, is->node, sizeof w->node);
@@ -170,7 +170,7 @@ static int name_destination(const json_t *object, const struct resource_window *
 
 static int decode_window(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
-    struct agent_window w = {.gids = 0};
+    struct agent_window_config w = {.gids = 0};
     struct resource_window is;
     int status = parse_name(object, "name", sizeof w.name, w.name, why);
     if (status == 0)
@@ -194,7 +194,7 @@ struct agent_limits agent_desired_window(const struct agent_desired *s,
 {
     struct agent_limits least = {0};
     for (uint32_t i = 0; i < s->windows; i++) {
-        const struct agent_window *w = &s->window[i];
+        const struct agent_window_config *w = &s->window[i];
         if (w->scope == scope && !w->one &&
             (scope != RESOURCE_WINDOW_TENANT || strcmp(w->tenant, tenant) == 0))
             least = agent_limits_narrower(least, w->most);
@@ -220,7 +220,7 @@ static bool narrow_destination(struct agent_destination *out, uint32_t *count,
     return true;
 }
 
-uint32_t agent_desired_destinations(const struct agent_window *windows, uint32_t count,
+uint32_t agent_desired_destinations(const struct agent_window_config *windows, uint32_t count,
                                     const char *pool,
                                     struct agent_destination out[AGENT_DESTINATIONS],
                                     uint32_t *left)
@@ -228,7 +228,7 @@ uint32_t agent_desired_destinations(const struct agent_window *windows, uint32_t
     uint32_t found = 0;
     *left = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct agent_window *w = &windows[i];
+        const struct agent_window_config *w = &windows[i];
         if (!w->one || (w->pool[0] != '\0' && strcmp(w->pool, pool) != 0))
             continue;
         for (uint32_t k = 0; k < w->gids; k++)
@@ -240,7 +240,7 @@ uint32_t agent_desired_destinations(const struct agent_window *windows, uint32_t
 /* ---- this node, and pools: older metaservers say nothing of them */
 
 /* Its labels are the metaserver's, and a reason that is too long is cut off. */
-static int decode_node(const json_t *root, struct agent_node *n, struct base_errbuf *why)
+static int decode_node(const json_t *root, struct agent_node_config *n, struct base_errbuf *why)
 {
     json_t *object = json_object_get(root, "node");
     const char *reason = json_string_value(json_object_get(object, "reason"));
@@ -257,15 +257,15 @@ static int decode_node(const json_t *root, struct agent_node *n, struct base_err
 }
 
 /* What nobody has said anything of. */
-static struct agent_pool new_pool(void)
+static struct agent_pool_config new_pool(void)
 {
-    struct agent_pool p = {.name = ""};
+    struct agent_pool_config p = {.name = ""};
     resource_numbers_clear(resource_table(RESOURCE_POOL), &p.numbers);
     return p;
 }
 
 /* Of what only a metaserver that is wrong says twice. */
-static int check_alone(const struct agent_desired *s, const struct agent_pool *p,
+static int check_alone(const struct agent_desired *s, const struct agent_pool_config *p,
                        struct base_errbuf *why)
 {
     for (uint32_t i = 0; i < s->pools; i++) {
@@ -278,7 +278,7 @@ static int check_alone(const struct agent_desired *s, const struct agent_pool *p
     return 0;
 }
 
-static int check_service(const struct agent_pool *p, struct base_errbuf *why)
+static int check_service(const struct agent_pool_config *p, struct base_errbuf *why)
 {
     const struct pool_numbers *n = &p->numbers;
     if (n->flow_label != RESOURCE_UNSAID && n->udp_source_port != RESOURCE_UNSAID)
@@ -289,7 +289,7 @@ static int check_service(const struct agent_pool *p, struct base_errbuf *why)
 }
 
 /* Its numbers alone: which nodes and tenants it is for the metaserver has seen to. */
-static int decode_any_pool(json_t *object, uint32_t count, struct agent_pool *p,
+static int decode_any_pool(json_t *object, uint32_t count, struct agent_pool_config *p,
                            struct base_errbuf *why)
 {
     struct resource_pool is;
@@ -313,7 +313,7 @@ static int decode_other_pool(json_t *object, struct agent_desired *s, struct bas
 
 static int decode_pool(json_t *object, struct agent_desired *s, struct base_errbuf *why)
 {
-    struct agent_pool *p = &s->pool[s->pools];
+    struct agent_pool_config *p = &s->pool[s->pools];
     int status = decode_any_pool(object, s->pools, p, why);
     if (status == 0)
         status = check_service(p, why);
@@ -323,7 +323,7 @@ static int decode_pool(json_t *object, struct agent_desired *s, struct base_errb
     return status;
 }
 
-struct agent_pool agent_desired_pool(const struct agent_desired *s, const char *name)
+struct agent_pool_config agent_desired_pool(const struct agent_desired *s, const char *name)
 {
     for (uint32_t i = 0; i < s->pools; i++)
         if (strcmp(s->pool[i].name, name) == 0)

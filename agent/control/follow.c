@@ -334,7 +334,7 @@ static char *load_document(const struct agent *a, size_t *length)
     return NULL;
 }
 
-struct agent_pool agent_follow_read(struct agent *a)
+struct agent_pool_config agent_follow_read(struct agent *a)
 {
     size_t length = 0;
     struct agent_desired *s = calloc(1, sizeof *s);
@@ -342,7 +342,7 @@ struct agent_pool agent_follow_read(struct agent *a)
     BASE_ASSERT(s != NULL); /* nothing has begun yet */
     if (text != NULL && agent_desired_decode(text, length, s, NULL) != 0)
         memset(s, 0, sizeof *s); /* agent_follow_load() says so */
-    const struct agent_pool pool = agent_desired_pool(s, a->config.pool);
+    const struct agent_pool_config pool = agent_desired_pool(s, a->config.pool);
     free(text);
     free(s);
     return pool;

@@ -32,7 +32,7 @@ struct follow {
     uint64_t seen;                                  /* the revision that came last; 0: none did */
     uint64_t applied;                               /* the one in force; 0: none */
     struct agent_limits window, destination_window; /* of it */
-    struct agent_window own_windows[AGENT_WINDOWS]; /* of it, for one destination each */
+    struct agent_window_config own_windows[AGENT_WINDOWS]; /* of it, for one destination each */
     uint32_t own_window_count;
     char why[DESIRED_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
                             * pools' to say */
@@ -46,7 +46,7 @@ struct follow {
 
 /* What was in force when the agent ended: first what the device is opened with, then, after
  * agent_sessions_start(), all of it. */
-struct agent_pool agent_follow_read(struct agent *a);
+struct agent_pool_config agent_follow_read(struct agent *a);
 void agent_follow_load(struct agent *a);
 /* False, or why what is in force is not what an agent begins with next. */
 bool agent_follow_unkept_why(const struct agent *a, char *why, size_t bytes);

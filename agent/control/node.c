@@ -11,10 +11,10 @@
 #include "pools.h"
 #include "sessions.h"
 
-void agent_node_apply(struct agent *a, const struct agent_node *desired)
+void agent_node_apply(struct agent *a, const struct agent_node_config *desired)
 {
     struct node_state *n = &a->node;
-    const struct agent_node before = n->desired;
+    const struct agent_node_config before = n->desired;
     const bool ends = desired->draining && desired->grace_ms != RESOURCE_UNSAID;
     char grace[32] = "";
     n->desired = *desired;

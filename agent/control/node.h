@@ -10,15 +10,15 @@
 #include "control/desired.h"
 
 struct agent;
-struct agent_node;
+struct agent_node_config;
 struct base_text;
 
 struct node_state {
-    struct agent_node desired;
+    struct agent_node_config desired;
     uint64_t end_ns; /* draining: when the sessions that are left are ended; UINT64_MAX: never */
 };
 
-void agent_node_apply(struct agent *a, const struct agent_node *desired);
+void agent_node_apply(struct agent *a, const struct agent_node_config *desired);
 /* Now and then: ends what has had its time. */
 void agent_node_tick(struct agent *a);
 uint64_t agent_node_due_ns(const struct agent *a);

@@ -12,7 +12,7 @@
 
 bool agent_node_refuses(const struct agent *a, char *text, size_t size)
 {
-    const struct agent_node *desired = &a->node.desired;
+    const struct agent_node_config *desired = &a->node.desired;
     if (!desired->cordoned)
         return false;
     snprintf(text, size,

@@ -55,7 +55,8 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     return p;
 }
 
-int agent_pools_start(struct agent *a, const struct agent_pool *desired, struct base_errbuf *err)
+int agent_pools_start(struct agent *a, const struct agent_pool_config *desired,
+                      struct base_errbuf *err)
 {
     struct pool *p = pool_new(a, 0, a->config.pool);
     if (p == NULL)
@@ -404,7 +405,7 @@ static void step_out(struct pool *p)
 }
 
 /* What it keeps ready is as said: as much is made of it as is missing. */
-static void keep_ready(struct pool *p, const struct agent_pool *desired)
+static void keep_ready(struct pool *p, const struct agent_pool_config *desired)
 {
     agent_prewarm_apply(p, desired);
     agent_sessions_refill(p);
@@ -412,7 +413,7 @@ static void keep_ready(struct pool *p, const struct agent_pool *desired)
 }
 
 /* What a step does for a pool that operators want, and that has begun. */
-static void step_in(struct pool *p, const struct agent_pool *desired)
+static void step_in(struct pool *p, const struct agent_pool_config *desired)
 {
     if (p->stage == POOL_LEAVING) {
         p->stage = POOL_RUNS;
@@ -487,7 +488,7 @@ void agent_pools_step_starting(struct agent *a)
 
 void agent_pools_apply(struct agent *a, const struct agent_desired *s)
 {
-    const struct agent_pool mine = agent_desired_pool(s, own_pool(a)->name);
+    const struct agent_pool_config mine = agent_desired_pool(s, own_pool(a)->name);
     keep_ready(own_pool(a), &mine);
     a->desired.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)

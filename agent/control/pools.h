@@ -13,19 +13,20 @@
 
 struct agent;
 struct agent_desired;
-struct agent_pool;
+struct agent_pool_config;
 struct base_errbuf;
 struct pool;
 
 /* By metaservers, of this node. */
 struct desired_pool {
-    struct agent_pool is;
+    struct agent_pool_config is;
     char why[160];     /* it could not be made */
     uint64_t again_ns; /* when that is tried again */
 };
 
 /* The agent's own, of which that is said, before anything else runs the loop. */
-int agent_pools_start(struct agent *a, const struct agent_pool *desired, struct base_errbuf *err);
+int agent_pools_start(struct agent *a, const struct agent_pool_config *desired,
+                      struct base_errbuf *err);
 /* Whether some of what the own one keeps ready is still being made; then: whether it can begin. */
 bool agent_pools_are_starting(const struct agent *a);
 int agent_pools_check(struct agent *a, struct base_errbuf *err);

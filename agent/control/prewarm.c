@@ -229,7 +229,7 @@ static void explain_prewarm(struct pool *p)
 
 /* ---- what is said */
 
-void agent_prewarm_init(struct pool *p, const struct agent_pool *desired)
+void agent_prewarm_init(struct pool *p, const struct agent_pool_config *desired)
 {
     struct prewarm *k = &p->prewarm;
     k->desired = *desired;
@@ -264,10 +264,10 @@ void agent_prewarm_own(struct pool *p)
         p->prewarm.service = c->service;
 }
 
-void agent_prewarm_apply(struct pool *p, const struct agent_pool *desired)
+void agent_prewarm_apply(struct pool *p, const struct agent_pool_config *desired)
 {
     struct prewarm *k = &p->prewarm;
-    const struct agent_pool before = k->desired;
+    const struct agent_pool_config before = k->desired;
     k->desired = *desired;
     set_targets(p);
     if (p->device.connector != NULL)

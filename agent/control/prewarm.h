@@ -10,7 +10,7 @@
 #include "control/desired.h"
 #include "fabric/fabric.h"
 
-struct agent_pool;
+struct agent_pool_config;
 struct base_text;
 struct pool;
 
@@ -19,7 +19,7 @@ struct pool;
 enum { POOL_SECONDS = 60 };
 
 struct prewarm {
-    struct agent_pool desired;        /* by metaservers; its name is empty if they say nothing */
+    struct agent_pool_config desired; /* by metaservers; its name is empty if they say nothing */
     uint32_t sessions, arenas;        /* that are to be kept ready now */
     uint32_t dcis;                    /* of this start */
     struct fab_service service;       /* likewise */
@@ -40,12 +40,12 @@ struct prewarm {
 };
 
 /* Before the device is opened: what is said, for the own pool when the agent ended. */
-void agent_prewarm_init(struct pool *p, const struct agent_pool *desired);
+void agent_prewarm_init(struct pool *p, const struct agent_pool_config *desired);
 /* The device cannot be opened with that: as the agent's own settings say. */
 void agent_prewarm_own(struct pool *p);
 /* Whether the device is opened with anything but those. */
 bool agent_prewarm_is_desired(const struct pool *p);
-void agent_prewarm_apply(struct pool *p, const struct agent_pool *desired);
+void agent_prewarm_apply(struct pool *p, const struct agent_pool_config *desired);
 /* Whether anything but the device's is said of it. */
 bool agent_prewarm_has_own_service(const struct pool *p);
 /* The largest MTU of its queue pairs now. */

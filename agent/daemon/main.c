@@ -223,7 +223,7 @@ static int check_begun(const struct agent *a, struct base_errbuf *err)
 static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
-    const struct agent_pool own = agent_follow_read(a);
+    const struct agent_pool_config own = agent_follow_read(a);
     agent_attach_init(a);
     int status = agent_pools_start(a, &own, err);
     while (status == 0 && agent_pools_are_starting(a) && !a->device_lost && !a->terminated)

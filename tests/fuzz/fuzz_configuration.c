@@ -18,9 +18,9 @@ static void check_pools(const struct agent_desired *s)
 {
     BASE_ASSERT(s->pools <= AGENT_POOLS);
     for (uint32_t i = 0; i < s->pools; i++) {
-        const struct agent_pool *p = &s->pool[i];
+        const struct agent_pool_config *p = &s->pool[i];
         check_text(p->name, sizeof p->name);
-        struct agent_pool found = agent_desired_pool(s, p->name);
+        struct agent_pool_config found = agent_desired_pool(s, p->name);
         BASE_ASSERT(strcmp(found.name, p->name) == 0 && found.numbers.number == p->numbers.number);
         BASE_ASSERT(p->numbers.grace_ms == RESOURCE_UNSAID ||
                     p->numbers.grace_ms < UINT64_MAX / 1000000);
@@ -32,7 +32,7 @@ static void check_pools(const struct agent_desired *s)
     }
 }
 
-static void check_window(const struct agent_window *w)
+static void check_window(const struct agent_window_config *w)
 {
     check_text(w->name, sizeof w->name);
     check_text(w->tenant, sizeof w->tenant);

@@ -115,7 +115,7 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
 static int start_pools(struct play_agent *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
-    const struct agent_pool own = agent_follow_read(a);
+    const struct agent_pool_config own = agent_follow_read(a);
     agent_attach_init(a);
     int status = agent_pools_start(a, &own, err);
     while (status == 0 && agent_pools_are_starting(a) && !a->device_lost)

@@ -22,7 +22,7 @@ enum {
     AGENT_SETTINGS_BYTES = 1 << 20        /* of a document */
 };
 
-struct agent_window {
+struct agent_window_config {
     enum resource_window_scope scope;
     char tenant[AGENT_NAME]; /* "" unless that is the scope */
     struct agent_limits most;
@@ -42,7 +42,7 @@ struct agent_destination {
 };
 
 /* What is said of this node. */
-struct agent_node {
+struct agent_node_config {
     bool cordoned, draining;
     /* Draining: how long workers have to end by themselves; RESOURCE_UNSAID: for ever. */
     uint64_t grace_ms;
@@ -50,7 +50,7 @@ struct agent_node {
 };
 
 /* A pool that the node has. The agent's own is among them if it is to be tuned. */
-struct agent_pool {
+struct agent_pool_config {
     char name[AGENT_NAME];
     struct pool_numbers numbers; /* what is left out the agent's own file says; but `number`, which
                                   * metaservers of old leave out, who know of the agents' own pools
@@ -59,14 +59,14 @@ struct agent_pool {
 
 struct agent_desired {
     uint64_t revision; /* 0: none */
-    struct agent_node node;
+    struct agent_node_config node;
     uint32_t pools;
-    struct agent_pool pool[AGENT_POOLS];
+    struct agent_pool_config pool[AGENT_POOLS];
     uint32_t other_pools; /* that the node has not, of which name, number and grace are said */
-    struct agent_pool other_pool[AGENT_POOLS];
+    struct agent_pool_config other_pool[AGENT_POOLS];
     uint32_t tenants, windows;
     struct agent_tenant_config tenant[AGENT_TENANTS]; /* with the narrowest of their windows */
-    struct agent_window window[AGENT_WINDOWS];        /* of tenants too: their own first */
+    struct agent_window_config window[AGENT_WINDOWS]; /* of tenants too: their own first */
 };
 
 /* 0 and *out; -EINVAL and a sentence that names the field. Fields that are not known are passed
@@ -76,7 +76,7 @@ int agent_desired_decode(const char *text, size_t length, struct agent_desired *
                          struct base_errbuf *why);
 
 /* What is said of the pool of that name: all unsaid if nothing is. */
-struct agent_pool agent_desired_pool(const struct agent_desired *s, const char *name);
+struct agent_pool_config agent_desired_pool(const struct agent_desired *s, const char *name);
 
 /* The narrowest of all windows of a scope (and tenant); of those for destinations, the ones for
  * each. */
@@ -84,7 +84,7 @@ struct agent_limits agent_desired_window(const struct agent_desired *s,
                                          enum resource_window_scope scope, const char *tenant);
 /* What holds for single destinations as seen from a pool: each once, with the narrowest of all
  * windows for it. Returns how many; *left is how many more there are than have room. */
-uint32_t agent_desired_destinations(const struct agent_window *windows, uint32_t count,
+uint32_t agent_desired_destinations(const struct agent_window_config *windows, uint32_t count,
                                     const char *pool,
                                     struct agent_destination out[AGENT_DESTINATIONS],
                                     uint32_t *left);

@@ -29,7 +29,7 @@ static void count_step(enum world_device_step step, struct pool *p)
 
 static void say_pool(const char *name, uint64_t number)
 {
-    struct agent_pool *p = &w.desired.pool[w.desired.pools++];
+    struct agent_pool_config *p = &w.desired.pool[w.desired.pools++];
     memset(p, 0xff, sizeof *p); /* nothing is said of it but: */
     snprintf(p->name, sizeof p->name, "%s", name);
     p->numbers.number = number;

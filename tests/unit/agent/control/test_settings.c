@@ -77,7 +77,7 @@ START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
     ck_assert(s.node.cordoned && s.node.draining);
     ck_assert_uint_eq(s.node.grace_ms, 500);
     ck_assert_str_eq(s.node.reason, "a?disk??");
-    struct agent_pool p = agent_desired_pool(&s, "default");
+    struct agent_pool_config p = agent_desired_pool(&s, "default");
     ck_assert_str_eq(p.name, "default");
     ck_assert_uint_eq(p.numbers.spares, 0);
     ck_assert_uint_eq(p.numbers.sessions_ahead, 1024);
@@ -259,10 +259,10 @@ START_TEST(destinations_for_which_there_is_no_room_are_counted)
     memset(&s, 0, sizeof s);
     s.windows = NODES;
     for (uint8_t i = 0; i < NODES; i++) { /* pairs of nodes with all GIDs but one in common */
-        s.window[i] = (struct agent_window){.scope = RESOURCE_WINDOW_DESTINATION,
-                                            .one = true,
-                                            .gids = AGENT_WINDOW_GIDS,
-                                            .most = {.ops = 1 + i}};
+        s.window[i] = (struct agent_window_config){.scope = RESOURCE_WINDOW_DESTINATION,
+                                                   .one = true,
+                                                   .gids = AGENT_WINDOW_GIDS,
+                                                   .most = {.ops = 1 + i}};
         for (uint8_t k = 0; k < AGENT_WINDOW_GIDS; k++) {
             s.window[i].gid[k][0] = 1 + i / 2;
             s.window[i].gid[k][15] = k + i % 2;
@@ -291,7 +291,7 @@ START_TEST(pools_have_numbers_periods_and_tenants)
         0);
     ck_assert_str_eq(s.tenant[0].pool, "gold"); /* which this node does not have */
     ck_assert_str_eq(s.tenant[1].pool, "");
-    struct agent_pool p = agent_desired_pool(&s, "silver");
+    struct agent_pool_config p = agent_desired_pool(&s, "silver");
     ck_assert_uint_eq(p.numbers.number, 65535);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, 10);
     ck_assert_uint_eq(p.numbers.grace_ms, 0);
