@@ -32,8 +32,8 @@ struct sim_net {
     uint64_t seed, now_ns, serial, events, hash;
     uint64_t packet_life_ns;
     uint64_t poll_ns;     /* that a poll takes */
-    uint32_t stall_ppm;   /* of READs take: */
-    uint64_t stall_ns;    /* at most */
+    uint32_t stall_ppm;   /* so many READs in a million stand still */
+    uint64_t stall_ns;    /* for so long at most */
     uint64_t identities;  /* of registrations so far */
     uint32_t connections; /* of DCIs so far */
     struct sim_hooks hooks;

@@ -11,7 +11,7 @@ struct sim_qp;
 struct sim_cqe {
     struct ibv_wc wc;
     const void *owner; /* the queue pair or DC target; NULL: void */
-    uint32_t *freed;   /* not NULL: a send's, with which so many of its slots are over: */
+    uint32_t *freed;   /* not NULL: a send's; `slots` of its queue are over with it */
     uint32_t slots;
 };
 

@@ -302,10 +302,11 @@ static void let_go_of_room(struct sim_responder *r, uint32_t psn)
 /* What was accepted before. */
 static void repeat_answer(struct sim_responder *r, struct sim_packet *p)
 {
-    if (p->opcode == IBV_WR_RDMA_READ) { /* which is executed anew (9.7.5.1.3), */
+    if (p->opcode == IBV_WR_RDMA_READ) {
+        /* A READ is executed anew (9.7.5.1.3) if there is room for one more. */
         if (r->answering < room_for_reads(r))
             enqueue_request(r, p, 0, true);
-        else /* if there is room for one more */
+        else
             free(p);
         return;
     }

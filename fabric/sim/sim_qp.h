@@ -13,8 +13,8 @@ struct sim_wqe {
     enum ibv_wr_opcode opcode;
     unsigned flags;
     uint32_t imm, rkey, length, num_sge;
-    struct ibv_sge *sge;  /* the queue pair's, as is: */
-    uint8_t *inline_data; /* with IBV_SEND_INLINE */
+    struct ibv_sge *sge;  /* the queue pair's */
+    uint8_t *inline_data; /* the queue pair's too; with IBV_SEND_INLINE */
     uint8_t dgid[16];     /* UD and DCI: where to */
     uint32_t dest_qpn, qkey;
     uint32_t slots; /* of the queue pair that are over with it, running */
@@ -32,19 +32,19 @@ struct sim_exec {
     struct sim_packet *packet;
     TAILQ_ENTRY(sim_exec) link;
     uint32_t skip;                       /* of the packet's packets that were accepted before */
-    uint32_t bytes;                      /* that it moves; */
-    uint32_t pieces;                     /* in so many pieces, of which these are left: */
-    uint32_t piece[SIM_MOST_PIECES + 1]; /* where each begins; and where the last ends */
+    uint32_t bytes;                      /* that it moves */
+    uint32_t pieces;                     /* that it moves them in, and that are left */
+    uint32_t piece[SIM_MOST_PIECES + 1]; /* where each begins, and where the last ends */
     uint8_t order[SIM_MOST_PIECES], next_piece;
-    bool stalls; /* its pieces are far apart */
-    bool ripe;   /* it waits for what is before it alone */
-    bool begun;  /* and is over when: */
-    bool done;
+    bool stalls;    /* its pieces are far apart */
+    bool ripe;      /* it waits for what is before it alone */
+    bool begun;     /* some of it was executed */
+    bool done;      /* all of it was, or it is refused */
     bool promised;  /* a receive */
     bool again;     /* it was accepted before, and perhaps answered */
     bool own_fault; /* it is refused for the receiver's own memory */
-    bool refused;   /* with: */
-    enum sim_nak code;
+    bool refused;
+    enum sim_nak code;         /* refused: with which */
     uint64_t before;           /* what an atomic found */
     struct sim_packet *answer; /* of a READ, being filled */
 };
@@ -52,17 +52,17 @@ struct sim_exec {
 /* The responder's half of an RC queue pair; or a DC target's of one connection. */
 struct sim_responder {
     struct sim_device *dev;
-    struct sim_qp *qp;              /* RC; or: */
+    struct sim_qp *qp;              /* RC */
     struct sim_dct *dct;            /* DC */
-    uint8_t gid[16];                /* the other side, */
-    uint32_t qpn;                   /* of which answers go to this queue pair */
+    uint8_t gid[16];                /* of the other side */
+    uint32_t qpn;                   /* there: answers go to it */
     uint32_t connection, first_psn; /* DC */
     uint32_t epsn;                  /* expected next */
     bool told_gap;
-    bool owes; /* this NAK, when all before it is answered: */
-    enum sim_nak owed;
-    bool refusing; /* one was refused, and nothing is accepted behind it */
-    bool ended;    /* DC: there is a later connection; no answer leaves any more */
+    bool owes;         /* a NAK, when all before it is answered */
+    enum sim_nak owed; /* owes: which one */
+    bool refusing;     /* one was refused, and nothing is accepted behind it */
+    bool ended;        /* DC: there is a later connection; no answer leaves any more */
     TAILQ_HEAD(sim_execs, sim_exec) queue;
     uint32_t answering; /* READs and atomics in it */
     uint32_t fresh;     /* those of them that no answer was sent to */
@@ -128,8 +128,8 @@ struct sim_dct {
     struct sim_srq *srq;
     unsigned access;
     bool silent;                           /* it broke: nothing that comes is taken any more */
-    LIST_HEAD(, sim_responder) responders; /* all; and by their initiator, those in force: */
-    struct sim_table by_initiator;
+    LIST_HEAD(, sim_responder) responders; /* all */
+    struct sim_table by_initiator;         /* those in force */
 };
 
 static inline struct sim_qp *sim_qp_numbered(struct sim_numbered *n)

@@ -30,9 +30,9 @@ struct sim_packet {
     enum sim_packet_kind kind;
     uint32_t from_qpn; /* DC and datagrams alone say it; of RC it is for hooks */
     uint32_t to_qpn;
-    bool dc;             /* between a DCI and a DC target: of that connection, */
-    uint32_t connection; /* whose first packet has the number: */
-    uint32_t first_psn;
+    bool dc;             /* between a DCI and a DC target */
+    uint32_t connection; /* dc: which of the DCI */
+    uint32_t first_psn;  /* dc: of its first packet */
     uint64_t dc_key;
     uint32_t qkey;
     uint32_t psn, packets;

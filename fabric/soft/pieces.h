@@ -20,11 +20,11 @@ enum {
 /* How much the long requests of a CQ's queue pairs may move. */
 struct soft_pace {
     uint32_t polls;      /* so far, while somebody waited */
-    uint32_t whole;      /* bytes of requests that were moved at once, running; */
-    uint32_t whole_seen; /* as it was when it was last looked at, */
-    uint64_t whole_ns;   /* and when it had grown */
-    uint32_t allowed_at; /* before which poll long ones were given their allowance: */
-    uint32_t allowance;  /* so many bytes more may be moved until that is over */
+    uint32_t whole;      /* bytes of requests that were moved at once, running */
+    uint32_t whole_seen; /* the same when it was last looked at */
+    uint64_t whole_ns;   /* when it had last grown */
+    uint32_t allowed_at; /* before which poll long requests were given their allowance */
+    uint32_t allowance;  /* so many bytes of it are left until that poll is over */
     uint32_t in_turns;   /* bytes of long requests that were moved, running */
 };
 

@@ -52,8 +52,8 @@ struct soft_fab {
     struct fab_ctl *submitted, **submitted_tail;
     struct fab_ctl *pending; /* control thread: what waits for another process */
     struct fab_events events;
-    struct soft_map *maps; /* all of them; and by slot, for lanes: */
-    _Atomic(struct soft_map *) map_of[SOFT_MRS];
+    struct soft_map *maps;                       /* all of them */
+    _Atomic(struct soft_map *) map_of[SOFT_MRS]; /* by slot, for lanes */
     uint32_t swept; /* control thread: shared->mr_retired at the last sweep */
     struct soft_keys keys;
     struct soft_order order;

@@ -42,9 +42,9 @@ struct soft_qp {
     struct soft_cq *send_cq;
     struct soft_rq rq; /* its own, or shared is NULL */
     struct soft_qp *next_in_cq;
-    TAILQ_ENTRY(soft_qp) by_turn; /* among the CQ's waiters, */
-    struct soft_qp *next_begun;   /* or before that; */
-    bool listed;                  /* in one of the two: set by the owning thread alone */
+    TAILQ_ENTRY(soft_qp) by_turn; /* of the CQ's waiters */
+    struct soft_qp *next_begun;   /* of those that have just begun to wait */
+    bool listed;                  /* in one of these two lists: set by the owning thread alone */
     uint32_t posted;              /* send slots taken, running; shared->sq_freed are given back */
     uint32_t pending_head, pending_tail;
     struct soft_pending *pending; /* pending_room of them, a power of two */

@@ -33,7 +33,7 @@ struct sim_access {
     uint32_t key;
     uint64_t identity; /* of the registration: struct sim_region */
     uint64_t addr;     /* as peers and SGEs call it */
-    void *at;          /* in this process, */
+    void *at;          /* the same in this process */
     uint32_t bytes;
     const void *written; /* what SIM_WRITE puts there; NULL: see above */
 };

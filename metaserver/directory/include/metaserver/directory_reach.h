@@ -14,7 +14,7 @@ struct meta_reach_attempt {
     uint64_t for_ns;
 };
 struct meta_reach_claims {
-    bool has_table; /* this metaserver's table was tried: */
+    bool has_table; /* this metaserver's table was tried */
     struct meta_reach_tried table;
     uint32_t count;
     struct meta_reach_attempt tried[META_REACH_TARGETS];

@@ -66,13 +66,13 @@ struct meta_reach_view {
     enum meta_reach_state state;
     uint64_t for_ns;  /* UNDECIDED, FAILING, UNREACHABLE: for so long */
     uint32_t tried;   /* by it, the table included */
-    uint32_t failing; /* of them, those that it fails towards and that are not to blame: */
+    uint32_t failing; /* of them, those that it fails towards and that are not to blame */
     struct meta_reach_tried towards[META_REACH_TARGETS + 1];
     bool table;         /* the last of these is the metaserver's table */
-    uint32_t tried_by;  /* nodes with a voice that have tried it, */
-    uint32_t failed_by; /* and that fail towards it */
-    bool has_by;        /* UNDECIDED: one node does, and no other one has tried it: */
-    uint32_t by;
+    uint32_t tried_by;  /* nodes with a voice that have tried it */
+    uint32_t failed_by; /* of them, those that fail towards it */
+    bool has_by;        /* UNDECIDED: one node fails towards it, and no other has tried it */
+    uint32_t by;        /* has_by: which one */
 };
 
 struct meta_reach;
@@ -98,12 +98,13 @@ uint64_t meta_reach_next_expiry(const struct meta_reach *r);
 void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
                      struct meta_reach_view *out);
 
-/* Whether two and more, and most of those with a voice that have tried it, fail towards a node, and
- * who; never by one alone, however late its agent is: the node acts on it. */
+/* How many fail towards a node, of how many with a voice that have tried it. */
 struct meta_reach_unreached {
     uint32_t by, tried_by;
     uint64_t for_ns;
 };
+/* Whether two and more fail towards a node, and most of those with a voice that have tried it. One
+ * alone is never enough, however late its agent is, since the node acts on it. */
 bool meta_reach_is_unreached(const struct meta_reach *r, uint32_t node, uint64_t now,
                              struct meta_reach_unreached *out);
 
