@@ -570,4 +570,4 @@ END_TEST
     T(an_answer_finds_the_new_queue_pair_of_who_asked)                                             \
     T(a_repair_that_fails_is_tried_again_later_and_not_all_the_time)
 
-KEDGE_CHECK_MAIN("agent.connect", TESTS)
+KEDGE_CHECK_MAIN("agent.connect.connector", TESTS)

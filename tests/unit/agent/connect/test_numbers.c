@@ -84,4 +84,4 @@ END_TEST
     T(so_does_one_when_another_has_had_the_device_destroy_one)                                     \
     T(what_the_device_was_asked_to_destroy_has_gone_when_it_says_so)
 
-KEDGE_CHECK_MAIN("agent.connect_numbers", TESTS)
+KEDGE_CHECK_MAIN("agent.connect.numbers", TESTS)

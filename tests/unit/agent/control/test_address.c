@@ -127,4 +127,4 @@ END_TEST
     T(no_other_gid_is_taken_while_the_port_is_down)                                                \
     T(another_lid_is_another_address_and_none_is_waited_for)
 
-KEDGE_CHECK_MAIN("agentd.address", TESTS)
+KEDGE_CHECK_MAIN("agent.control.address", TESTS)

@@ -422,4 +422,4 @@ END_TEST
     T(one_that_is_made_at_the_second_try_has_not_failed)                                           \
     T(initiators_are_brought_up_anew_at_another_address)                                           \
     T(one_that_is_being_brought_up_meanwhile_is_so_once_more_if_it_has_the_former)
-KEDGE_CHECK_MAIN("agentd.address_change", TESTS)
+KEDGE_CHECK_MAIN("agent.control.address_change", TESTS)

@@ -75,4 +75,4 @@ END_TEST
     T(a_uid_that_the_file_gave_and_the_metaserver_has_not_is_told_so)                              \
     T(the_whole_sentence_reaches_a_worker_whatever_its_uid)                                        \
     T(a_uid_of_no_tenant_waits_among_strangers_where_a_token_may_be_shown)
-KEDGE_CHECK_MAIN("admit", TESTS)
+KEDGE_CHECK_MAIN("agent.control.admit", TESTS)

@@ -200,4 +200,4 @@ END_TEST
     T(one_of_this_version_is_not)                                                                  \
     T(a_stranger_that_comes_again_and_again_is_kept_out_for_a_while)                               \
     T(a_stranger_that_becomes_a_tenants_is_kept_out_no_longer)
-KEDGE_CHECK_MAIN("agentd.attach", TESTS)
+KEDGE_CHECK_MAIN("agent.control.attach", TESTS)

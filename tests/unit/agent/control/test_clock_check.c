@@ -533,4 +533,4 @@ END_TEST
     T(a_doubt_does_not_end_at_a_rate_that_is_nearly_one_too_many)                                  \
     T(a_machine_that_slept_and_says_so_is_trusted)                                                 \
     T(each_lie_is_told_with_what_to_do)
-KEDGE_CHECK_MAIN("clock_check", TESTS)
+KEDGE_CHECK_MAIN("agent.control.clock_check", TESTS)

@@ -188,4 +188,4 @@ END_TEST
     T(one_whose_clock_is_gone_leaves_no_doubt_for_good)                                            \
     T(without_workers_it_is_looked_at_every_two_seconds_and_at_once_for_the_first)                 \
     T(a_lie_is_found_without_workers_too_and_followed_closely_then)
-KEDGE_CHECK_MAIN("clock_watch", TESTS)
+KEDGE_CHECK_MAIN("agent.control.clock_watch", TESTS)

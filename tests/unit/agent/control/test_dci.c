@@ -465,4 +465,4 @@ END_TEST
     T(a_spare_that_goes_is_destroyed_though_the_device_refuses_that_at_first)                      \
     T(one_that_the_device_does_not_bring_back_is_replaced)                                         \
     T(spares_leave_room_to_one_that_is_not_destroyed_yet)
-KEDGE_CHECK_MAIN("agentd.dci", TESTS)
+KEDGE_CHECK_MAIN("agent.control.dci", TESTS)

@@ -188,4 +188,4 @@ END_TEST
     T(what_was_taken_is_made_again_when_it_is_quiet_and_at_once_when_little_is_left)               \
     T(what_there_is_too_much_of_is_due_until_it_is_gone)                                           \
     T(who_waits_for_a_session_that_has_no_place_costs_no_tick_until_there_is_one)
-KEDGE_CHECK_MAIN("agent due", TESTS)
+KEDGE_CHECK_MAIN("agent.control.due", TESTS)

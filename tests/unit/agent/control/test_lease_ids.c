@@ -67,4 +67,4 @@ END_TEST
     X(ids_are_read_as_they_are_written)                                                            \
     X(what_is_no_id_is_refused)                                                                    \
     X(cursors_are_read_as_they_are_written_and_no_others)
-KEDGE_CHECK_MAIN("lease_ids", TESTS)
+KEDGE_CHECK_MAIN("agent.control.lease_ids", TESTS)

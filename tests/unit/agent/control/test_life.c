@@ -113,4 +113,4 @@ END_TEST
     T(what_a_full_disk_does_not_keep_is_tried_again_when_one_is_wanted)                            \
     T(as_many_are_kept_ahead_as_before_when_the_disk_has_answered)                                 \
     T(the_last_possible_one_is_not_followed_by_the_first)
-KEDGE_CHECK_MAIN("agentd.life", TESTS)
+KEDGE_CHECK_MAIN("agent.control.life", TESTS)

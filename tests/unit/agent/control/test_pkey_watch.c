@@ -170,4 +170,4 @@ END_TEST
     T(an_initiator_that_is_being_brought_up_meanwhile_is_so_once_more)                             \
     T(one_that_is_gone_is_a_condition_until_it_is_back)                                            \
     T(on_a_port_with_one_nothing_is_asked)
-KEDGE_CHECK_MAIN("agentd.pkey_watch", TESTS)
+KEDGE_CHECK_MAIN("agent.control.pkey_watch", TESTS)

@@ -380,4 +380,4 @@ END_TEST
     T(several_begin_one_after_another)                                                             \
     T(workers_of_one_that_comes_are_told_to_come_again)                                            \
     T(workers_of_one_that_cannot_begin_are_sent_elsewhere)
-KEDGE_CHECK_MAIN("agentd.pool_start", TESTS)
+KEDGE_CHECK_MAIN("agent.control.pool_start", TESTS)

@@ -145,4 +145,4 @@ END_TEST
     T(where_it_reaches_nothing_itself_or_has_no_port_that_is_no_help)                              \
     T(over_rc_there_is_no_target)                                                                  \
     T(what_one_node_says_and_what_makes_no_sense_is_not_heeded)
-KEDGE_CHECK_MAIN("agentd.proofs", TESTS)
+KEDGE_CHECK_MAIN("agent.control.proofs", TESTS)

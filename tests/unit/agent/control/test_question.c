@@ -100,4 +100,4 @@ END_TEST
     T(a_page_one_of_it_and_revoking_are_understood)                                                \
     T(a_configuration_is_no_question)                                                              \
     T(what_is_not_understood_is_refused_and_says_to_whom)
-KEDGE_CHECK_MAIN("agentd question", TESTS)
+KEDGE_CHECK_MAIN("agent.control.question", TESTS)

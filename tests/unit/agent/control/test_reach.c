@@ -90,4 +90,4 @@ END_TEST
     T(a_change_is_news_once)                                                                       \
     T(what_cannot_be_tried_is_believed_for_a_while)                                                \
     T(peers_that_stay_keep_what_is_known_and_those_that_go_take_it_with_them)
-KEDGE_CHECK_MAIN("reach", TESTS)
+KEDGE_CHECK_MAIN("agent.control.reach", TESTS)

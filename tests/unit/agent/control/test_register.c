@@ -573,4 +573,4 @@ END_TEST
     T(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)                \
     T(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)                         \
     T(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
-KEDGE_CHECK_MAIN("register", TESTS)
+KEDGE_CHECK_MAIN("agent.control.register", TESTS)

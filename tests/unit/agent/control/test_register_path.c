@@ -167,4 +167,4 @@ END_TEST
     T(one_that_is_resolved_anew_while_it_is_lost_may_answer_from_another_address)                  \
     T(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)             \
     T(over_rc_a_queue_pair_that_the_device_does_not_bring_back_is_made_anew)
-KEDGE_CHECK_MAIN("register_path", TESTS)
+KEDGE_CHECK_MAIN("agent.control.register_path", TESTS)

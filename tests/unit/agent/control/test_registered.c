@@ -86,4 +86,4 @@ END_TEST
     T(a_metaserver_has_the_node_if_it_has_all_its_pools)                                           \
     T(a_pool_that_no_metaserver_has_is_missed)                                                     \
     T(a_pool_that_comes_or_goes_is_not_missed)
-KEDGE_CHECK_MAIN("registered", TESTS)
+KEDGE_CHECK_MAIN("agent.control.registered", TESTS)

@@ -83,4 +83,4 @@ END_TEST
     T(who_comes_now_and_then_is_not)                                                               \
     T(a_tenants_uid_is_let_in_at_once)                                                             \
     T(more_uids_than_are_known_forget_the_silent_and_none_that_is_out)
-KEDGE_CHECK_MAIN("agent strangers", TESTS)
+KEDGE_CHECK_MAIN("agent.control.strangers", TESTS)

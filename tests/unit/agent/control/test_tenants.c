@@ -329,4 +329,4 @@ END_TEST
     T(a_uid_of_two_tenants_is_the_files_and_all_else_is_as_it_is_desired)                          \
     T(a_name_with_the_hash_of_another_gets_no_place_while_that_is_there)                           \
     T(those_for_which_there_is_no_room_wait_for_those_that_are_leaving)
-KEDGE_CHECK_MAIN("tenants", TESTS)
+KEDGE_CHECK_MAIN("agent.control.tenants", TESTS)

@@ -203,4 +203,4 @@ END_TEST
     T(a_timer_that_sets_itself_anew_fires_once_in_a_run)                                           \
     T(a_timer_that_another_one_clears_while_both_are_due_does_not_fire)                            \
     T(any_order_of_setting_and_clearing_fires_what_a_list_would)
-KEDGE_CHECK_MAIN("agent.control.timers", TESTS)
+KEDGE_CHECK_MAIN("agent.control.timer", TESTS)

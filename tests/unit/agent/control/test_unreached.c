@@ -93,4 +93,4 @@ END_TEST
     T(others_have_the_time_that_they_need_to_find_out_whether_it_helped)                           \
     T(who_says_it_by_turns_brings_about_no_more)                                                   \
     T(what_has_helped_is_done_at_once_when_it_is_needed_again_much_later)
-KEDGE_CHECK_MAIN("agentd.unreached", TESTS)
+KEDGE_CHECK_MAIN("agent.control.unreached", TESTS)

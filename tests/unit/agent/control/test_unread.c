@@ -147,4 +147,4 @@ END_TEST
     T(all_of_a_tenants_are_looked_at_in_turn)                                                      \
     T(a_tenant_that_is_gone_leaves_its_number_to_another_without_a_debt)                           \
     T(nothing_is_sent_while_the_kernel_lets_nothing_be_sent)
-KEDGE_CHECK_MAIN("unread", TESTS)
+KEDGE_CHECK_MAIN("agent.control.unread", TESTS)

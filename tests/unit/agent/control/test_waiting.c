@@ -166,4 +166,4 @@ END_TEST
     T(the_largest_share_makes_room_when_all_have_too_many)                                         \
     T(one_that_is_being_closed_counts_and_is_given_up_by_nobody)                                   \
     T(a_share_grows_by_no_more_than_one_while_what_it_gave_up_is_being_closed)
-KEDGE_CHECK_MAIN("waiting", TESTS)
+KEDGE_CHECK_MAIN("agent.control.waiting", TESTS)

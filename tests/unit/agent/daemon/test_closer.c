@@ -429,4 +429,4 @@ END_TEST
     T(what_ends_soon_is_never_refused)                                                             \
     T(the_end_waits_for_nobody)                                                                    \
     T(all_listeners_together_have_as_many_as_one_would)
-KEDGE_CHECK_MAIN("closer", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.closer", TESTS)

@@ -414,4 +414,4 @@ END_TEST
     T(what_is_said_of_open_files_is_what_the_agent_wants)                                          \
     T(settings_of_service_have_the_ranges_of_the_fields_of_pools)                                  \
     T(of_another_file_windows_alone_come_into_force)
-KEDGE_CHECK_MAIN("agent_config", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.config_file", TESTS)

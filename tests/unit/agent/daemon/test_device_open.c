@@ -373,4 +373,4 @@ END_TEST
     T(numbers_rest_from_when_the_device_has_destroyed_them_and_not_from_when_it_was_to)            \
     T(numbers_of_a_pool_that_never_served_rest_no_longer_than_packets_live)                        \
     T(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
-KEDGE_CHECK_MAIN("agentd.device_open", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.device_open", TESTS)

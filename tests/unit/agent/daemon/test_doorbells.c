@@ -236,4 +236,4 @@ END_TEST
     T(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)                            \
     T(who_rings_without_an_end_is_not_heard_either_while_a_task_waits_for_the_kernel)              \
     T(many_at_once_are_all_heard_again)
-KEDGE_CHECK_MAIN("doorbells", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.doorbells", TESTS)

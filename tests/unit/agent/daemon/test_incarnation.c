@@ -143,4 +143,4 @@ END_TEST
     T(the_last_one_is_refused_instead_of_beginning_again)                                          \
     T(one_agent_at_a_time_has_the_directory)
 
-KEDGE_CHECK_MAIN("agentd_incarnation", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.incarnation", TESTS)

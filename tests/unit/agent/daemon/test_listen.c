@@ -297,4 +297,4 @@ END_TEST
     T(what_is_in_its_place_at_once_is_left_alone)                                                  \
     T(of_many_that_one_tenant_sends_a_few_are_taken_in_a_turn)                                     \
     T(who_connects_with_a_message_is_heard_at_once)
-KEDGE_CHECK_MAIN("listen", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.listen", TESTS)

@@ -233,4 +233,4 @@ END_TEST
     T(one_that_the_device_refuses_leaves_the_former)                                               \
     T(a_table_that_is_being_registered_holds_nobody_up)                                            \
     T(a_table_that_a_peer_is_still_in_holds_nobody_up_and_keeps_its_memory)
-KEDGE_CHECK_MAIN("agentd.queues", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.queues", TESTS)

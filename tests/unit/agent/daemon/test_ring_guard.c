@@ -137,4 +137,4 @@ END_TEST
     T(the_next_ring_has_the_guard_of_one_that_went)                                                \
     T(any_other_bus_error_ends_the_process_as_it_did)                                              \
     T(a_process_without_the_handler_has_no_guards)
-KEDGE_CHECK_MAIN("agent ring guard", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.ring_guard", TESTS)

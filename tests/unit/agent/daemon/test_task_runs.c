@@ -133,4 +133,4 @@ END_TEST
     T(who_keeps_what_he_was_lent_keeps_no_page_of_it)                                              \
     T(who_outlives_the_agent_reads_there_why_his_session_ended)                                    \
     T(nobody_makes_huge_pages_of_what_a_lane_reads_and_writes)
-KEDGE_CHECK_MAIN("agent task runs", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.task_runs", TESTS)

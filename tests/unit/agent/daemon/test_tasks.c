@@ -281,4 +281,4 @@ END_TEST
     T(the_end_waits_for_what_is_out_and_for_what_that_submits)                                     \
     T(a_loop_that_cannot_watch_them_is_desired)                                                    \
     T(the_end_of_what_never_began_is_nothing)
-KEDGE_CHECK_MAIN("tasks beside the control thread", TESTS)
+KEDGE_CHECK_MAIN("agent.daemon.tasks", TESTS)

@@ -222,4 +222,4 @@ END_TEST
     T(what_a_suspect_peer_is_sent_waits_in_the_ring_until_it_answers)                              \
     T(a_peer_is_not_suspect_while_its_bytes_are_on_the_wire)                                       \
     T(a_healthy_backlog_is_not_ended_as_overdue)
-KEDGE_CHECK_MAIN("backlog", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.backlog", TESTS)

@@ -168,4 +168,4 @@ END_TEST
     T(what_was_read_before_is_not_believed_when_the_clock_is_back)                                 \
     T(an_owner_with_such_a_clock_waits_longer)                                                     \
     T(a_record_says_whether_hardware_guards_its_region)
-KEDGE_CHECK_MAIN("clocks", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.clocks", TESTS)

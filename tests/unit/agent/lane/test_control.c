@@ -161,4 +161,4 @@ END_TEST
     T(lookups_have_a_budget_beside_others_and_none_alone)                                          \
     T(whose_place_was_anothers_has_a_whole_budget)                                                 \
     T(sessions_that_end_while_they_wait_leave_nothing)
-KEDGE_CHECK_MAIN("control", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.control", TESTS)

@@ -196,4 +196,4 @@ END_TEST
     T(whose_session_ends_behind_a_crowd_of_another_tenant_waits_for_a_few)                         \
     T(what_is_revoked_of_a_session_that_ends_goes_at_once)                                         \
     T(no_size_of_others_sessions_takes_a_tenant_its_turns)
-KEDGE_CHECK_MAIN("ending", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.ending", TESTS)

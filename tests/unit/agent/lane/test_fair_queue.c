@@ -97,4 +97,4 @@ END_TEST
     T(those_that_cost_the_same_take_turns_in_the_order_of_coming)                                  \
     T(who_was_away_begins_where_the_others_are)                                                    \
     T(who_leaves_unserved_comes_back_to_its_place)
-KEDGE_CHECK_MAIN("turns", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.fair_queue", TESTS)

@@ -317,4 +317,4 @@ END_TEST
     T(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_chained_behind_it)        \
     T(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_asked_to_end_it)         \
     T(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
-KEDGE_CHECK_MAIN("fatal", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.fatal", TESTS)

@@ -588,4 +588,4 @@ END_TEST
     T(all_of_a_worker_go_few_at_a_time_and_its_own_needs_no_turn)                                  \
     T(who_withdraws_what_waits_for_its_turn_goes_first)                                            \
     T(a_worker_that_ends_in_the_middle_of_it_leaves_nothing)
-KEDGE_CHECK_MAIN("fenced", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.fenced", TESTS)

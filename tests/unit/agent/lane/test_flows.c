@@ -115,4 +115,4 @@ END_TEST
     T(idle_connected_vqps_hold_no_flow)                                                            \
     T(a_request_for_which_no_flow_can_be_had_fails_with_a_reason)                                  \
     T(a_tenant_leaves_flows_to_others)
-KEDGE_CHECK_MAIN("flows", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.flows", TESTS)

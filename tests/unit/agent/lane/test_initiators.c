@@ -178,4 +178,4 @@ END_TEST
     T(what_is_silent_holds_nobody_up_in_whatever_order_initiators_come_back)                       \
     T(others_come_in_the_places_of_those_that_are_gone)                                            \
     T(another_one_asks_metaservers_when_theirs_is_gone)
-KEDGE_CHECK_MAIN("initiators", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.initiators", TESTS)

@@ -173,4 +173,4 @@ END_TEST
     T(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)                           \
     T(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)                        \
     T(who_uses_many_regions_has_those_of_others_not_read_again)
-KEDGE_CHECK_MAIN("isolation", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.isolation", TESTS)

@@ -461,4 +461,4 @@ END_TEST
     T(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)                        \
     T(a_lane_does_not_sleep_while_only_its_polling_makes_the_device_go_on)                         \
     T(a_lane_shows_that_it_lives_in_each_millisecond_in_which_it_is_stepped_and_no_oftener)
-KEDGE_CHECK_MAIN("lane", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.lane", TESTS)

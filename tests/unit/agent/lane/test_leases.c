@@ -515,4 +515,4 @@ END_TEST
     T(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)                              \
     T(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)                          \
     T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)
-KEDGE_CHECK_MAIN("leases", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.leases", TESTS)

@@ -506,4 +506,4 @@ END_TEST
     T(who_keeps_little_out_on_purpose_has_no_more_than_its_part)                                   \
     T(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)                          \
     T(however_many_workers_sleep_a_pass_wakes_a_few_and_none_is_forgotten)
-KEDGE_CHECK_MAIN("looks", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.looks", TESTS)

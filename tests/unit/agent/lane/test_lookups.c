@@ -352,4 +352,4 @@ END_TEST
     T(who_waits_for_another_endpoint_than_a_crowd_does_not_stand_behind_it)                        \
     T(who_ends_before_he_is_told_leaves_the_lookup_to_others)                                      \
     T(with_dc_who_asks_waits_until_the_initiator_of_lookups_is_repaired)
-KEDGE_CHECK_MAIN("lookups", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.lookups", TESTS)

@@ -165,4 +165,4 @@ END_TEST
     T(nobody_ends_with_anothers_refusal)                                                           \
     T(reads_beside_a_refused_one_end_well_and_that_one_with_its_status)                            \
     T(one_at_a_time_ends)
-KEDGE_CHECK_MAIN("nameless", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.nameless", TESTS)

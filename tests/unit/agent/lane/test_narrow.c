@@ -226,4 +226,4 @@ END_TEST
     T(each_keeps_its_packets_however_initiators_break)                                             \
     T(one_whose_only_requests_the_device_refuses_is_brought_up_too)                                \
     T(with_one_initiator_all_have_what_the_smallest_takes)
-KEDGE_CHECK_MAIN("narrow", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.narrow", TESTS)

@@ -170,4 +170,4 @@ END_TEST
     T(what_may_have_been_done_behind_a_refused_write_is_not_done_again)                            \
     T(what_may_have_been_done_behind_a_refused_read_is_not_done_again)                             \
     T(what_may_have_been_done_behind_a_refused_atomic_is_not_done_again)
-KEDGE_CHECK_MAIN("order", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.order", TESTS)

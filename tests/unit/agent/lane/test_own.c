@@ -333,4 +333,4 @@ END_TEST
     T(by_force_it_goes_at_once_and_others_in_its_arena_stay)                                       \
     T(force_hurries_what_was_revoked_or_withdrawn_by_the_rule)                                     \
     T(an_operator_and_its_worker_withdraw_the_same_one_and_both_hear)
-KEDGE_CHECK_MAIN("own", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.own", TESTS)

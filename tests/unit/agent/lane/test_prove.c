@@ -240,4 +240,4 @@ END_TEST
     T(a_metaserver_is_proven_unless_a_lookup_has)                                                  \
     T(a_spare_is_not_dropped_while_a_proof_is_out_on_it)                                           \
     T(no_connection_is_made_for_a_proof_where_there_is_no_room_for_others_beside_it)
-KEDGE_CHECK_MAIN("prove", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.prove", TESTS)

@@ -549,4 +549,4 @@ END_TEST
     T(who_breaks_his_own_without_end_waits_too)                                                    \
     T(who_delays_strangers_without_end_is_put_apart)                                               \
     T(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
-KEDGE_CHECK_MAIN("quarantine", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.quarantine", TESTS)

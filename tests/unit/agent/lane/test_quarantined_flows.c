@@ -136,4 +136,4 @@ END_TEST
     T(a_tenant_with_one_flow_does_not_wait_for_one_with_many)                                      \
     T(one_that_goes_meanwhile_is_not_looked_at)                                                    \
     T(a_bucket_has_the_flows_of_few_endpoints_whichever_a_tenant_uses)
-KEDGE_CHECK_MAIN("lane.quarantined_flows", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.quarantined_flows", TESTS)

@@ -369,4 +369,4 @@ END_TEST
     T(what_is_owed_has_a_bound)                                                                    \
     T(a_queue_pair_over_the_budget_is_connected_to_nobody_and_data_goes_on)                        \
     T(a_tenant_over_its_budget_is_alone_with_it)
-KEDGE_CHECK_MAIN("quota", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.quota", TESTS)

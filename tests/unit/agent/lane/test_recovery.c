@@ -421,4 +421,4 @@ END_TEST
     T(a_key_of_an_earlier_life_is_refused_and_reads_nothing)                                       \
     T(a_node_that_stays_away_fails_what_is_posted_and_is_connected_to_when_it_is_back)             \
     T(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
-KEDGE_CHECK_MAIN("recovery", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.recovery", TESTS)

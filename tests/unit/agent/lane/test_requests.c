@@ -539,4 +539,4 @@ END_TEST
     T(small_writes_go_on_after_errors_and_broken_queue_pairs)                                      \
     T(no_request_of_a_worker_is_one_that_a_picky_device_refuses)                                   \
     T(a_device_that_refuses_requests_at_random_breaks_no_queue_pair)
-KEDGE_CHECK_MAIN("requests", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.requests", TESTS)

@@ -85,4 +85,4 @@ END_TEST
     T(what_is_reserved_for_one_that_goes_is_free)                                                  \
     T(one_that_comes_when_all_is_taken_gets_what_comes_back)                                       \
     T(of_less_than_there_are_tenants_nothing_is_reserved)
-KEDGE_CHECK_MAIN("reserve", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.reserve", TESTS)

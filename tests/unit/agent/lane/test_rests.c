@@ -154,4 +154,4 @@ END_TEST
     T(nothing_is_posted_before_they_are_ready_and_a_lookup_has_its_time_from_then_on)              \
     T(and_all_have_their_places_then)                                                              \
     T(what_a_life_has_posted_is_said_when_it_is_over_and_the_next_begins_at_nothing)
-KEDGE_CHECK_MAIN("rests", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.rests", TESTS)

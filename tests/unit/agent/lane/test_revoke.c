@@ -574,4 +574,4 @@ END_TEST
     T(a_worker_that_ends_while_its_registration_goes_is_answered_for_before_its_end)               \
     T(an_arena_that_is_not_there_is_not_renewed)                                                   \
     T(who_looks_at_leases_while_they_change_sees_whole_ones)
-KEDGE_CHECK_MAIN("revoke", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.revoke", TESTS)

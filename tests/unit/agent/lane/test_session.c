@@ -208,4 +208,4 @@ END_TEST
     T(a_request_that_is_longer_than_the_device_can_never_reaches_a_queue_pair)                     \
     T(a_worker_that_asks_for_much_gets_it_in_many_passes)                                          \
     T(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
-KEDGE_CHECK_MAIN("session", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.session", TESTS)

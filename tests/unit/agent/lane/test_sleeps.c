@@ -270,4 +270,4 @@ END_TEST
     T(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)                          \
     T(a_doorbell_with_nothing_new_behind_it_wakes_no_session)                                      \
     T(the_ring_for_what_was_seen_already_follows_one_for_something_new)
-KEDGE_CHECK_MAIN("sleeps", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.sleeps", TESTS)

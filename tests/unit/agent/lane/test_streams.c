@@ -177,4 +177,4 @@ END_TEST
     T(nothing_of_other_streams_is_reported_before_it_is_over)                                      \
     T(a_dci_that_lives_on_is_told_to_end_before_it_is_given_up)                                    \
     T(windows_come_and_go_while_streams_overtake_each_other)
-KEDGE_CHECK_MAIN("streams", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.streams", TESTS)

@@ -129,4 +129,4 @@ START_TEST(workers_in_threads_of_their_own_read_what_they_wrote)
 END_TEST
 
 #define TESTS(T) T(workers_in_threads_of_their_own_read_what_they_wrote)
-KEDGE_CHECK_MAIN("threads", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.threads", TESTS)

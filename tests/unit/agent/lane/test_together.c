@@ -154,4 +154,4 @@ END_TEST
     T(several_tenants_break_no_more_queue_pairs_of_their_own_than_twice_as_many_as_one)            \
     T(several_tenants_break_together_no_more_under_strangers_than_one_may)                         \
     T(who_breaks_two_at_a_time_waits_for_both)
-KEDGE_CHECK_MAIN("together", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.together", TESTS)

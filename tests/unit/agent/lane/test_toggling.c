@@ -201,4 +201,4 @@ END_TEST
     T(who_has_another_lid_is_reached_by_another_handle)                                            \
     T(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)                         \
     T(who_was_silent_and_answers_outlives_its_record_in_a_metaserver_that_restarted)
-KEDGE_CHECK_MAIN("toggling", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.toggling", TESTS)

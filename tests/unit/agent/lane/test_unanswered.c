@@ -215,4 +215,4 @@ END_TEST
     T(nor_with_streams)                                                                            \
     T(nor_where_errors_have_no_names)                                                              \
     T(nor_where_requests_overtake_each_other)
-KEDGE_CHECK_MAIN("unanswered", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.unanswered", TESTS)

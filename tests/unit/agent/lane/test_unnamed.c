@@ -312,4 +312,4 @@ END_TEST
     T(nor_from_an_honest_one_who_is_apart_too)                                                     \
     T(nor_do_they_keep_the_queue_pairs_of_all_at_rest)                                             \
     T(nor_do_strangers_wait_until_one_of_theirs_has_come_back_from_a_dead_node)
-KEDGE_CHECK_MAIN("unnamed", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.unnamed", TESTS)

@@ -580,4 +580,4 @@ END_TEST
     T(who_waits_for_room_in_a_queue_pair_is_not_starved)                                           \
     T(without_a_window_a_tenant_with_64_workers_gets_no_more_than_one_with_1)                      \
     T(a_tenant_that_is_alone_has_all_the_room_there_is)
-KEDGE_CHECK_MAIN("windows", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.windows", TESTS)

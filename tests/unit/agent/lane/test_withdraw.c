@@ -218,4 +218,4 @@ END_TEST
     T(a_worker_that_sleeps_is_woken_by_a_withdrawals_end_and_by_a_revocation)                      \
     T(a_place_that_is_in_use_or_a_list_that_is_too_long_ends_the_session_and_no_other)
 
-KEDGE_CHECK_MAIN("withdraw", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.withdraw", TESTS)

@@ -49,4 +49,4 @@ START_TEST(a_limit_of_an_rdma_cgroup_is_named_with_what_to_raise)
 END_TEST
 
 #define TESTS(T) T(a_limit_of_an_rdma_cgroup_is_named_with_what_to_raise)
-KEDGE_CHECK_MAIN("limits", TESTS)
+KEDGE_CHECK_MAIN("agent.probe.limits", TESTS)

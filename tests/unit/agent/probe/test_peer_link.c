@@ -74,4 +74,4 @@ END_TEST
     T(a_line_that_comes_byte_by_byte_has_an_end)                                                   \
     T(whoever_does_not_read_keeps_nobody_either)                                                   \
     T(lines_come_whole_and_one_after_another)
-KEDGE_CHECK_MAIN("peer_link", TESTS)
+KEDGE_CHECK_MAIN("agent.probe.peer_link", TESTS)

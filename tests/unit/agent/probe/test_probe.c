@@ -597,4 +597,4 @@ END_TEST
     T(a_verdict_names_locked_memory_as_its_condition)                                              \
     T(unlimited_numbers_can_be_read_by_everybody)                                                  \
     T(the_list_of_devices_and_its_status_agree)
-KEDGE_CHECK_MAIN("probe", TESTS)
+KEDGE_CHECK_MAIN("agent.probe.probe", TESTS)

@@ -147,4 +147,4 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(each_queue_pair_of_an_agent_is_made_with_its_requests)                                       \
     T(a_device_that_refuses_a_queue_pair_of_an_agents_is_not_said_to_be_usable)
-KEDGE_CHECK_MAIN("queue_pairs", TESTS)
+KEDGE_CHECK_MAIN("agent.probe.queue_pairs", TESTS)

@@ -143,4 +143,4 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_second_look_that_met_no_silence_does_not_count)                                            \
     T(of_several_looks_that_met_silence_the_least_counts)
-KEDGE_CHECK_MAIN("silence", TESTS)
+KEDGE_CHECK_MAIN("agent.probe.silence", TESTS)

@@ -278,4 +278,4 @@ END_TEST
     T(a_new_lane_has_one_request_until_others_have_given_something_up)                             \
     T(a_window_that_changes_is_shared_anew)                                                        \
     T(nothing_is_left_to_be_shared_once_all_are_idle_or_there_is_nothing_to_share)
-KEDGE_CHECK_MAIN("shares", TESTS)
+KEDGE_CHECK_MAIN("agent.control.window_rebalance", TESTS)

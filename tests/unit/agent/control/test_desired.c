@@ -370,4 +370,4 @@ END_TEST
     T(pools_have_numbers_periods_and_tenants)                                                      \
     T(pools_that_cannot_be_told_apart_are_refused)                                                 \
     T(there_may_be_no_more_than_fit)
-KEDGE_CHECK_MAIN("settings", TESTS)
+KEDGE_CHECK_MAIN("agent.control.desired", TESTS)

@@ -220,4 +220,4 @@ END_TEST
     T(where_there_is_room_for_no_more_the_former_one_is_destroyed_first)                           \
     T(one_of_which_the_device_says_nothing_any_more_is_replaced_too)                               \
     T(one_that_was_refused_once_is_tried_again)
-KEDGE_CHECK_MAIN("agentd.paths", TESTS)
+KEDGE_CHECK_MAIN("agent.control.peer_setup", TESTS)
