@@ -191,34 +191,50 @@ void lane_inflight_destroyed(struct lane *l, const struct fab_qp *qp)
 }
 
 /* The lane comes here much later than it was to. Its host may have stood still, and with it the
- * device and whoever tells that to end a queue pair: neither had any of that time. */
+ * device and whoever tells that to end a queue pair: neither had any of that time. It looks often,
+ * so that no stop that matters is taken for time that it waited. */
 static bool comes_late(const struct lane *l)
 {
-    return l->now_ns - l->await_due_ns > l->config.bound_ns / 2 + LATE_NS;
+    return l->now_ns - l->await_due_ns > physical_qp_await_ns(l) + LATE_NS;
+}
+
+/* What it waited for p counts up to when it last looked, and on from now. */
+static void leave_out_stop(const struct lane *l, struct physical_qp *p)
+{
+    const uint32_t looked_us = physical_qp_us(l->await_due_ns - physical_qp_await_ns(l));
+    const int32_t waited_us = (int32_t)(looked_us - p->failing_us);
+    p->failing_us = physical_qp_us(l->now_ns) - (uint32_t)(waited_us > 0 ? waited_us : 0);
+}
+
+static void wait_on(struct lane *l, uint64_t rest_ns)
+{
+    const uint64_t part_ns = physical_qp_await_ns(l);
+    const uint64_t due_ns = l->now_ns + (rest_ns < part_ns ? rest_ns : part_ns);
+    if (due_ns < l->await_due_ns)
+        l->await_due_ns = due_ns;
 }
 
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
 void lane_inflight_give_up(struct lane *l)
 {
+    const uint64_t bound_ns = l->config.bound_ns;
     const bool late = comes_late(l);
+    for (uint32_t i = 0; late && i < l->phys_room; i++)
+        if (l->phys[i].broken == BROKEN_FAILING)
+            leave_out_stop(l, &l->phys[i]);
     l->await_due_ns = LANE_NEVER;
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
         if (p->broken != BROKEN_FAILING)
             continue;
-        if (late) {
-            lane_physical_qp_await_longer(l, p); /* for all of it again */
-            continue;
-        }
         const uint64_t since_ns = (physical_qp_us(l->now_ns) - p->failing_us) * 1000ull;
-        const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
-        if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
+        if (since_ns + 1000 > bound_ns && may_live(l, p)) {
             report_overdue(l, p);
             lane_physical_qp_await_longer(l, p);
-        } else if (since_ns + 1000 > l->config.bound_ns)
+        } else if (since_ns + 1000 > bound_ns)
             lane_physical_qp_abandon(l, p);
-        else if (due_ns < l->await_due_ns)
-            l->await_due_ns = due_ns;
+        else
+            wait_on(l, bound_ns - since_ns);
     }
 }
 

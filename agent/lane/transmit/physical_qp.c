@@ -251,7 +251,7 @@ static bool has_all_back(const struct lane *l, const struct physical_qp *p)
 
 void lane_physical_qp_await_longer(struct lane *l, struct physical_qp *p)
 {
-    const uint64_t due_ns = l->now_ns + l->config.bound_ns;
+    const uint64_t due_ns = l->now_ns + physical_qp_await_ns(l);
     p->failing_us = physical_qp_us(l->now_ns);
     if (due_ns < l->await_due_ns)
         l->await_due_ns = due_ns;

@@ -60,6 +60,12 @@ static inline struct wr **ring_at(const struct lane *l, const struct physical_qp
     return &p->ring[index & (l->config.sq_depth - 1)];
 }
 
+/* So often it is seen what is still out on one that broke, until it is given up after bound_ns. */
+static inline uint64_t physical_qp_await_ns(const struct lane *l)
+{
+    return l->config.bound_ns / 8;
+}
+
 static inline struct wr *physical_qp_take_oldest(const struct lane *l, struct physical_qp *p)
 {
     struct wr *w = *ring_at(l, p, p->head++);

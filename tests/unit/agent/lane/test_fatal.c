@@ -9,7 +9,10 @@
 #include "world_deaf.h"
 #include "world_trio.h"
 
-enum { LONG = 20000 /* passes */, LATE = 60 /* polls */, TOO_LATE = 5000, STOOD_NS = 20000000 };
+enum { LONG = 20000 /* passes */, LATE = 60 /* polls */, TOO_LATE = 5000 };
+
+/* Times what a lane that runs may be late by. */
+enum { BOUND_NS = 40000000, SLEEP_NS = 500000 };
 
 static struct world world;
 static struct world *w = &world;
@@ -84,26 +87,57 @@ START_TEST(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_r
 }
 END_TEST
 
-/* The host stands still, and with it its device and whoever tells that to end a queue pair: of that
- * time the device had nothing, and what it has it may yet write to. */
-START_TEST(a_queue_pair_is_not_given_up_for_the_time_in_which_its_host_stood_still)
+/* The host stands still after so long, and with it its device and whoever tells that to end a queue
+ * pair: of that time the device had nothing, and what it has it may yet write to. */
+static void stop_host(uint64_t after_ns, uint64_t for_ns)
 {
     struct world_trio s;
+    world_bound_ns = BOUND_NS;
+    world_mr_lease_ns[2] = 2 * BOUND_NS; /* the third node's, which has none of its own in these */
     world_trio_open(w, &s);
     world_delay(w, TOO_LATE);
     each(world_break);
     world_trio_post(w, &s);
     each(world_fatal);
-    world_run(w, LATE);
-    w->now_ns += STOOD_NS;
+    for (uint64_t ns = 0; ns < after_ns; ns += SLEEP_NS)
+        world_sleep(w, SLEEP_NS);
+    w->now_ns += for_ns;
     const uint64_t goes_on_ns = w->now_ns;
-    world_run(w, LATE);
-    ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
+    const uint64_t rest_ns = BOUND_NS - after_ns;
+    while (w->now_ns < goes_on_ns + rest_ns - SLEEP_NS) {
+        world_sleep(w, SLEEP_NS);
+        ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
+    }
+    for (int i = 0; i < BOUND_NS / SLEEP_NS; i++)
+        world_sleep(w, SLEEP_NS);
     ck_assert_uint_eq(world_done(w, &s.writer, TOO_LATE / 2).status, IBV_WC_WR_FLUSH_ERR);
-    ck_assert_uint_ge(w->now_ns - goes_on_ns, w->node[0].config.bound_ns);
     (void)world_done(w, &s.adder, TOO_LATE / 2);
     world_delay(w, 0);
     world_trio_close(w, &s);
+}
+
+START_TEST(a_queue_pair_is_not_given_up_for_the_time_in_which_its_host_stood_still)
+{
+    stop_host(SLEEP_NS, 10ull * BOUND_NS);
+}
+END_TEST
+
+/* As long as it is waited for: no more than that has gone by. */
+START_TEST(a_queue_pair_is_not_given_up_for_a_stop_that_is_no_longer_than_bound)
+{
+    stop_host(SLEEP_NS, BOUND_NS);
+}
+END_TEST
+
+START_TEST(a_queue_pair_is_not_given_up_for_a_stop_that_ends_before_its_time_is_over)
+{
+    stop_host(BOUND_NS / 4, BOUND_NS / 8 * 5);
+}
+END_TEST
+
+START_TEST(a_queue_pair_is_waited_for_anew_after_a_stop_in_which_times_wrap)
+{
+    stop_host(SLEEP_NS, 1000ull * (1ull << 32) + BOUND_NS / 2);
 }
 END_TEST
 
@@ -313,6 +347,9 @@ END_TEST
     T(what_is_flushed_is_the_devices_until_it_says_so)                                             \
     T(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_request_may_take)        \
     T(a_queue_pair_is_not_given_up_for_the_time_in_which_its_host_stood_still)                     \
+    T(a_queue_pair_is_not_given_up_for_a_stop_that_is_no_longer_than_bound)                        \
+    T(a_queue_pair_is_not_given_up_for_a_stop_that_ends_before_its_time_is_over)                   \
+    T(a_queue_pair_is_waited_for_anew_after_a_stop_in_which_times_wrap)                            \
     T(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_too)                    \
     T(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_chained_behind_it)        \
     T(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_asked_to_end_it)         \
