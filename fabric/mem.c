@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -134,6 +135,27 @@ static void let_pages_go(const struct fab_mem *mem)
 {
     if (mem->held)
         close(mem->hold);
+}
+
+/* The memory knows its pipe by a number, which another file gets. 0 or -errno. */
+static int give_number(int file, int number)
+{
+    const int status = dup3(file, number, O_CLOEXEC) < 0 ? -errno : 0;
+    close(file);
+    return status;
+}
+
+bool fab_mem_let_move(const struct fab_mem *mem)
+{
+    const int empty = mem->held ? eventfd(0, EFD_CLOEXEC) : -1;
+    return empty >= 0 && give_number(empty, mem->hold) == 0;
+}
+
+int fab_mem_hold_again(const struct fab_mem *mem)
+{
+    const struct iovec all = {.iov_base = mem->addr, .iov_len = mem->size};
+    const int hold = base_hold_new(&all, 1);
+    return hold < 0 ? hold : give_number(hold, mem->hold);
 }
 
 int fab_mem_alloc_lent(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,

@@ -52,19 +52,47 @@ int verbs_pd_free(struct fab_ctl *ctl)
     return p->users != 0 ? -EBUSY : verbs_destroyed(p->base.fab, -ibv_dealloc_pd(p->pd));
 }
 
+static uint8_t *start_of(const struct fab_ctl *ctl)
+{
+    return (uint8_t *)ctl->mr.mem->addr + ctl->mr.offset;
+}
+
+static struct ibv_mr *register_memory(const struct fab_ctl *ctl, uint64_t iova)
+{
+    struct ibv_mr *mr;
+    do { /* who is stopped and goes on while pages are pinned is told so */
+        errno = 0;
+        mr = ibv_reg_mr_iova(pd_of(ctl->mr.pd), start_of(ctl), ctl->mr.length, iova,
+                             (int)ctl->mr.access);
+    } while (mr == NULL && errno == EINTR);
+    return mr;
+}
+
+/* The kernel moves pages out of ZONE_MOVABLE and CMA before it pins them, which it cannot with one
+ * that a pipe holds, and calls that a want of memory. Once they have been moved they stay. A part
+ * is registered beside the whole, and what is pinned is no place to move from. */
+static struct ibv_mr *register_movable(const struct fab_ctl *ctl, uint64_t iova)
+{
+    const struct fab_mem *mem = ctl->mr.mem;
+    struct ibv_mr *mr = register_memory(ctl, iova);
+    if (mr != NULL || errno != ENOMEM || ctl->mr.length != mem->size || !fab_mem_let_move(mem))
+        return mr;
+    mr = register_memory(ctl, iova);
+    const int why = errno;
+    (void)fab_mem_hold_again(mem); /* by then the device holds them itself, if it has them */
+    errno = why;
+    return mr;
+}
+
 int verbs_mr_register(struct fab_ctl *ctl)
 {
     if (!fab_ibta_takes_region(ctl))
         return -EINVAL;
-    uint8_t *at = (uint8_t *)ctl->mr.mem->addr + ctl->mr.offset;
-    const uint64_t iova = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)at;
+    const uint64_t iova = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)start_of(ctl);
     struct verbs_mr *m = calloc(1, sizeof *m);
     if (m == NULL)
         return -ENOMEM;
-    do { /* who is stopped and goes on while pages are pinned is told so */
-        errno = 0;
-        m->mr = ibv_reg_mr_iova(pd_of(ctl->mr.pd), at, ctl->mr.length, iova, (int)ctl->mr.access);
-    } while (m->mr == NULL && errno == EINTR);
+    m->mr = register_movable(ctl, iova);
     if (m->mr == NULL) {
         int status = call_failure();
         free(m);

@@ -234,6 +234,13 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out);
  * -ECANCELED, within some ms of that. */
 int fab_mem_alloc_lent(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
                        struct fab_mem *out);
+/* For a provider to which the kernel gives no pages that may not stay where they are (ZONE_MOVABLE,
+ * CMA): it moves them before it pins them, and cannot while they are held. Lets them go: true, and
+ * fab_mem_hold_again() is to follow, also when registering has failed again. False: none is held.
+ * Of memory of which nothing is registered, nor anything else of it being so. Blocks. */
+bool fab_mem_let_move(const struct fab_mem *mem);
+/* Where they are now. 0 or -errno: none is held, though `held` and `whole` stay. */
+int fab_mem_hold_again(const struct fab_mem *mem);
 /* The same as fab_mem_alloc(), for memory that no other process needs: of the provider's own kind,
  * where it has one. To be freed before the device is closed. */
 int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab_mem *out);

@@ -238,6 +238,33 @@ START_TEST(nobody_makes_huge_pages_of_memory_that_is_lent)
 }
 END_TEST
 
+static bool is_held(const struct fab_mem *m)
+{
+    char byte;
+    return read(m->hold, &byte, 1) == 1;
+}
+
+START_TEST(memory_that_is_lent_may_move_for_a_while)
+{
+    struct fab_mem m, plain;
+    ck_assert_int_eq(fab_mem_alloc_lent(2 * HUGE_PAGE, "mem", false, NULL, &m), 0);
+    const int hold = m.hold;
+    ck_assert(fab_mem_let_move(&m));
+    ck_assert_int_eq(fcntl(hold, F_SETFL, O_NONBLOCK), 0);
+    ck_assert(!is_held(&m));
+    ck_assert_int_eq(fab_mem_hold_again(&m), 0);
+    ck_assert_int_eq(fcntl(hold, F_GETFD), FD_CLOEXEC);
+    for (int i = 0; i < 2; i++)
+        ck_assert(is_held(&m)); /* one page of each */
+    ck_assert(!is_held(&m));
+    fab_mem_free(&m);
+    ck_assert_int_eq(fcntl(hold, F_GETFD), -1);
+    ck_assert_int_eq(fab_mem_alloc(HUGE_PAGE, "mem", &plain), 0);
+    ck_assert(!fab_mem_let_move(&plain));
+    fab_mem_free(&plain);
+}
+END_TEST
+
 /* A host has few of them, and whoever left would have them for as long as he lives. */
 START_TEST(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
 {
@@ -265,6 +292,7 @@ END_TEST
     T(others_have_the_processor_between_small_pieces_of_what_takes_long)                           \
     T(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)                                    \
     T(nobody_makes_huge_pages_of_memory_that_is_lent)                                              \
+    T(memory_that_is_lent_may_move_for_a_while)                                                    \
     T(memory_that_is_lent_says_whether_others_can_punch_holes_in_it)                               \
     T(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
 
