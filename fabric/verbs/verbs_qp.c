@@ -183,6 +183,14 @@ static void suit_rxe(struct ibv_qp_attr *attr, int mask)
         attr->timeout += 2;
 }
 
+/* The device's context has the number as a power of two, to which mlx5's driver rounds it up: a
+ * peer that takes 12 READs at a time would be sent 16, and refuse the 13th. */
+static void round_reads_down(struct ibv_qp_attr *attr)
+{
+    while ((attr->max_rd_atomic & (attr->max_rd_atomic - 1)) != 0)
+        attr->max_rd_atomic &= (uint8_t)(attr->max_rd_atomic - 1);
+}
+
 /* Drivers send all connections without a flow label from one UDP port, or from ports of their own
  * choice. One for each connection, of both ends' numbers, has the network spread them over equal
  * paths, and those of one connection over one (as librdmacm and rdma_calc_flow_label() do). */
@@ -212,6 +220,8 @@ int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl)
         return -EINVAL;
     if (f->rxe)
         suit_rxe(&attr, ctl->modify.mask);
+    if (ctl->modify.mask & IBV_QP_MAX_QP_RD_ATOMIC)
+        round_reads_down(&attr);
     int status = change_qp(f, q, &attr, ctl->modify.mask);
     if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
         return status;
