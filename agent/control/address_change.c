@@ -53,6 +53,7 @@ void agent_address_look(struct agent *a)
 
 static void retry_readdress(struct agent *a);
 static bool may_retry(const struct pool *p);
+static bool has_former(const struct pool *p);
 
 uint64_t agent_address_due_ns(const struct agent *a)
 {
@@ -61,14 +62,19 @@ uint64_t agent_address_due_ns(const struct agent *a)
         return DUE_NEVER;
     if (a->retarget_wanted)
         return DUE_NOW;
-    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         due_ns = due_first(due_ns, due_if(may_retry(p), p->readdress.retry_ns));
+        due_ns = due_first(due_ns, due_if(has_former(p), p->readdress.former_ns));
+    }
     return due_ns;
 }
+
+static void leave_formers(const struct agent *a);
 
 void agent_address_tick(struct agent *a)
 {
     retry_readdress(a);
+    leave_formers(a);
     if (a->retarget_wanted && !a->stopping && !a->device_lost)
         agent_address_retarget(a);
     if (world_now_ns(a->world) >= a->address_due_ns)
@@ -213,12 +219,37 @@ static void begin_wanted(struct pool *p)
         end_readdress(p);
 }
 
+/* By then peers have READ the present target's record, if metaservers were told within as long, and
+ * what they have posted to the former one is over. */
+static uint64_t former_wait_ns(const struct pool *p)
+{
+    return 2 * NODE_BELIEVED_S * BASE_NS_PER_S + p->device.bound_ns;
+}
+
+static bool has_former(const struct pool *p)
+{
+    return p->readdress.former_ns != 0 && !p->stopping;
+}
+
+static void leave_formers(const struct agent *a)
+{
+    const uint64_t now_ns = world_now_ns(a->world);
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL && !a->device_lost;
+         p = agent_pools_next(a, p))
+        if (has_former(p) && now_ns >= p->readdress.former_ns) {
+            p->readdress.former_ns = 0;
+            (void)world_device(p->world, WORLD_DEVICE_FORMER, p, NULL);
+        }
+}
+
 void agent_address_step_done(struct pool *p, enum world_device_step step, int status)
 {
     struct readdress *r = &p->readdress;
     struct readdress_step *s = step == WORLD_DEVICE_TARGET ? &r->target : &r->table;
     s->out = false;
     s->status = status;
+    if (status == 0 && step == WORLD_DEVICE_TARGET)
+        r->former_ns = r->keeps ? world_now_ns(p->world) + former_wait_ns(p) : 0;
     p->agent->readdressed |= status == 0;
     begin_wanted(p);
 }
@@ -236,6 +267,7 @@ static void want_steps(struct pool *p, bool target, bool table)
 static void pool_readdress(struct pool *p, bool paths, bool renamed)
 {
     struct readdress *r = &p->readdress;
+    r->keeps = !paths; /* with the same address it may be in order */
     r->paths |= paths;
     r->renamed |= renamed;
     r->moved |= paths;

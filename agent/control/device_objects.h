@@ -49,6 +49,7 @@ struct agent_device {
     struct fab_cq *cq, *target_cq;
     struct fab_srq *srq;
     struct fab_dct *dct;
+    struct fab_dct *dct_before; /* of the same address, for peers that have not heard; or NULL */
     struct fab_mem scratch, small;
     struct fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
     struct agent_table *table, *table_before;    /* before: until the lane has left it */

@@ -208,8 +208,12 @@ int agentd_device_do(struct world *w, enum world_device_step step, struct pool *
         p->device.table_before = NULL;
         return 0;
     case WORLD_DEVICE_LEAVE:
+        agentd_queues_leave_former(p);
         fab_retire(p->device.fab, FAB_DESTROY_DCT, p->device.dct, &p->fab_ops);
         p->device.dct = NULL;
+        return 0;
+    case WORLD_DEVICE_FORMER:
+        agentd_queues_leave_former(p);
         return 0;
     }
     return -EINVAL;

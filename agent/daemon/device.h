@@ -35,6 +35,8 @@ int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl);
 int agentd_queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl);
 /* WORLD_DEVICE_TARGET. */
 int agentd_queues_retarget(struct pool *p);
+/* The target before, if there is one. */
+void agentd_queues_leave_former(struct pool *p);
 /* Of WORLD_DEVICE_RETIRE: hands them to the device to destroy. */
 void agentd_queues_retire(struct pool *p);
 

@@ -90,18 +90,35 @@ struct retarget {
     struct pool *pool;
 };
 
+void agentd_queues_leave_former(struct pool *p)
+{
+    fab_retire(p->device.fab, FAB_DESTROY_DCT, p->device.dct_before, &p->fab_ops);
+    p->device.dct_before = NULL;
+}
+
+/* Of a pool that goes nobody is to reach any. */
+static void take_target(struct pool *p, struct fab_dct *dct)
+{
+    struct agent_device *d = &p->device;
+    if (d->dct == NULL || p->stopping) {
+        fab_retire(d->fab, FAB_DESTROY_DCT, dct, &p->fab_ops);
+        return;
+    }
+    agentd_queues_leave_former(p);
+    d->dct_before = d->dct;
+    d->dct = dct;
+    d->dct_mtu = fab_pd_mtu(d->pd);
+    if (!p->readdress.keeps)
+        agentd_queues_leave_former(p);
+}
+
 static void on_target(struct fab_ctl *ctl)
 {
     struct pool *p = ((struct retarget *)ctl)->pool;
-    struct agent_device *d = &p->device;
     const int status = ctl->status;
     p->fab_ops--;
-    if (status == 0) { /* of a pool that goes nobody is to reach any */
-        const bool wanted = d->dct != NULL && !p->stopping;
-        fab_retire(d->fab, FAB_DESTROY_DCT, wanted ? d->dct : ctl->dct.x, &p->fab_ops);
-        d->dct = wanted ? ctl->dct.x : d->dct;
-        d->dct_mtu = fab_pd_mtu(d->pd);
-    }
+    if (status == 0)
+        take_target(p, ctl->dct.x);
     free(ctl);
     agent_address_step_done(p, WORLD_DEVICE_TARGET, status);
 }
@@ -238,6 +255,7 @@ void agentd_queues_retire(struct pool *p)
         connector_retire(d->connector);
     for (uint32_t i = 0; i < d->dcis; i++)
         fab_retire(d->fab, FAB_DESTROY_QP, d->dci[i].qp, ops);
+    agentd_queues_leave_former(p);
     fab_retire(d->fab, FAB_DESTROY_DCT, d->dct, ops);
     fab_retire(d->fab, FAB_DESTROY_SRQ, d->srq, ops);
     fab_retire(d->fab, FAB_DESTROY_CQ, d->target_cq, ops);

@@ -37,17 +37,19 @@ enum world_device_step {
     WORLD_DEVICE_OPEN,   /* protection domains, queue pairs and the MR table. Begun, if 0:
                           * agent_pool_device_opened() says when it is over, and how, and never
                           * before the call is; or a sentence */
-    WORLD_DEVICE_LEAVE,  /* DC: no peer reaches it any more: its target goes; never fails */
+    WORLD_DEVICE_LEAVE,  /* DC: no peer reaches it any more: its targets go; never fails */
     WORLD_DEVICE_RETIRE, /* all that there is of them goes, when nothing else is under way and the
                           * lane is no more; never fails */
     WORLD_DEVICE_CLOSE,  /* then: their memory; never fails */
     /* Begun, if 0: agent_address_step_done() says when it is over, and how, and never before the
      * call is.
      */
-    WORLD_DEVICE_TARGET, /* DC: another target, of the present address; the former one goes */
+    WORLD_DEVICE_TARGET, /* DC: another target, of the present address; the former one goes, or
+                          * becomes the one before where the pool's readdress.keeps says so */
     WORLD_DEVICE_TABLE,  /* another MR table, for the present name; the present one becomes the one
                           * before. To make its memory blocks for some ms */
-    WORLD_DEVICE_DROP    /* the one before goes, which the lane has left; never fails */
+    WORLD_DEVICE_FORMER, /* DC: the target before goes; never fails */
+    WORLD_DEVICE_DROP    /* the table before goes, which the lane has left; never fails */
 };
 
 struct world_lane_ops {

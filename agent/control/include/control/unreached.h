@@ -3,8 +3,8 @@
  * often a DC target may be made anew for that. No I/O, no clock; one thread.
  *
  * Not every device says that a DC target broke: of mlx5's the kernel passes on that one has
- * drained, and nothing else. Another target helps then; where a wire is cut it is no help, and
- * requests that peers have out end with the former one: so ever less often. */
+ * drained, and nothing else. Another target helps then; where a wire is cut it is no help, and the
+ * device has one more to drain: so ever less often. */
 #ifndef CONTROL_UNREACHED_H
 #define CONTROL_UNREACHED_H
 

@@ -82,6 +82,30 @@ START_TEST(a_node_that_others_do_not_reach_makes_its_targets_anew_and_not_again_
 }
 END_TEST
 
+/* Of those who reach it none is to have his requests end with an error for that. */
+START_TEST(the_targets_before_stay_until_peers_have_read_of_the_present_ones)
+{
+    begin();
+    prove(0);
+    answer(unreached);
+    for (int i = 0; i < POOL_COUNT; i++)
+        ck_assert(w.pool[i].readdress.keeps);
+    w.pool[0].device.bound_ns = BASE_NS_PER_S;
+    end_making();
+    agent_address_tick(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_FORMER], 0);
+    const uint64_t due_ns = agent_address_due_ns(&w.agent);
+    ck_assert_uint_eq(due_ns, w.world.now_ns + 20 * BASE_NS_PER_S);
+    test_world_advance(&w.world, 20 * BASE_NS_PER_S);
+    agent_address_tick(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_FORMER], POOL_COUNT - 1);
+    test_world_advance(&w.world, BASE_NS_PER_S);
+    agent_address_tick(&w.agent);
+    agent_address_tick(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_FORMER], POOL_COUNT);
+}
+END_TEST
+
 START_TEST(where_it_reaches_nothing_itself_or_has_no_port_that_is_no_help)
 {
     begin();
@@ -142,6 +166,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_node_that_others_do_not_reach_makes_its_targets_anew_and_not_again_at_once)                \
+    T(the_targets_before_stay_until_peers_have_read_of_the_present_ones)                           \
     T(where_it_reaches_nothing_itself_or_has_no_port_that_is_no_help)                              \
     T(over_rc_there_is_no_target)                                                                  \
     T(what_one_node_says_and_what_makes_no_sense_is_not_heeded)

@@ -35,6 +35,12 @@ static int draw_random(struct world *world, void *bytes, size_t n)
     return 0;
 }
 
+static uint64_t read_clock(struct world *world)
+{
+    (void)world;
+    return 1;
+}
+
 static struct fab_ctl *created; /* is being */
 
 static void submit(struct fab *fab, struct fab_ctl *ctl)
@@ -89,6 +95,7 @@ static void begin(void)
     w.fab = (struct fab){.ops = &w.ops};
     w.pd = (struct fab_pd){.fab = &w.fab};
     w.world_ops.random = draw_random;
+    w.world_ops.now_ns = read_clock;
     w.world.ops = &w.world_ops;
     w.agent.world = w.pool.world = &w.world;
     w.pool.agent = &w.agent;
@@ -133,6 +140,52 @@ START_TEST(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_tak
     ck_assert_uint_eq(w.pool.fab_ops, 1); /* a pool's end waits for it */
     end_one();
     ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+/* Peers that reach it do so until they have heard of the present one. */
+START_TEST(a_target_that_may_be_in_order_stays_until_it_is_told_to_go)
+{
+    begin();
+    w.pool.readdress.keeps = true;
+    ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), 0);
+    end_creation(0);
+    ck_assert_ptr_eq(w.pool.device.dct, &w.dct[1]);
+    ck_assert_ptr_eq(w.pool.device.dct_before, &w.dct[0]);
+    ck_assert_uint_eq(w.outs, 0);
+    ck_assert_int_eq(do_step(WORLD_DEVICE_FORMER), 0);
+    ck_assert_ptr_null(w.pool.device.dct_before);
+    ck_assert_uint_eq(w.outs, 1);
+    ck_assert_ptr_eq(w.out[0]->dct.x, &w.dct[0]);
+    ck_assert_int_eq(do_step(WORLD_DEVICE_FORMER), 0); /* there is none */
+    ck_assert_uint_eq(w.outs, 1);
+    end_one();
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+/* Another address, or its pool's end. */
+START_TEST(a_target_that_stays_goes_with_the_next_one_that_goes)
+{
+    for (int i = 0; i < 2; i++) {
+        struct fab_dct before = {.dctn = 7};
+        begin();
+        w.pool.device.dct_before = &before;
+        if (i == 0) {
+            ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), 0);
+            end_creation(0);
+            ck_assert_ptr_eq(w.pool.device.dct, &w.dct[1]);
+        } else {
+            ck_assert_int_eq(do_step(WORLD_DEVICE_LEAVE), 0);
+        }
+        ck_assert_ptr_null(w.pool.device.dct_before);
+        ck_assert_uint_eq(w.outs, 2);
+        ck_assert_ptr_eq(w.out[0]->dct.x, &before);
+        ck_assert_ptr_eq(w.out[1]->dct.x, &w.dct[0]);
+        end_one();
+        end_one();
+        ck_assert_uint_eq(w.pool.fab_ops, 0);
+    }
 }
 END_TEST
 
@@ -228,6 +281,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)           \
+    T(a_target_that_may_be_in_order_stays_until_it_is_told_to_go)                                  \
+    T(a_target_that_stays_goes_with_the_next_one_that_goes)                                        \
     T(nor_when_its_pool_goes_and_none_takes_its_place_then)                                        \
     T(a_target_that_is_made_when_its_pool_has_gone_goes_again)                                     \
     T(one_that_the_device_refuses_leaves_the_former)                                               \
