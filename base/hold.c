@@ -40,6 +40,11 @@ static int fill_pipe(int end, const struct iovec *page, unsigned count)
     return n == (ssize_t)count ? 0 : -EAGAIN;
 }
 
+size_t base_hold_bytes(void)
+{
+    return BASE_HOLD_PAGES * huge_page_of((size_t)sysconf(_SC_PAGESIZE));
+}
+
 int base_hold_new(const struct iovec *maps, unsigned count)
 {
     struct iovec page[BASE_HOLD_PAGES];

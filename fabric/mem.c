@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -118,26 +119,39 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
     return alloc_memory(size, name, true, NULL, out);
 }
 
-/* Of huge pages nobody makes others. */
+/* Before its file is emptied or closed, and when it is unmapped: unmapping may wait too. */
+static void let_pages_go(struct fab_mem *mem)
+{
+    while (mem->holds > 0)
+        close(mem->hold[--mem->holds]);
+    free(mem->hold);
+    mem->hold = NULL;
+}
+
+static int hold_part(const struct fab_mem *mem, uint32_t number)
+{
+    const size_t most = base_hold_bytes(), at = number * most, left = mem->size - at;
+    const struct iovec part = {.iov_base = (char *)mem->addr + at,
+                               .iov_len = left < most ? left : most};
+    return base_hold_new(&part, 1);
+}
+
+/* Of huge pages nobody makes others. A pipe has room for no more than one hold. */
 static bool hold_pages(struct fab_mem *mem)
 {
-    const struct iovec all = {.iov_base = mem->addr, .iov_len = mem->size};
-    const int hold = mem->huge ? -1 : base_hold_new(&all, 1);
-    if (hold < 0)
-        return false;
-    mem->held = true;
-    mem->hold = hold;
-    return true;
+    const size_t holds = (mem->size + base_hold_bytes() - 1) / base_hold_bytes();
+    mem->hold = mem->huge ? NULL : calloc(holds, sizeof *mem->hold);
+    while (mem->hold != NULL && mem->holds < holds) {
+        const int hold = hold_part(mem, mem->holds);
+        if (hold < 0)
+            let_pages_go(mem);
+        else
+            mem->hold[mem->holds++] = hold;
+    }
+    return mem->hold != NULL;
 }
 
-/* Before its file is emptied or closed, and when it is unmapped: unmapping may wait too. */
-static void let_pages_go(const struct fab_mem *mem)
-{
-    if (mem->held)
-        close(mem->hold);
-}
-
-/* The memory knows its pipe by a number, which another file gets. 0 or -errno. */
+/* The memory knows its pipes by numbers, which other files get. 0 or -errno. */
 static int give_number(int file, int number)
 {
     const int status = dup3(file, number, O_CLOEXEC) < 0 ? -errno : 0;
@@ -147,23 +161,33 @@ static int give_number(int file, int number)
 
 bool fab_mem_let_move(const struct fab_mem *mem)
 {
-    const int empty = mem->held ? eventfd(0, EFD_CLOEXEC) : -1;
-    return empty >= 0 && give_number(empty, mem->hold) == 0;
+    bool moves = mem->holds > 0;
+    for (uint32_t i = 0; i < mem->holds && moves; i++) {
+        const int empty = eventfd(0, EFD_CLOEXEC);
+        moves = empty >= 0 && give_number(empty, mem->hold[i]) == 0;
+    }
+    return moves;
 }
 
 int fab_mem_hold_again(const struct fab_mem *mem)
 {
-    const struct iovec all = {.iov_base = mem->addr, .iov_len = mem->size};
-    const int hold = base_hold_new(&all, 1);
-    return hold < 0 ? hold : give_number(hold, mem->hold);
+    int status = 0;
+    for (uint32_t i = 0; i < mem->holds && status == 0; i++) {
+        const int hold = hold_part(mem, i);
+        status = hold < 0 ? hold : give_number(hold, mem->hold[i]);
+    }
+    return status;
 }
 
+/* Holes are kept from it also where pages cannot be held. */
 int fab_mem_alloc_lent(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
                        struct fab_mem *out)
 {
     const int status = alloc_memory(size, name, huge, unwanted, out);
-    if (status == 0)
-        out->whole = hold_pages(out) && base_memfd_keep_whole(out->fd) == 0;
+    if (status == 0) {
+        const bool held = hold_pages(out);
+        out->whole = base_memfd_keep_whole(out->fd) == 0 && held;
+    }
     return status;
 }
 

@@ -20,10 +20,13 @@ enum {
     BASE_HOLD_PAGES = 256, /* likewise: 512 MiB, where a huge page has 2 MiB */
 };
 
-/* Holds pages of count (1 .. BASE_HOLD_MAPS) mappings of whole memory files, from their first byte
- * on. To be closed before their files are emptied, else these pages are kept. A descriptor, the
- * caller's; or -errno: -E2BIG, these are too large; -EMFILE; -EPERM: this user's pipes have as many
- * pages as they may (fs.pipe-user-pages-soft). */
+/* Of one mapping that one hold has room for: a multiple of what a huge page has. */
+size_t base_hold_bytes(void);
+/* Holds pages of count (1 .. BASE_HOLD_MAPS) mappings of memory files, each from its first byte, or
+ * a multiple of base_hold_bytes(), to its end, or for as many bytes. To be closed before their
+ * files are emptied, else these pages are kept. A descriptor, the caller's; or -errno: -E2BIG,
+ * these are too large; -EMFILE; -EPERM: this user's pipes have as many pages as they may
+ * (fs.pipe-user-pages-soft). */
 int base_hold_new(const struct iovec *maps, unsigned count);
 
 /* Whether pages can be held here, tried on one of its own. 0 or -errno. */

@@ -217,8 +217,8 @@ struct fab_mem {
     bool huge;   /* of huge pages */
     bool whole;  /* no other process keeps who touches it waiting: nobody can punch holes in it
                   * (base_memfd_keep_whole()), nor make huge pages of it (base/hold.h) */
-    bool held;   /* by the next one */
-    int hold;
+    int *hold;   /* what holds its pages, one after the other; NULL: nothing does */
+    uint32_t holds;
     void (*give_back)(struct fab_mem *mem); /* the provider's that it is of; NULL: a memfd's */
 };
 

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../check_main.h"
 #include "../collapse.h"
 #include "base/fds.h"
+#include "base/hold.h"
 #include "fabric/fabric.h"
 
 static const size_t HUGE_PAGE = 2u << 20;
@@ -107,6 +109,7 @@ enum { ON_END = 4 /* pieces */ };
 static struct {
     off_t most; /* bytes of one call that takes or gives pages */
     uint32_t calls, yields;
+    bool sparse; /* it takes none: what is large takes no time, and no memory */
 } seen;
 
 int __real_fallocate(int fd, int mode, off_t offset, off_t bytes);
@@ -115,6 +118,8 @@ int __wrap_sched_yield(void);
 
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
+    if (seen.sparse)
+        return ftruncate(fd, offset + bytes);
     ck_assert_uint_lt(seen.calls, ON_END * (seen.yields + 1));
     if (bytes > seen.most)
         seen.most = bytes;
@@ -223,8 +228,8 @@ START_TEST(nobody_makes_huge_pages_of_memory_that_is_lent)
     const int possible = collapse_possible();
     memset(&seen, 0, sizeof seen);
     ck_assert_int_eq(fab_mem_alloc_lent(PAGES * HUGE_PAGE, "mem", false, NULL, &m), 0);
-    ck_assert(m.held);
-    const int hold = m.hold;
+    ck_assert_uint_eq(m.holds, 1);
+    const int hold = m.hold[0];
     if (possible != 0)
         printf("skip: huge pages of what is lent: %s\n", strerror(-possible));
     for (int i = 0; possible == 0 && i < PAGES; i++)
@@ -241,14 +246,14 @@ END_TEST
 static bool is_held(const struct fab_mem *m)
 {
     char byte;
-    return read(m->hold, &byte, 1) == 1;
+    return read(m->hold[0], &byte, 1) == 1;
 }
 
 START_TEST(memory_that_is_lent_may_move_for_a_while)
 {
     struct fab_mem m, plain;
     ck_assert_int_eq(fab_mem_alloc_lent(2 * HUGE_PAGE, "mem", false, NULL, &m), 0);
-    const int hold = m.hold;
+    const int hold = m.hold[0];
     ck_assert(fab_mem_let_move(&m));
     ck_assert_int_eq(fcntl(hold, F_SETFL, O_NONBLOCK), 0);
     ck_assert(!is_held(&m));
@@ -262,6 +267,53 @@ START_TEST(memory_that_is_lent_may_move_for_a_while)
     ck_assert_int_eq(fab_mem_alloc(HUGE_PAGE, "mem", &plain), 0);
     ck_assert(!fab_mem_let_move(&plain));
     fab_mem_free(&plain);
+}
+END_TEST
+
+/* Of what is larger than one pipe has room for too. */
+START_TEST(nobody_makes_huge_pages_of_large_memory_that_is_lent)
+{
+    struct fab_mem m;
+    const size_t last = BASE_HOLD_PAGES * HUGE_PAGE;
+    const int possible = collapse_possible(), before = dup(0);
+    seen.sparse = true;
+    ck_assert_int_eq(fab_mem_alloc_lent(last + HUGE_PAGE, "mem", false, NULL, &m), 0);
+    seen.sparse = false;
+    ck_assert_uint_eq(m.holds, 2);
+    ck_assert_int_eq(m.whole, base_memfd_try_whole() == 0);
+    if (possible != 0)
+        printf("skip: huge pages of large memory that is lent: %s\n", strerror(-possible));
+    ck_assert(possible != 0 || collapse_try_at(m.fd, 0, m.size) != 0);
+    ck_assert(possible != 0 || collapse_try_at(m.fd, last, m.size) != 0);
+    fab_mem_free(&m);
+    close(before);
+    const int after = dup(0);
+    ck_assert_int_eq(after, before); /* nothing is left open */
+    close(after);
+}
+END_TEST
+
+/* There is no descriptor for what holds it. */
+START_TEST(others_punch_no_holes_in_memory_that_is_lent_and_cannot_be_held)
+{
+    struct rlimit before, none;
+    struct fab_mem m;
+    const int lowest = dup(0);
+    close(lowest);
+    memset(&seen, 0, sizeof seen);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)lowest + 1, .rlim_max = before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(fab_mem_alloc_lent(HUGE_PAGE, "mem", false, NULL, &m), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert(!m.whole);
+    ck_assert_uint_eq(m.holds, 0);
+    if (base_memfd_try_whole() != 0)
+        printf("skip: holes in what cannot be held\n");
+    else
+        ck_assert_int_ne(
+            __real_fallocate(m.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, HUGE_PAGE), 0);
+    fab_mem_free(&m);
 }
 END_TEST
 
@@ -293,6 +345,8 @@ END_TEST
     T(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)                                    \
     T(nobody_makes_huge_pages_of_memory_that_is_lent)                                              \
     T(memory_that_is_lent_may_move_for_a_while)                                                    \
+    T(nobody_makes_huge_pages_of_large_memory_that_is_lent)                                        \
+    T(others_punch_no_holes_in_memory_that_is_lent_and_cannot_be_held)                             \
     T(memory_that_is_lent_says_whether_others_can_punch_holes_in_it)                               \
     T(huge_pages_that_are_emptied_are_free_for_others_whoever_maps_them)
 

@@ -22,7 +22,7 @@ static bool poor;      /* there is no memory left in any case */
 static bool is_held(void)
 {
     int bytes = 0;
-    return mem.held && ioctl(mem.hold, FIONREAD, &bytes) == 0 && bytes > 0;
+    return mem.holds > 0 && ioctl(mem.hold[0], FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
