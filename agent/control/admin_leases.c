@@ -85,11 +85,12 @@ static void print_lease(const struct pool *p, struct base_text *t, const struct 
         base_json_null(t, "over_in_ms");
 }
 
-/* What it waits for now, and how many of what the reason is counted in do. */
+/* What it waits for now, and how many of what the reason is counted in do. Who can punch holes in
+ * his ring keeps his lane waiting, and is to keep nothing else. */
 static void print_waits(struct base_text *t, const struct agent_session *s)
 {
     uint32_t count[SCHEMA_WAITS];
-    lane_waits(s->rings.memory, count);
+    lane_waits(s->rings.memory, s->pool->world->keeps_whole, count);
     base_json_object(t, "waits");
     for (int why = SCHEMA_WAIT_NOTHING + 1; why < SCHEMA_WAITS; why++)
         if (count[why] > 0)

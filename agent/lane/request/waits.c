@@ -39,7 +39,17 @@ static bool is_taken(enum schema_wait hold)
     return hold == SCHEMA_WAIT_CONNECT || hold == SCHEMA_WAIT_REGISTER;
 }
 
-void lane_waits(const struct lane_memory *memory, uint32_t count[SCHEMA_WAITS])
+static void count_rings(const struct session_shown *s, uint32_t inflight,
+                        uint32_t count[SCHEMA_WAITS])
+{
+    const uint32_t unpolled = count_between(&s->rw->cq_head, &s->ro->cq_tail, s->cq_slots);
+    const uint32_t slots = count_between(&s->ro->sq_head, &s->rw->sq_tail, s->sq_slots);
+    const enum schema_wait hold = find_hold(s, inflight, unpolled);
+    count[hold] = slots + is_taken(hold);
+    count[SCHEMA_WAIT_POLL] = unpolled;
+}
+
+void lane_waits(const struct lane_memory *memory, bool touch, uint32_t count[SCHEMA_WAITS])
 {
     const struct session_shown *s = &memory->shown;
     const _Atomic uint32_t *taken = atomic_load_explicit(&s->inflight, memory_order_acquire);
@@ -50,11 +60,7 @@ void lane_waits(const struct lane_memory *memory, uint32_t count[SCHEMA_WAITS])
     for (int why = WAIT_NOTHING + 1; why < VQP_WAITS; why++)
         count[why] = read_count(&s->waits[why]);
     count[SCHEMA_WAIT_ANSWER] = inflight > queued ? inflight - queued : 0;
-    if (read_count(&s->ro->ended) != SCHEMA_REASON_NONE)
-        return; /* nothing more is taken, and nobody polls */
-    const uint32_t unpolled = count_between(&s->rw->cq_head, &s->ro->cq_tail, s->cq_slots);
-    const uint32_t slots = count_between(&s->ro->sq_head, &s->rw->sq_tail, s->sq_slots);
-    const enum schema_wait hold = find_hold(s, inflight, unpolled);
-    count[hold] = slots + is_taken(hold);
-    count[SCHEMA_WAIT_POLL] = unpolled;
+    /* Of one that has ended nothing more is taken, and nobody polls. */
+    if (touch && read_count(&s->ro->ended) == SCHEMA_REASON_NONE)
+        count_rings(s, inflight, count);
 }

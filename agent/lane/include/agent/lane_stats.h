@@ -79,8 +79,10 @@ bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_le
 
 /* How many of its unit each reason has for which the session with that memory waits, while the
  * control side has not freed it; 0: that is none. The lane counts as it goes, and the worker has
- * its part of the numbers, so that one may be a request ahead of another. Any thread. */
-void lane_waits(const struct lane_memory *memory, uint32_t count[SCHEMA_WAITS]);
+ * its part of the numbers, so that one may be a request ahead of another. touch: its worker keeps
+ * nobody waiting who reads the ring that it writes; else nothing is said of what is there. Any
+ * thread. */
+void lane_waits(const struct lane_memory *memory, bool touch, uint32_t count[SCHEMA_WAITS]);
 
 /* How a window stands. Written as the counters are, so that one of these numbers may be a request
  * ahead of another; but where it is counted, with a limit comes what

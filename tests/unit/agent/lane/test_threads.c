@@ -76,7 +76,7 @@ static void look_at_waits(const struct user *users)
     uint32_t count[SCHEMA_WAITS];
     while (atomic_load(&finished) < WORKERS)
         for (int i = 0; i < WORKERS; i++) {
-            lane_waits(users[i].k.memory, count);
+            lane_waits(users[i].k.memory, true, count);
             for (int why = SCHEMA_WAIT_OWN; why <= SCHEMA_WAIT_DEVICE_WINDOW; why++)
                 ck_assert_uint_le(count[why], 1);
             ck_assert_uint_le(count[SCHEMA_WAIT_ANSWER], 2 * DEPTH);

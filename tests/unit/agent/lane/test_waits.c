@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../../check_main.h"
 #include "schema/wait_reason.h"
@@ -431,7 +432,7 @@ static void open_for(const struct row *row)
 static uint32_t count_of(enum schema_wait why)
 {
     uint32_t count[SCHEMA_WAITS];
-    lane_waits(k.memory, count);
+    lane_waits(k.memory, true, count);
     return count[why];
 }
 
@@ -509,11 +510,11 @@ START_TEST(the_rest_of_a_tenant_is_shown)
     world_post(&s.guilty[0], &d);
     accomplices_doorbells(w);
     world_run(w, 4);
-    lane_waits(s.guilty[0].memory, count);
+    lane_waits(s.guilty[0].memory, true, count);
     ck_assert_uint_eq(count[SCHEMA_WAIT_REST], 1);
     w->now_ns += REST_NS;
     (void)world_done(w, &s.guilty[0], LONG);
-    lane_waits(s.guilty[0].memory, count);
+    lane_waits(s.guilty[0].memory, true, count);
     ck_assert_uint_eq(count[SCHEMA_WAIT_REST], 0);
     accomplices_close(&s);
 }
@@ -526,12 +527,29 @@ START_TEST(what_a_worker_writes_is_shown_as_no_more_than_its_rings_hold)
     open_for(&rows[0]);
     k.w->sq_tail = k.r->sq_head + 1000000000;
     k.w->cq_head = k.r->cq_tail + 3;
-    lane_waits(k.memory, count);
+    lane_waits(k.memory, true, count);
     ck_assert_uint_eq(count[SCHEMA_WAIT_POLL], SLOTS);
     ck_assert_uint_eq(count[SCHEMA_WAIT_UNPOLLED], SLOTS);
     k.w->sq_tail = k.r->sq_head;
     k.w->cq_head = k.r->cq_tail;
     ck_assert_str_eq(all_counts(), "");
+    close_all();
+}
+END_TEST
+
+/* Whoever touches it may be kept waiting: it cannot be touched here at all. */
+START_TEST(a_ring_that_its_worker_may_punch_holes_in_is_not_touched)
+{
+    uint32_t count[SCHEMA_WAITS];
+    open_for(&rows[0]);
+    wait_for_answer();
+    world_run(w, 2);
+    ck_assert_int_eq(mprotect(k.rw.addr, k.rw.size, PROT_NONE), 0);
+    lane_waits(k.memory, false, count);
+    ck_assert_int_eq(mprotect(k.rw.addr, k.rw.size, PROT_READ | PROT_WRITE), 0);
+    ck_assert_uint_eq(count[SCHEMA_WAIT_ANSWER], 3);
+    ck_assert_uint_eq(count[SCHEMA_WAIT_POLL], 0);
+    let_go(&rows[0]);
     close_all();
 }
 END_TEST
@@ -542,7 +560,7 @@ START_TEST(a_session_that_is_not_there_waits_for_nothing)
     struct lane_memory *memory = lane_memory_new(1, 1, 1, 1);
     uint32_t count[SCHEMA_WAITS] = {0};
     count[SCHEMA_WAIT_TURN] = 7;
-    lane_waits(memory, count);
+    lane_waits(memory, true, count);
     for (int why = 0; why < SCHEMA_WAITS; why++)
         ck_assert_uint_eq(count[why], 0);
     lane_memory_free(memory);
@@ -565,5 +583,6 @@ END_TEST
     T(each_reason_is_shown_while_it_holds)                                                         \
     T(the_rest_of_a_tenant_is_shown)                                                               \
     T(what_a_worker_writes_is_shown_as_no_more_than_its_rings_hold)                                \
+    T(a_ring_that_its_worker_may_punch_holes_in_is_not_touched)                                    \
     T(a_session_that_is_not_there_waits_for_nothing)
 KEDGE_CHECK_MAIN("agent.lane.waits", TESTS)
