@@ -21,6 +21,7 @@ struct agent_unreached {
     uint64_t since_ns;     /* as the metaserver counts, but never before this node's clock began */
     uint64_t anew_ns;      /* when the target was last made anew for it */
     uint64_t wait_ns;      /* and for so long not again; 0: it may be at once */
+    uint64_t halved_ns;    /* when that was last set, or halved */
     uint64_t anew;         /* how often it was */
 };
 
@@ -31,8 +32,9 @@ bool agent_unreached_hear(struct agent_unreached *u, uint32_t by, uint32_t tried
 /* Whether a target may be made anew for it. */
 bool agent_unreached_may(const struct agent_unreached *u, uint64_t now_ns);
 /* It is: the next one is not before least_ns, by which others can have found out what it helped,
- * nor before twice the time that there was between the last two. Who says by turns that he reaches
- * this node and that he does not brings about no more. */
+ * nor before twice the time that there was between the last two, of which half is forgotten in each
+ * AGENT_UNREACHED_MOST_NS without one. Who says by turns that he reaches this node and that he does
+ * not brings about no more, and who keeps silent in between hardly more. */
 void agent_unreached_heed(struct agent_unreached *u, uint64_t now_ns, uint64_t least_ns);
 
 #endif

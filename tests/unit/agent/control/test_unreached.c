@@ -72,6 +72,22 @@ START_TEST(who_says_it_by_turns_brings_about_no_more)
 }
 END_TEST
 
+/* For as long as it takes to have it done at once, after each time that it would be long until the
+ * next one. */
+START_TEST(who_keeps_silent_in_between_brings_about_hardly_more)
+{
+    struct agent_unreached u = {.is = false};
+    uint64_t now = 100 * S;
+    for (uint64_t i = 0; i < 36000; i++, now += S) {
+        const bool silent = u.wait_ns > 480 * S && now - u.anew_ns <= 960 * S;
+        (void)agent_unreached_hear(&u, silent ? 0 : 3, silent ? 0 : 4, 0, now);
+        if (agent_unreached_may(&u, now))
+            agent_unreached_heed(&u, now, 0);
+    }
+    ck_assert_uint_le(u.anew, 4 + 36000 / 960 + 1);
+}
+END_TEST
+
 START_TEST(what_has_helped_is_done_at_once_when_it_is_needed_again_much_later)
 {
     struct agent_unreached u = {.is = false};
@@ -92,5 +108,6 @@ END_TEST
     T(a_wire_that_is_cut_has_it_made_anew_ever_less_often)                                         \
     T(others_have_the_time_that_they_need_to_find_out_whether_it_helped)                           \
     T(who_says_it_by_turns_brings_about_no_more)                                                   \
+    T(who_keeps_silent_in_between_brings_about_hardly_more)                                        \
     T(what_has_helped_is_done_at_once_when_it_is_needed_again_much_later)
 KEDGE_CHECK_MAIN("agent.control.unreached", TESTS)
