@@ -242,6 +242,12 @@ int fab_mem_leave(struct fab_mem *mem)
     return file;
 }
 
+void fab_mem_lose(struct fab_mem *mem)
+{
+    free(mem->hold);
+    *mem = (struct fab_mem){.fd = -1};
+}
+
 void fab_mem_free(struct fab_mem *mem)
 {
     if (mem->addr == NULL)

@@ -401,7 +401,8 @@ static void on_deregistered(struct mr_op *op)
         world_log(p->world, BASE_LOG_ERROR, "an arena could not be deregistered and is lost",
                   "error=\"%s\"", strerror(-status));
         leave_tenant(arena);
-        free(arena); /* its memory stays, as what it counts in the pool */
+        fab_mem_lose(&arena->mem); /* it stays, as what it counts in the pool */
+        free(arena);
         return;
     }
     arena->mr = NULL;

@@ -43,6 +43,8 @@ static void free_table(void *user, int status)
     struct agent_table *table = user;
     if (status == 0)
         fab_mem_free(&table->memory);
+    else
+        fab_mem_lose(&table->memory);
     free(table);
 }
 

@@ -255,6 +255,9 @@ int fab_mem_zero(const struct fab_mem *mem);
 int fab_mem_leave(struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void fab_mem_free(struct fab_mem *mem);
+/* A device may use it for as long as this process lives: it stays mapped and held, and nobody knows
+ * of it any more. */
+void fab_mem_lose(struct fab_mem *mem);
 
 /* ---- opening */
 
