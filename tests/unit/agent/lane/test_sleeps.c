@@ -54,21 +54,6 @@ static bool may_sleep(void)
 
 /* ---- those who wait for what the lane has few of */
 
-static void lose_all_dcis(void)
-{
-    struct world_node *n = &w->node[0];
-    n->no_repairs = true;
-    for (uint32_t i = 0; i < n->res.spares; i++) {
-        world_break(w, 0, n->res.spare[i]);
-        world_fatal(w, 0, n->res.spare[i]);
-    }
-    for (uint32_t i = 0; i < n->res.dcis; i++) {
-        world_break(w, 0, n->res.dci[i]);
-        world_fatal(w, 0, n->res.dci[i]);
-    }
-    world_run(w, 1);
-}
-
 static void end_crowd(void)
 {
     for (uint32_t i = 0; i < CROWD; i++) {
@@ -84,7 +69,7 @@ START_TEST(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)
     world_mr_lease_ns[1] = 1000000000;
     const uint32_t vkey = world_pair(w, &owner[0], &k, ONE, ALL);
     attach_crowd(CROWD, ONE);
-    lose_all_dcis();
+    world_lose_dcis(w, 0);
     post_crowd(CROWD, vkey);
     world_run(w, 8); /* all of them wait */
     ck_assert_uint_eq(world_stats(w, 0).inflight, CROWD * VQPS);

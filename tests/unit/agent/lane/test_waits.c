@@ -216,18 +216,8 @@ static void wait_for_node_room(void)
 
 static void wait_for_queue_pair(void)
 {
-    struct world_node *n = &w->node[0];
     warm();
-    n->no_repairs = true;
-    for (uint32_t i = 0; i < n->res.spares; i++) {
-        world_break(w, 0, n->res.spare[i]);
-        world_fatal(w, 0, n->res.spare[i]);
-    }
-    for (uint32_t i = 0; i < n->res.dcis; i++) {
-        world_break(w, 0, n->res.dci[i]);
-        world_fatal(w, 0, n->res.dci[i]);
-    }
-    world_run(w, 1);
+    world_lose_dcis(w, 0);
     post_three();
 }
 

@@ -147,7 +147,6 @@ void world_restart_node(struct world *w, uint32_t node);
 
 /* Nobody reaches the node any more, until it restarts; the metaserver does not know. */
 void world_silence_node(struct world *w, uint32_t node);
-
 /* The node's lane knows no metaserver any more. */
 void world_forget_metaserver(struct world *w, uint32_t node);
 
@@ -160,6 +159,8 @@ void world_post(struct world_worker *k, const struct schema_sq_desc *d);
 void world_fatal(struct world *w, uint32_t node, struct fab_qp *qp);
 /* The queue pair goes to ERR by itself; what is out on it is flushed. */
 void world_break(struct world *w, uint32_t node, struct fab_qp *qp);
+/* All its DC initiators break. */
+void world_lose_dcis(struct world *w, uint32_t node);
 /* A control request and its answer. */
 int world_ask(struct world *w, struct world_worker *k, struct schema_sq_desc d,
               struct schema_reply *out);

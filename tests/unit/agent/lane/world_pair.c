@@ -21,6 +21,21 @@ void world_fatal(struct world *w, uint32_t node, struct fab_qp *qp)
         ck_assert_int_eq(lane_command(w->node[node].lane, &fatal), 0);
 }
 
+void world_lose_dcis(struct world *w, uint32_t node)
+{
+    struct world_node *n = &w->node[node];
+    n->no_repairs = true;
+    for (uint32_t i = 0; i < n->res.spares; i++) {
+        world_break(w, node, n->res.spare[i]);
+        world_fatal(w, node, n->res.spare[i]);
+    }
+    for (uint32_t i = 0; i < n->res.dcis; i++) {
+        world_break(w, node, n->res.dci[i]);
+        world_fatal(w, node, n->res.dci[i]);
+    }
+    world_run(w, 1);
+}
+
 void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k)
 {
     world_detach(w, k);
