@@ -102,6 +102,7 @@ enum {
     UNREAD_LOGGED_S = 10,    /* workers do not read what they were sent */
     PAUSE_LOGGED_S = 10,     /* no descriptor for one more worker */
     FENCES_LOGGED_S = 60,    /* the device cannot say that remote operations are over */
+    UNHELD_LOGGED_S = 60,    /* rings that are lent though their pages are not held */
     ARENAS_LOGGED_S = 60,    /* none can be made ahead */
     FENCED_LOGGED_S = 60,    /* the device takes no registration for a fenced region */
 };

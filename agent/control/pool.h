@@ -82,7 +82,7 @@ struct pool {
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
-    struct base_log_limit fault_log;
+    struct base_log_limit fault_log, unheld_log;
     /* arenas.c */
     void (*arena_made)(struct pool *p, struct arena *arena, int status); /* that was asked for */
     struct arena *arenas_ahead;                                          /* nobody's yet */

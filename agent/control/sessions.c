@@ -49,6 +49,26 @@ static void move_session(struct agent_session *s, enum stage stage)
         TAILQ_INSERT_HEAD(&p->sessions_ready, s, by_stage);
 }
 
+/* Where the start could hold pages, and those of this one's rings are not held: its worker may have
+ * the lane stand still (base/hold.h). */
+static void say_unheld(struct agent_session *s)
+{
+    struct pool *p = s->pool;
+    struct base_errbuf why;
+    if (!p->world->keeps_whole || s->rings.hold >= 0 ||
+        !base_log_allow(&p->unheld_log, world_now_ns(p->world), UNHELD_LOGGED_S * BASE_NS_PER_S, 1,
+                        NULL))
+        return;
+    (void)agent_device_why(p->world, s->rings.hold, &why);
+    world_log(
+        p->world, BASE_LOG_WARN,
+        "a session's memory is lent, and its pages cannot be held: a worker may keep its lane "
+        "waiting",
+        "pool=%s error=\"%s\" advice=\"see kedge-agentd's LimitNOFILE and "
+        "fs.pipe-user-pages-soft and -hard\"",
+        p->name, why.text);
+}
+
 static void on_made(void *session)
 {
     struct agent_session *s = session;
@@ -57,12 +77,13 @@ static void on_made(void *session)
     p->count.making--;
     p->sessions_failed = s->task.status != 0;
     move_session(s, s->task.status == 0 ? STAGE_READY : STAGE_EMPTY);
-    if (s->task.status == 0)
-        agent_prewarm_share_made(&p->sessions_share);
-    if (s->task.status == 0)
-        p->agent->worker_events->ready(p);
-    else
+    if (s->task.status != 0) {
         p->agent->worker_events->failed(p, s->task.status);
+        return;
+    }
+    say_unheld(s);
+    agent_prewarm_share_made(&p->sessions_share);
+    p->agent->worker_events->ready(p);
 }
 
 /* That of those it has left one less is being taken back lets a tenant's next worker in. */

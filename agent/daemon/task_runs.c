@@ -78,7 +78,7 @@ static int unmake_rings(struct world_task *t)
     return 0;
 }
 
-/* What cannot be held is lent all the same: the log says at the start that nothing can be. */
+/* What cannot be held is lent all the same, which the log says. */
 static int hold_rings(const struct world_rings *r)
 {
     const struct iovec maps[] = {

@@ -48,6 +48,25 @@ START_TEST(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_
 END_TEST
 
 /* Each attaches and leaves at once, and what it leaves takes as long as it likes. */
+START_TEST(rings_that_are_lent_and_not_held_are_said_where_others_are_held)
+{
+    for (int held = 0; held < 2; held++) {
+        session_bed_begin(PLACES, AHEAD);
+        agent_sessions_refill(&pool);
+        for (uint32_t i = 0; i < PLACES; i++)
+            pool.sessions[i].rings.hold = held != 0 ? 3 : -EMFILE;
+        world.said = NULL;
+        session_bed_make_all();
+        ck_assert_uint_eq(pool.count.ready, AHEAD);
+        if (held != 0)
+            ck_assert_ptr_null(world.said);
+        else
+            ck_assert_ptr_nonnull(strstr(world.said, "its pages cannot be held"));
+        session_bed_end();
+    }
+}
+END_TEST
+
 START_TEST(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)
 {
     uint32_t came = 0;
@@ -466,6 +485,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_in_the_agents)          \
+    T(rings_that_are_lent_and_not_held_are_said_where_others_are_held)                             \
     T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
     T(an_arena_with_holes_is_not_lent_again_and_either_is_its_tenants_task)                        \
     T(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)                         \
