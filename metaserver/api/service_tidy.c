@@ -6,21 +6,20 @@
 #include "base/clock.h"
 #include "rest_private.h"
 
-#define BATCH       256                 /* nodes in one transaction */
 #define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
 
 struct tidy_write {
     struct meta_write base;
     struct meta_service *s;
     uint32_t expire_count, remove_count;
-    struct meta_store_life expire[BATCH], remove[1];
+    struct meta_store_life expire[META_STORE_EXPIRE_MAX], remove[1];
 };
 
 /* Of what is there now: since it was asked for, one may have come back. */
 static bool begin_tidying(struct call *c, struct meta_write *w)
 {
     struct tidy_write *t = (struct tidy_write *)w;
-    t->expire_count = meta_directory_lapsed(c->s->directory, t->expire, BATCH);
+    t->expire_count = meta_directory_lapsed(c->s->directory, t->expire, META_STORE_EXPIRE_MAX);
     t->remove_count = meta_directory_forgettable(c->s->directory, c->now, t->remove, 1);
     w->job.txn = (struct meta_store_txn){.expire = t->expire,
                                          .expire_count = t->expire_count,

@@ -141,6 +141,7 @@ static int memory_commit(struct meta_store *store, const struct meta_store_txn *
         out->removed += remove_life(s, &txn->remove[i]);
     for (uint32_t i = 0; i < txn->expire_count; i++)
         expire_life(s, &txn->expire[i]);
+    out->expire_count = txn->expire_count;
     if (txn->put != NULL)
         put_node(s, txn->put);
     if (txn->change != NULL)

@@ -180,6 +180,7 @@ static int change_nodes(struct sqlite *s, const struct meta_store_txn *txn,
     }
     for (uint32_t i = 0; i < txn->expire_count && rc == SQLITE_OK; i++)
         rc = run_with_life(s, EXPIRE_NODE, &txn->expire[i]);
+    out->expire_count = txn->expire_count;
     if (txn->put == NULL || rc != SQLITE_OK)
         return rc;
     rc = put_node(s, txn->put);

@@ -22,7 +22,7 @@ int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *use
 /* Not what a transaction found to be otherwise than it was to be. */
 static bool is_fault(int status)
 {
-    return status != 0 && status != -ESTALE && status != -EREMCHG;
+    return status != 0 && status != -ESTALE && status != -EREMCHG && status != -EEXIST;
 }
 
 int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
@@ -40,6 +40,7 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
         BASE_ASSERT(change->before != NULL || change->after != NULL);
         BASE_ASSERT(change->after != NULL || change->resource == NULL);
     }
+    BASE_ASSERT(txn->expire_count <= META_STORE_EXPIRE_MAX);
     const bool changes =
         node != NULL || change != NULL || txn->remove_count > 0 || txn->expire_count > 0;
     const bool writes = changes || store->fails;
@@ -48,7 +49,7 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     if (writes && (out->status == 0 || is_fault(out->status)))
         store->fails = out->status != 0;
     if (out->status != 0) /* nothing was done */
-        out->revision = out->removed = 0;
+        out->revision = out->removed = out->expire_count = 0;
     return out->status;
 }
 

@@ -17,6 +17,7 @@
 
 #define META_STORE_ID_BYTES       64 /* [a-z0-9][a-z0-9.-]{0,62} and NUL */
 #define META_STORE_NODE_ENDPOINTS 16
+#define META_STORE_EXPIRE_MAX     256 /* nodes of one transaction */
 
 /* What tells the process that registered from another one of the same incarnation: checksums of
  * what its endpoints are, 32 bits each, so that nothing gives a key away. In any order. */
@@ -100,20 +101,34 @@ struct meta_store_txn {
     uint64_t last; /* 0: there is none */
     const struct meta_store_life *remove; /* nodes that are forgotten; unknown ones, and those of */
     uint32_t remove_count;                /* a later life, are passed over */
-    const struct meta_store_life *expire; /* nodes that are expired from now on, and whose */
-    uint32_t expire_count;                /* endpoints are forgotten; likewise */
-    const struct meta_store_node *put;    /* with its endpoints, which it takes from who had them */
+    /* Nodes that this metaserver hears nothing of: they are expired from now on, and their
+     * endpoints are forgotten; likewise. Of a shared store: as soon as each living metaserver has
+     * said so. META_STORE_EXPIRE_MAX of them at most. */
+    const struct meta_store_life *expire;
+    uint32_t expire_count;
+    /* With its endpoints, which it takes from who had them; of a shared store, from nodes that are
+     * expired alone. */
+    const struct meta_store_node *put;
     /* A resource that is set or removed, if it is one, and the entry in the trail. */
     const struct meta_store_change *change;
 };
 
 struct meta_store_outcome {
     /* 0; -ESTALE: a later life of the node to put is stored; -EREMCHG: another change came before;
-     * -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. */
+     * -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. Of a shared store also: -EEXIST: an
+     * endpoint is of another node, which is not expired; -ETIMEDOUT: it is not known whether it
+     * was done: if it was, that is heard of as what others do. */
     int status;
     struct base_errbuf err; /* a sentence, if that is not 0 */
     uint64_t revision;      /* that the change has; 0: there was none */
     uint32_t removed;       /* nodes that are forgotten */
+    /* Of those to be expired, so many of the first were dealt with; and, a bit each, which of these
+     * are not expired, since another metaserver has not said so. */
+    uint32_t expire_count;
+    uint64_t heard_elsewhere[META_STORE_EXPIRE_MAX / 64];
+    /* Of a shared store: where it stands in what all metaservers hear (store_watch.h); 0: nothing
+     * was written, or the store is not shared. */
+    uint64_t at;
 };
 
 /* A transaction that is told of later. The job, and what it points to, is the store's from when it

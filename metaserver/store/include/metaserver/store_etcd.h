@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that several metaservers share: in etcd, by the JSON gateway of its API v3 (3.4 and
+ * later).
+ *
+ * What is kept under the prefix is described in docs/metaserver.md. Each transaction is fenced by
+ * the revisions of what it was decided on, and by the store's own id: so that what was restored, or
+ * is another store by now, is not written to by who knows the former one. */
+#ifndef METASERVER_STORE_ETCD_H
+#define METASERVER_STORE_ETCD_H
+
+#include "metaserver/store_watch.h"
+
+/* Strings are borrowed for the call. "" or NULL: none. */
+struct meta_store_etcd_config {
+    const char *endpoints; /* "http://127.0.0.1:2379,http://..." : any of them, in turn */
+    const char *prefix;    /* of all keys: "/kedge/" */
+    const char *user, *password_file;
+    const char *ca_file, *cert_file, *key_file; /* of https */
+    const char *member;                         /* this metaserver's name, among others' */
+    const char *about;                          /* JSON that it says of itself */
+    uint64_t timeout_ns;                        /* of a request, all its tries; 0: 5 s */
+};
+
+/* Blocks; one thread at a time. No endpoint need answer yet, but for what is wrong with the
+ * settings. -errno and a sentence. */
+int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,
+                    struct base_errbuf *err);
+/* Says by a lease of etcd that the member lives, from its first next() until close(); another
+ * living metaserver of the same name: next() fails with -EADDRINUSE until that one is gone. */
+int meta_store_etcd_watch(const struct meta_store_etcd_config *config,
+                          struct meta_store_watch **out, struct base_errbuf *err);
+
+#endif
