@@ -7,6 +7,19 @@
 
 #include "base/assert.h"
 
+bool meta_store_fingerprint_matches(const struct meta_store_fingerprint *known,
+                                    const struct meta_store_fingerprint *claimed)
+{
+    if (known->identity == claimed->identity)
+        return true;
+    for (uint32_t i = 0; i < known->count; i++)
+        for (uint32_t k = 0; k < claimed->count; k++)
+            if (known->print[i].key == claimed->print[k].key &&
+                known->print[i].body == claimed->print[k].body)
+                return true;
+    return false;
+}
+
 void meta_store_close(struct meta_store *store)
 {
     if (store != NULL)

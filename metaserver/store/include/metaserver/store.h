@@ -30,6 +30,11 @@ struct meta_store_fingerprint {
     } print[META_STORE_NODE_ENDPOINTS];
 };
 
+/* Whether both are one process, which may have added and dropped endpoints since, and made some
+ * anew: one is what it was but for the way to it, which no other process could have. */
+bool meta_store_fingerprint_matches(const struct meta_store_fingerprint *known,
+                                    const struct meta_store_fingerprint *claimed);
+
 /* A registration. Keys and addresses of endpoints are not in it: agents bring them again. */
 struct meta_store_node {
     char id[META_STORE_ID_BYTES];
@@ -115,7 +120,8 @@ struct meta_store_txn {
 
 struct meta_store_outcome {
     /* 0; -ESTALE: a later life of the node to put is stored; -EREMCHG: another change came before;
-     * -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. Of a shared store also: -EEXIST: an
+     * -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. Of a shared store also: -ESTALE:
+     * the same incarnation of another process is stored, which has not expired; -EEXIST: an
      * endpoint is of another node, which is not expired; -ETIMEDOUT: it is not known whether it
      * was done: if it was, that is heard of as what others do. */
     int status;
@@ -137,8 +143,10 @@ struct meta_store_job {
     struct meta_store_txn txn;
     struct meta_store_outcome outcome;
     void (*done)(struct meta_store_job *job);
-    STAILQ_ENTRY(meta_store_job) link; /* of who has it */
-    uint64_t due;                      /* likewise */
+    STAILQ_ENTRY(meta_store_job) link;        /* of who has it */
+    uint64_t due;                             /* likewise */
+    void (*tell)(struct meta_store_job *job); /* of store_order.h, likewise */
+    struct meta_store_order *order;
 };
 STAILQ_HEAD(meta_store_jobs, meta_store_job);
 
@@ -183,6 +191,10 @@ int meta_store_change(struct meta_store *store, const struct meta_store_change *
  * or next()'s. */
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,
                        struct base_errbuf *err);
+
+/* Puts all that is in one store in place of what is in another, of whatever kind, all of it or
+ * nothing. Errors as of load and replace. */
+int meta_store_copy(struct meta_store *from, struct meta_store *to, struct base_errbuf *err);
 
 /* In memory, for tests. While *fail is an errno, writes and checks fail with it; while it is less
  * than 0, with what it is then, whatever writes: what only reads succeeds. Borrowed, may be NULL.

@@ -43,8 +43,10 @@ struct meta_store_heard {
     uint32_t removed_count;
     struct meta_store_life *removed;
     bool has_change;
-    struct meta_store_change change; /* its strings are this struct's own; `forget` is 0 */
+    struct meta_store_change change;     /* its strings are this struct's own; `forget` is 0 */
+    STAILQ_ENTRY(meta_store_heard) link; /* of who has it */
 };
+STAILQ_HEAD(meta_store_heard_list, meta_store_heard);
 
 struct meta_store_watch {
     const struct meta_store_watch_ops *ops;

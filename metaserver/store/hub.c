@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/store_hub.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/random.h"
+
+enum { NODES = 256 };
+
+/* Who has said that a node is silent. */
+struct vote {
+    struct meta_store_life life;
+    uint32_t members; /* a bit each */
+};
+
+struct member {
+    struct meta_store base; /* first */
+    struct meta_store_hub *hub;
+    char name[META_STORE_ID_BYTES];
+    bool there, has_snapshot, has_members;
+    uint64_t next; /* of the log, that it hears */
+    struct base_prng prng;
+    uint32_t lost_percent;
+};
+
+struct meta_store_hub {
+    struct meta_store *content;
+    struct member member[META_STORE_MEMBERS_MAX];
+    struct meta_store_heard **log; /* the i-th has the place i + 1 */
+    uint64_t count;
+    struct vote vote[NODES];
+    uint32_t votes;
+};
+
+/* ---- what is there */
+
+struct finding {
+    const char *id;
+    const struct meta_store_node *put; /* or whose endpoints somebody has */
+    struct meta_store_node found;
+    bool there, taken;
+};
+
+static bool shares_endpoint(const struct meta_store_node *a, const struct meta_store_node *b)
+{
+    for (uint32_t i = 0; i < a->endpoint_count; i++)
+        for (uint32_t k = 0; k < b->endpoint_count; k++)
+            if (a->endpoint[i].pool == b->endpoint[k].pool &&
+                memcmp(a->endpoint[i].gid, b->endpoint[k].gid, 16) == 0)
+                return true;
+    return false;
+}
+
+static int look_at_node(void *user, const struct meta_store_node *node)
+{
+    struct finding *f = user;
+    if (strcmp(node->id, f->id) == 0) {
+        f->found = *node;
+        f->there = true;
+    } else if (f->put != NULL && !node->expired && shares_endpoint(node, f->put))
+        f->taken = true;
+    return 0;
+}
+
+static struct finding find_node(struct meta_store_hub *hub, const char *id,
+                                const struct meta_store_node *put)
+{
+    struct finding f = {.id = id, .put = put};
+    struct base_errbuf err;
+    const int status = meta_store_load(hub->content, look_at_node, &f, &err);
+    BASE_ASSERT(status == 0);
+    return f;
+}
+
+/* ---- votes */
+
+static struct vote *find_vote(struct meta_store_hub *hub, const char *id)
+{
+    for (uint32_t i = 0; i < hub->votes; i++)
+        if (strcmp(hub->vote[i].life.id, id) == 0)
+            return &hub->vote[i];
+    return NULL;
+}
+
+static void drop_vote(struct meta_store_hub *hub, const char *id)
+{
+    struct vote *v = find_vote(hub, id);
+    if (v != NULL)
+        *v = hub->vote[--hub->votes];
+}
+
+static uint32_t living_mask(const struct meta_store_hub *hub)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
+        mask |= (uint32_t)hub->member[i].there << i;
+    return mask;
+}
+
+/* Whether all have said so by now. */
+static bool is_agreed(struct member *m, const struct meta_store_life *life, uint32_t incarnation)
+{
+    struct meta_store_hub *hub = m->hub;
+    struct vote *v = find_vote(hub, life->id);
+    if (v == NULL) {
+        BASE_ASSERT(hub->votes < NODES);
+        v = &hub->vote[hub->votes++];
+        *v = (struct vote){.life = *life};
+    }
+    if (v->life.incarnation != incarnation)
+        v->members = 0;
+    v->life.incarnation = incarnation;
+    v->members |= UINT32_C(1) << (m - hub->member);
+    return (living_mask(hub) & ~v->members) == 0;
+}
+
+/* ---- the log */
+
+static void *copy_array(const void *array, size_t count, size_t bytes)
+{
+    void *own = count > 0 ? malloc(count * bytes) : NULL;
+    BASE_ASSERT(count == 0 || own != NULL);
+    if (count > 0)
+        memcpy(own, array, count * bytes);
+    return own;
+}
+
+static const char *copy_text(const char *text)
+{
+    return text == NULL ? NULL : copy_array(text, strlen(text) + 1, 1);
+}
+
+static struct meta_store_change copy_change(const struct meta_store_change *c)
+{
+    return (struct meta_store_change){.revision = c->revision,
+                                      .time_ms = c->time_ms,
+                                      .who = copy_text(c->who),
+                                      .kind = copy_text(c->kind),
+                                      .name = copy_text(c->name),
+                                      .before = copy_text(c->before),
+                                      .after = copy_text(c->after),
+                                      .resource = copy_text(c->resource)};
+}
+
+static struct meta_store_heard *copy_heard(const struct meta_store_heard *h)
+{
+    struct meta_store_heard *own = copy_array(h, 1, sizeof *h);
+    own->nodes = copy_array(h->nodes, h->node_count, sizeof *h->nodes);
+    own->removed = copy_array(h->removed, h->removed_count, sizeof *h->removed);
+    if (h->has_change)
+        own->change = copy_change(&h->change);
+    return own;
+}
+
+static uint64_t add_to_log(struct meta_store_hub *hub, struct meta_store_heard *h)
+{
+    hub->log = realloc(hub->log, (hub->count + 1) * sizeof *hub->log);
+    BASE_ASSERT(hub->log != NULL);
+    hub->log[hub->count++] = h;
+    return h->at = hub->count;
+}
+
+/* ---- transactions */
+
+struct doing {
+    struct meta_store_life expire[META_STORE_EXPIRE_MAX];
+    struct meta_store_node nodes[META_STORE_EXPIRE_MAX + 1];
+    struct meta_store_life removed[META_STORE_EXPIRE_MAX];
+    uint32_t expire_count, node_count, removed_count;
+};
+
+static void decide_expiries(struct member *m, const struct meta_store_txn *txn, struct doing *d,
+                            struct meta_store_outcome *out)
+{
+    for (uint32_t i = 0; i < txn->expire_count; i++) {
+        struct finding f = find_node(m->hub, txn->expire[i].id, NULL);
+        if (!f.there || f.found.expired || f.found.incarnation > txn->expire[i].incarnation)
+            continue;
+        if (!is_agreed(m, &txn->expire[i], f.found.incarnation)) {
+            out->heard_elsewhere[i / 64] |= UINT64_C(1) << i % 64;
+            continue;
+        }
+        d->expire[d->expire_count++] = txn->expire[i];
+        f.found.expired = true;
+        f.found.endpoint_count = 0;
+        d->nodes[d->node_count++] = f.found;
+        drop_vote(m->hub, txn->expire[i].id);
+    }
+}
+
+static void decide_removals(struct member *m, const struct meta_store_txn *txn, struct doing *d)
+{
+    for (uint32_t i = 0; i < txn->remove_count; i++) {
+        const struct finding f = find_node(m->hub, txn->remove[i].id, NULL);
+        if (f.there && f.found.incarnation <= txn->remove[i].incarnation)
+            d->removed[d->removed_count++] = txn->remove[i];
+    }
+}
+
+static bool is_same_node(const struct meta_store_node *a, const struct meta_store_node *b)
+{
+    return a->incarnation == b->incarnation && a->expired == b->expired &&
+           a->endpoint_count == b->endpoint_count &&
+           memcmp(a->endpoint, b->endpoint, a->endpoint_count * sizeof a->endpoint[0]) == 0 &&
+           a->fingerprint.identity == b->fingerprint.identity &&
+           a->fingerprint.count == b->fingerprint.count;
+}
+
+static void tell_all(struct meta_store_hub *hub, const struct doing *d,
+                     const struct meta_store_change *change, struct meta_store_outcome *out)
+{
+    struct meta_store_heard *h = calloc(1, sizeof *h);
+    BASE_ASSERT(h != NULL);
+    h->kind = META_STORE_HEARD_NEWS;
+    h->node_count = d->node_count;
+    h->nodes = copy_array(d->nodes, d->node_count, sizeof d->nodes[0]);
+    h->removed_count = d->removed_count;
+    h->removed = copy_array(d->removed, d->removed_count, sizeof d->removed[0]);
+    h->has_change = change != NULL;
+    if (change != NULL) {
+        h->change = copy_change(change);
+        h->change.revision = out->revision;
+    }
+    out->at = add_to_log(hub, h);
+}
+
+static int carry_out(struct member *m, struct meta_store_txn txn, struct doing *d,
+                     struct meta_store_outcome *out)
+{
+    struct meta_store_hub *hub = m->hub;
+    if (txn.put != NULL) {
+        const struct finding f = find_node(hub, txn.put->id, txn.put);
+        if (f.taken)
+            return base_err(&out->err, -EEXIST, "an endpoint of %s is another node's", txn.put->id);
+        if (f.there && !f.found.expired && f.found.incarnation == txn.put->incarnation &&
+            !meta_store_fingerprint_matches(&f.found.fingerprint, &txn.put->fingerprint))
+            return base_err(&out->err, -ESTALE, "another process has registered as %s",
+                            txn.put->id);
+        drop_vote(hub, txn.put->id);
+        if (f.there && is_same_node(&f.found, txn.put))
+            txn.put = NULL;
+        else
+            d->nodes[d->node_count++] = *txn.put;
+    }
+    txn.expire = d->expire;
+    txn.expire_count = d->expire_count;
+    struct meta_store_outcome own;
+    const int status = meta_store_commit(hub->content, &txn, &own);
+    out->err = own.err;
+    out->revision = own.revision;
+    out->removed = own.removed;
+    if (status == 0 && (d->node_count + d->removed_count > 0 || txn.change != NULL))
+        tell_all(hub, d, txn.change, out);
+    return status;
+}
+
+static int hub_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                      struct meta_store_outcome *out)
+{
+    struct member *m = (struct member *)store;
+    const bool lost = base_prng_below(&m->prng, 100) < m->lost_percent;
+    if (lost && base_prng_below(&m->prng, 2) == 0)
+        return base_err(&out->err, -ETIMEDOUT, "the store's answer was lost");
+    struct doing *d = calloc(1, sizeof *d);
+    BASE_ASSERT(d != NULL);
+    decide_expiries(m, txn, d, out);
+    decide_removals(m, txn, d);
+    const int status = carry_out(m, *txn, d, out);
+    out->expire_count = status == 0 ? txn->expire_count : 0;
+    free(d);
+    if (!lost || status != 0)
+        return status;
+    *out = (struct meta_store_outcome){.revision = 0};
+    return base_err(&out->err, -ETIMEDOUT, "the store's answer was lost");
+}
+
+static int hub_load(struct meta_store *store, meta_store_visit *visit, void *user,
+                    struct base_errbuf *err)
+{
+    return meta_store_load(((struct member *)store)->hub->content, visit, user, err);
+}
+
+static int hub_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
+                              struct base_errbuf *err)
+{
+    return meta_store_load_resources(((struct member *)store)->hub->content, visitor, err);
+}
+
+static int hub_check(struct meta_store *store, bool write, struct base_errbuf *err)
+{
+    (void)store, (void)write, (void)err;
+    return 0;
+}
+
+static void tell_members(struct meta_store_hub *hub)
+{
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
+        hub->member[i].has_members = false;
+}
+
+static int hub_replace(struct meta_store *store, meta_store_next *next, void *user,
+                       struct base_errbuf *err)
+{
+    struct meta_store_hub *hub = ((struct member *)store)->hub;
+    const int status = meta_store_replace(hub->content, next, user, err);
+    for (uint32_t i = 0; status == 0 && i < META_STORE_MEMBERS_MAX; i++)
+        hub->member[i].has_snapshot = false;
+    if (status == 0)
+        hub->votes = 0;
+    return status;
+}
+
+static void hub_close(struct meta_store *store)
+{
+    struct member *m = (struct member *)store;
+    m->there = false;
+    tell_members(m->hub);
+}
+
+/* ---- all of it */
+
+struct meta_store_hub *meta_store_hub_new(void)
+{
+    struct meta_store_hub *hub = calloc(1, sizeof *hub);
+    if (hub == NULL)
+        return NULL;
+    hub->content = meta_store_memory(NULL);
+    BASE_ASSERT(hub->content != NULL);
+    return hub;
+}
+
+void meta_store_hub_free(struct meta_store_hub *hub)
+{
+    BASE_ASSERT(living_mask(hub) == 0);
+    for (uint64_t i = 0; i < hub->count; i++)
+        meta_store_heard_free(hub->log[i]);
+    free(hub->log);
+    meta_store_close(hub->content);
+    free(hub);
+}
+
+struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *member)
+{
+    static const struct meta_store_ops ops = {
+        .name = "hub",
+        .close = hub_close,
+        .load = hub_load,
+        .check = hub_check,
+        .commit = hub_commit,
+        .load_resources = hub_load_resources,
+        .replace = hub_replace,
+    };
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++) {
+        struct member *m = &hub->member[i];
+        if (m->there || (m->name[0] != '\0' && strcmp(m->name, member) != 0))
+            continue;
+        *m = (struct member){.base.ops = &ops, .hub = hub, .there = true};
+        snprintf(m->name, sizeof m->name, "%s", member);
+        tell_members(hub);
+        return &m->base;
+    }
+    return NULL;
+}
+
+static void list_members(const struct meta_store_hub *hub, struct meta_store_heard *h)
+{
+    h->members = calloc(META_STORE_MEMBERS_MAX, sizeof *h->members);
+    BASE_ASSERT(h->members != NULL);
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
+        if (hub->member[i].there)
+            memcpy(h->members[h->member_count++].name, hub->member[i].name, META_STORE_ID_BYTES);
+}
+
+/* All that is there, in place of what was not heard. */
+static struct meta_store_heard *take_snapshot(struct member *m)
+{
+    struct meta_store_hub *hub = m->hub;
+    struct meta_store_heard *h = calloc(1, sizeof *h);
+    struct base_errbuf err;
+    BASE_ASSERT(h != NULL);
+    h->kind = META_STORE_HEARD_SNAPSHOT;
+    h->at = m->next = hub->count;
+    h->snapshot = meta_store_memory(NULL);
+    const int status = meta_store_copy(hub->content, h->snapshot, &err);
+    BASE_ASSERT(status == 0);
+    list_members(hub, h);
+    m->has_snapshot = m->has_members = true;
+    return h;
+}
+
+struct meta_store_heard *meta_store_hub_hear(struct meta_store *store)
+{
+    struct member *m = (struct member *)store;
+    if (!m->has_snapshot)
+        return take_snapshot(m);
+    if (!m->has_members) {
+        struct meta_store_heard *h = calloc(1, sizeof *h);
+        BASE_ASSERT(h != NULL);
+        h->kind = META_STORE_HEARD_MEMBERS;
+        h->at = m->next;
+        list_members(m->hub, h);
+        m->has_members = true;
+        return h;
+    }
+    return m->next < m->hub->count ? copy_heard(m->hub->log[m->next++]) : NULL;
+}
+
+void meta_store_hub_compact(struct meta_store *store)
+{
+    ((struct member *)store)->has_snapshot = false;
+}
+
+void meta_store_hub_lose(struct meta_store *store, uint64_t seed, uint32_t percent)
+{
+    struct member *m = (struct member *)store;
+    base_prng_seed(&m->prng, seed);
+    m->lost_percent = percent;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shared store in memory: for tests and simulations of several metaservers. It does what
+ * store.h and store_watch.h say of a shared one, and tells of everything as late as its user asks.
+ * One thread. */
+#ifndef METASERVER_STORE_HUB_H
+#define METASERVER_STORE_HUB_H
+
+#include "metaserver/store_watch.h"
+
+struct meta_store_hub;
+
+/* NULL: no memory, as of the others here. */
+struct meta_store_hub *meta_store_hub_new(void);
+/* All of its stores are closed. */
+void meta_store_hub_free(struct meta_store_hub *hub);
+
+/* The store of a metaserver of that name, which lives from now on until it is closed. */
+struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *member);
+/* What that metaserver has not heard yet, one thing: first a snapshot. The caller's; NULL: there is
+ * nothing more. */
+struct meta_store_heard *meta_store_hub_hear(struct meta_store *store);
+/* As if that metaserver had been away for too long: a snapshot comes next. */
+void meta_store_hub_compact(struct meta_store *store);
+/* From now on so many of what that metaserver submits have no answer (-ETIMEDOUT), by the seed:
+ * half of them are done. */
+void meta_store_hub_lose(struct meta_store *store, uint64_t seed, uint32_t percent);
+
+#endif
