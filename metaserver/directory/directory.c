@@ -99,6 +99,11 @@ struct meta_directory_counts meta_directory_count(const struct meta_directory *m
     };
 }
 
+void meta_directory_share(struct meta_directory *m)
+{
+    m->shared = true;
+}
+
 /* ---- states and lists */
 
 static int list_of(enum meta_node_state state)
@@ -129,23 +134,30 @@ static void link_node(struct meta_directory *m, struct node *n)
 }
 
 /* The only place that changes a node's state; also puts it at the end of its list, as of now. */
-static void move_node(struct meta_directory *m, struct node *n, enum meta_node_state to,
-                      uint64_t now)
+void meta_directory_move_node(struct meta_directory *m, struct node *n, enum meta_node_state to,
+                              uint64_t now)
 {
     static const bool allowed[][META_NODE_EXPIRED + 1] = {
-        [META_NODE_FREE] = {[META_NODE_WAITING] = true, /* restored */
+        [META_NODE_FREE] = {[META_NODE_WAITING] = true, /* restored, or registered elsewhere */
                             [META_NODE_LIVE] = true,    /* registered */
                             [META_NODE_EXPIRED] = true /* restored as such */},
-        [META_NODE_WAITING] = {[META_NODE_LIVE] = true,   /* registered again */
-                               [META_NODE_LAPSED] = true, /* its agent never came */
+        [META_NODE_WAITING] = {[META_NODE_WAITING] = true, /* another life is elsewhere */
+                               [META_NODE_LIVE] = true,    /* registered again */
+                               [META_NODE_LAPSED] = true,  /* its agent never came */
+                               [META_NODE_EXPIRED] = true, /* the store has it */
                                [META_NODE_FREE] = true /* removed */},
-        [META_NODE_LIVE] = {[META_NODE_LIVE] = true,   /* renewed, registered again */
-                            [META_NODE_LAPSED] = true, /* silent */
+        [META_NODE_LIVE] = {[META_NODE_WAITING] = true, /* another life is elsewhere */
+                            [META_NODE_LIVE] = true,    /* renewed, registered again */
+                            [META_NODE_LAPSED] = true,  /* silent */
+                            [META_NODE_EXPIRED] = true, /* the store has it */
                             [META_NODE_FREE] = true /* removed */},
-        [META_NODE_LAPSED] = {[META_NODE_LIVE] = true,    /* came back */
+        [META_NODE_LAPSED] = {[META_NODE_WAITING] = true, /* it is heard of elsewhere */
+                              [META_NODE_LIVE] = true,    /* came back */
                               [META_NODE_EXPIRED] = true, /* the store has it */
                               [META_NODE_FREE] = true /* removed */},
-        [META_NODE_EXPIRED] = {[META_NODE_LIVE] = true, /* came back */
+        [META_NODE_EXPIRED] = {[META_NODE_WAITING] = true, /* came back elsewhere */
+                               [META_NODE_LIVE] = true,    /* came back */
+                               [META_NODE_EXPIRED] = true, /* another life did as well */
                                [META_NODE_FREE] = true /* forgotten, removed */},
     };
     BASE_ASSERT(allowed[n->state][to]);
@@ -153,6 +165,7 @@ static void move_node(struct meta_directory *m, struct node *n, enum meta_node_s
     m->in_state[n->state] -= n->state != META_NODE_FREE;
     n->state = to;
     n->since = now;
+    n->elsewhere &= to == META_NODE_LAPSED;
     m->in_state[to] += to != META_NODE_FREE;
     link_node(m, n);
     if (to == META_NODE_LIVE)
@@ -166,7 +179,7 @@ struct node *meta_directory_find_node(const struct meta_directory *m, const char
     return found ? &m->nodes[m->by_id.items[at]] : NULL;
 }
 
-static struct node *add_node(struct meta_directory *m, const char *id)
+struct node *meta_directory_add_node(struct meta_directory *m, const char *id)
 {
     bool found;
     uint32_t at = meta_index_find(&m->by_id, id, &found), item = m->free_node;
@@ -189,8 +202,8 @@ struct endpoint *meta_directory_find_endpoint(const struct meta_directory *m, co
     return found ? &m->endpoints[m->by_key.items[at]] : NULL;
 }
 
-static struct endpoint *add_endpoint(struct meta_directory *m, struct node *n,
-                                     const uint8_t gid[16], uint16_t pool)
+struct endpoint *meta_directory_add_endpoint(struct meta_directory *m, struct node *n,
+                                             const uint8_t gid[16], uint16_t pool)
 {
     bool found;
     uint32_t at = meta_index_find(&m->by_key, &(struct key){gid, pool}, &found);
@@ -207,17 +220,23 @@ static struct endpoint *add_endpoint(struct meta_directory *m, struct node *n,
     return e;
 }
 
-/* Takes an endpoint out of the table, of its node and of the index; *link is what points to it. */
-static void drop_endpoint(struct meta_directory *m, uint32_t *link)
+/* Takes it out of the table. */
+static void withdraw_endpoint(struct meta_directory *m, struct endpoint *e)
+{
+    struct schema_endpoint_record record = {.pool = e->pool};
+    if (e->slot < 0)
+        return;
+    memcpy(record.gid, e->gid, sizeof record.gid);
+    int64_t slot = schema_table_remove(&m->table, &record);
+    BASE_ASSERT(slot == e->slot);
+    e->slot = -1;
+}
+
+void meta_directory_drop_endpoint(struct meta_directory *m, uint32_t *link)
 {
     uint32_t item = *link;
     struct endpoint *e = &m->endpoints[item];
-    if (e->slot >= 0) {
-        struct schema_endpoint_record record = {.pool = e->pool};
-        memcpy(record.gid, e->gid, sizeof record.gid);
-        int64_t slot = schema_table_remove(&m->table, &record);
-        BASE_ASSERT(slot == e->slot);
-    }
+    withdraw_endpoint(m, e);
     bool found;
     uint32_t at = meta_index_find(&m->by_key, &(struct key){e->gid, e->pool}, &found);
     BASE_ASSERT(found);
@@ -228,10 +247,10 @@ static void drop_endpoint(struct meta_directory *m, uint32_t *link)
     m->changes++;
 }
 
-static void drop_endpoints(struct meta_directory *m, struct node *n)
+void meta_directory_drop_endpoints(struct meta_directory *m, struct node *n)
 {
     while (n->endpoints != NONE)
-        drop_endpoint(m, &n->endpoints);
+        meta_directory_drop_endpoint(m, &n->endpoints);
 }
 
 static const struct schema_endpoint_record *record_at(const struct meta_directory *m, int64_t slot)
@@ -252,12 +271,12 @@ int meta_directory_restore(struct meta_directory *m, const struct meta_store_nod
     for (uint32_t i = 0; i < node->endpoint_count; i++)
         if (meta_directory_find_endpoint(m, node->endpoint[i].gid, node->endpoint[i].pool) != NULL)
             return -EEXIST;
-    struct node *n = add_node(m, node->id);
+    struct node *n = meta_directory_add_node(m, node->id);
     n->incarnation = node->incarnation;
     n->fingerprint = node->fingerprint;
     for (uint32_t i = 0; i < node->endpoint_count; i++)
-        add_endpoint(m, n, node->endpoint[i].gid, node->endpoint[i].pool);
-    move_node(m, n, node->expired ? META_NODE_EXPIRED : META_NODE_WAITING, now);
+        meta_directory_add_endpoint(m, n, node->endpoint[i].gid, node->endpoint[i].pool);
+    meta_directory_move_node(m, n, node->expired ? META_NODE_EXPIRED : META_NODE_WAITING, now);
     return 0;
 }
 
@@ -323,7 +342,7 @@ int meta_directory_check(const struct meta_directory *m, const struct meta_regis
         verdict->known_incarnation = n->incarnation;
         if (r->incarnation < n->incarnation ||
             (r->incarnation == n->incarnation &&
-             !meta_fingerprint_matches(&n->fingerprint, &fingerprint)))
+             !meta_store_fingerprint_matches(&n->fingerprint, &fingerprint)))
             return -ESTALE;
     }
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
@@ -364,7 +383,7 @@ void meta_directory_apply(struct meta_directory *m, const struct meta_registrati
 {
     struct node *n = meta_directory_find_node(m, r->id);
     if (n == NULL)
-        n = add_node(m, r->id);
+        n = meta_directory_add_node(m, r->id);
     if (n->incarnation != r->incarnation) {
         n->report = (struct meta_report){.revision = 0};
         meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
@@ -375,7 +394,7 @@ void meta_directory_apply(struct meta_directory *m, const struct meta_registrati
         const struct schema_endpoint_record *record = &r->endpoint[i];
         struct endpoint *e = meta_directory_find_endpoint(m, record->gid, record->pool);
         if (e == NULL)
-            e = add_endpoint(m, n, record->gid, record->pool);
+            e = meta_directory_add_endpoint(m, n, record->gid, record->pool);
         e->slot = schema_table_put(&m->table, record);
         BASE_ASSERT(e->slot >= 0);
     }
@@ -383,9 +402,9 @@ void meta_directory_apply(struct meta_directory *m, const struct meta_registrati
         if (is_in(r, &m->endpoints[*link]))
             link = &m->endpoints[*link].next;
         else
-            drop_endpoint(m, link);
+            meta_directory_drop_endpoint(m, link);
     }
-    move_node(m, n, META_NODE_LIVE, now);
+    meta_directory_move_node(m, n, META_NODE_LIVE, now);
 }
 
 int meta_directory_check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
@@ -404,7 +423,7 @@ int meta_directory_renew(struct meta_directory *m, const char *id, uint32_t inca
     struct node *n = meta_directory_find_node(m, id);
     int status = meta_directory_check_live(n, incarnation, known);
     if (status == 0)
-        move_node(m, n, META_NODE_LIVE, now);
+        meta_directory_move_node(m, n, META_NODE_LIVE, now);
     return status;
 }
 
@@ -433,10 +452,10 @@ int meta_directory_remove(struct meta_directory *m, const char *id)
     if (n == NULL)
         return -ENOENT;
     meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
-    drop_endpoints(m, n);
+    meta_directory_drop_endpoints(m, n);
     uint32_t at = meta_index_find(&m->by_id, id, &found);
     meta_index_remove(&m->by_id, at);
-    move_node(m, n, META_NODE_FREE, 0);
+    meta_directory_move_node(m, n, META_NODE_FREE, 0);
     n->next = m->free_node;
     m->free_node = (uint32_t)(n - m->nodes);
     return 0;
@@ -451,10 +470,14 @@ uint32_t meta_directory_lapse(struct meta_directory *m, uint64_t now,
     while (meta_directory_next_lapse(m) <= now) {
         struct node *n = &m->nodes[m->lists[LEASED].first];
         if (each != NULL)
-            each(user, &(struct meta_lapse){n->id, n->incarnation, n->state, n->since});
+            each(user,
+                 &(struct meta_lapse){n->id, n->incarnation, n->state, n->since, n->elsewhere});
         meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
-        drop_endpoints(m, n);
-        move_node(m, n, META_NODE_LAPSED, now);
+        for (uint32_t i = n->endpoints; m->shared && i != NONE; i = m->endpoints[i].next)
+            withdraw_endpoint(m, &m->endpoints[i]);
+        if (!m->shared)
+            meta_directory_drop_endpoints(m, n);
+        meta_directory_move_node(m, n, META_NODE_LAPSED, now);
         lapsed++;
     }
     meta_reach_expire(m->reach, now);
@@ -478,12 +501,17 @@ uint32_t meta_directory_lapsed(const struct meta_directory *m, struct meta_store
     return count;
 }
 
+/* Of a shared store it is so whatever it has come to be here meanwhile. */
 void meta_directory_expire(struct meta_directory *m, const struct meta_store_life *life,
                            uint64_t now)
 {
-    struct node *n = find_life(m, life, META_NODE_LAPSED);
-    if (n != NULL)
-        move_node(m, n, META_NODE_EXPIRED, now);
+    struct node *n = meta_directory_find_node(m, life->id);
+    const bool is_it = n != NULL && n->incarnation == life->incarnation &&
+                       (m->shared ? n->state != META_NODE_EXPIRED : n->state == META_NODE_LAPSED);
+    if (!is_it)
+        return;
+    meta_directory_drop_endpoints(m, n);
+    meta_directory_move_node(m, n, META_NODE_EXPIRED, now);
 }
 
 uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between directory.c and directory_reach.c: the directory's own structs. */
+/* Between directory.c, directory_heard.c and directory_reach.c: the directory's own structs. */
 #ifndef METASERVER_DIRECTORY_PRIVATE_H
 #define METASERVER_DIRECTORY_PRIVATE_H
 
@@ -16,6 +16,7 @@ struct node {
     uint32_t incarnation;
     struct meta_store_fingerprint fingerprint;
     enum meta_node_state state;
+    bool elsewhere;      /* waiting, or lapsed out of that: another metaserver hears of it */
     uint32_t endpoints;  /* first of its chain */
     uint32_t prev, next; /* of its list; free nodes: next alone */
     uint64_t since;      /* registered, renewed, restored or expired at */
@@ -32,6 +33,7 @@ struct endpoint {
 
 struct meta_directory {
     struct meta_directory_limits limits;
+    bool shared;
     struct schema_table table;
     struct node *nodes;
     struct endpoint *endpoints;
@@ -49,6 +51,17 @@ struct meta_directory {
 struct node *meta_directory_find_node(const struct meta_directory *m, const char *id);
 struct endpoint *meta_directory_find_endpoint(const struct meta_directory *m, const uint8_t gid[16],
                                               uint16_t pool);
+/* The only one that changes a node's state; also puts it at the end of its list, as of now. */
+void meta_directory_move_node(struct meta_directory *m, struct node *n, enum meta_node_state to,
+                              uint64_t now);
+/* There is none of that id, and room. */
+struct node *meta_directory_add_node(struct meta_directory *m, const char *id);
+/* There is none of that key, and room. */
+struct endpoint *meta_directory_add_endpoint(struct meta_directory *m, struct node *n,
+                                             const uint8_t gid[16], uint16_t pool);
+/* Takes an endpoint out of the table, of its node and of the index; *link is what points to it. */
+void meta_directory_drop_endpoint(struct meta_directory *m, uint32_t *link);
+void meta_directory_drop_endpoints(struct meta_directory *m, struct node *n);
 /* 0: it is live, and this one; else as meta_directory_renew(). */
 int meta_directory_check_live(const struct node *n, uint32_t incarnation, uint32_t *known);
 

@@ -29,16 +29,3 @@ void meta_fingerprint_of(const struct meta_registration *r, struct meta_store_fi
         out->identity += out->print[i].body;
     }
 }
-
-bool meta_fingerprint_matches(const struct meta_store_fingerprint *known,
-                              const struct meta_store_fingerprint *claimed)
-{
-    if (known->identity == claimed->identity)
-        return true;
-    for (uint32_t i = 0; i < known->count; i++)
-        for (uint32_t k = 0; k < claimed->count; k++)
-            if (known->print[i].key == claimed->print[k].key &&
-                known->print[i].body == claimed->print[k].body)
-                return true;
-    return false;
-}

@@ -6,9 +6,5 @@
 #include "metaserver/directory.h"
 
 void meta_fingerprint_of(const struct meta_registration *r, struct meta_store_fingerprint *out);
-/* Whether both are one process, which may have added and dropped endpoints since, and made some
- * anew: one is what it was but for the way to it, which no other process could have. */
-bool meta_fingerprint_matches(const struct meta_store_fingerprint *known,
-                              const struct meta_store_fingerprint *claimed);
 
 #endif

@@ -107,6 +107,9 @@ struct meta_directory;
 struct meta_directory *meta_directory_new(const struct meta_directory_limits *limits, void *memory,
                                           uint64_t seed, uint64_t generation);
 void meta_directory_free(struct meta_directory *m);
+/* Before all else: other metaservers of the store may hear of a node that lapses here. So its
+ * endpoints stay its own, out of the table, until it expires. */
+void meta_directory_share(struct meta_directory *m);
 
 /* The table's description, with the address that it has here and no rkey. Borrowed. */
 const struct schema_table_desc *meta_directory_table(const struct meta_directory *m);
@@ -147,6 +150,7 @@ struct meta_lapse {
     uint32_t incarnation;
     enum meta_node_state from; /* live, or waiting: then its agent was not heard of here */
     uint64_t heard;            /* when it was heard of, or when the node was restored */
+    bool elsewhere;            /* another metaserver of the store has heard of it */
 };
 
 /* Takes the endpoints of every node whose lease is over out of the table. Returns how many nodes

@@ -25,7 +25,7 @@ static bool matches(const struct meta_registration *a, const struct meta_registr
     struct meta_store_fingerprint known, claimed;
     meta_fingerprint_of(a, &known);
     meta_fingerprint_of(b, &claimed);
-    return meta_fingerprint_matches(&known, &claimed);
+    return meta_store_fingerprint_matches(&known, &claimed);
 }
 
 /* A target broke, or the port or the P_Key moved: its device, or a subnet manager, had it do so. */
