@@ -162,21 +162,43 @@ static bool begin_registration(struct call *c, struct meta_write *w)
     return true;
 }
 
+/* Another metaserver knows of a later life, or of another owner. Whether this one knows it too by
+ * now or not, the store is right. */
+static bool is_refused_by_store(struct call *c, struct pending *p)
+{
+    const int status = p->write.job.outcome.status;
+    struct meta_verdict now;
+    if (status != -ESTALE && status != -EEXIST)
+        return false;
+    const int known = meta_service_check(c->s, &p->registration, &now);
+    if (known != 0)
+        refuse_registration(c, known, &now);
+    else
+        meta_rest_problem(c, REST_STORE,
+                          "another metaserver knows a later life of this node, or another owner of "
+                          "an endpoint: ask again");
+    return true;
+}
+
 /* Leases may have ended meanwhile, its node's too: then its records are put into the table anew,
- * and others that moved there may have left them no room. */
+ * and others that moved there may have left them no room. What a shared store has is known here in
+ * any case, as it is elsewhere. */
 static void end_registration(struct call *c, struct meta_write *w)
 {
     struct pending *p = (struct pending *)w;
     struct meta_verdict now;
-    if (!meta_write_is_stored(c, w))
+    if (is_refused_by_store(c, p) || !meta_write_is_stored(c, w))
         return;
     if (w->job.txn.remove_count > 0)
         meta_directory_forget(c->s->directory, &p->verdict.evict);
     const int status = meta_service_check(c->s, &p->registration, &now);
-    if (status == 0)
+    if (status == 0) {
         finish_registration(c, p);
-    else
-        refuse_registration(c, status, &now);
+        return;
+    }
+    if (c->s->hearing.shared)
+        meta_service_hear_put(c->s, &p->durable, c->now);
+    refuse_registration(c, status, &now);
 }
 
 static void discard_responder(struct meta_write *w)

@@ -204,7 +204,8 @@ static bool begin_change(struct call *c, struct meta_write *w)
     struct resource_write *r = (struct resource_write *)w;
     struct meta_violation violation = {.field = ""};
     int status;
-    r->x = calloc(1, sizeof *r->x);
+    if (r->x == NULL) /* else it is not its first turn */
+        r->x = calloc(1, sizeof *r->x);
     if (r->x == NULL) {
         meta_rest_problem(c, REST_STORE, "out of memory: try again");
         return false;

@@ -2,6 +2,7 @@
 #include "metaserver/service.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,9 @@ struct lapsing {
 static void announce_lapse(void *user, const struct meta_lapse *lapse)
 {
     const struct lapsing *l = user;
+    if (lapse->elsewhere)
+        return;
+    l->s->count.expiries++;
     const bool heard = lapse->from == META_NODE_LIVE;
     announce_event(l->s, lapse->id, "", l->now,
                    &(struct meta_liveness_event){
@@ -101,16 +105,23 @@ static void announce_lapse(void *user, const struct meta_lapse *lapse)
                        .heard_ms = heard ? meta_service_wall_ms(l->s, lapse->heard) : 0});
 }
 
+void meta_service_heard_expiry(struct meta_service *s, const struct meta_lapse *lapse, uint64_t now)
+{
+    announce_lapse(&(struct lapsing){s, now}, lapse);
+}
+
 void meta_service_lapse(struct meta_service *s, uint64_t now)
 {
+    const uint64_t before = s->count.expiries;
     uint32_t lapsed =
         meta_directory_lapse(s->directory, now, announce_lapse, &(struct lapsing){s, now});
-    s->count.expiries += lapsed;
     if (lapsed == 0)
         return;
     if (s->responders != NULL)
         meta_responders_sweep(s->responders, is_live, s);
-    meta_world_log(s->world, BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
+    if (s->count.expiries != before)
+        meta_world_log(s->world, BASE_LOG_INFO, "nodes expired", "count=%" PRIu64,
+                       s->count.expiries - before);
 }
 
 /* By what it is answered then an agent hears which queue pairs have broken. One that follows

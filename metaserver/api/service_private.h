@@ -35,6 +35,22 @@ void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
                           const struct meta_store_outcome *out);
 /* All zero is allowed. */
 void meta_service_change_fini(struct meta_service_change *x);
+/* Another metaserver has made a change: applies it, unless it has been. 0; -EINVAL and a sentence:
+ * it does not fit to what is known here. */
+int meta_service_hear_change(struct meta_service *s, const struct meta_store_change *change,
+                             struct base_errbuf *err);
+/* A node is as the store says, by whomever. */
+void meta_service_hear_put(struct meta_service *s, const struct meta_store_node *node,
+                           uint64_t now);
+/* All that the store holds of resources, in place of what is known: 0, or an error as of
+ * meta_service_load(), and nothing has changed. */
+int meta_service_reload_resources(struct meta_service *s, struct meta_store *store,
+                                  struct base_errbuf *err);
+/* The store was put back behind what agents know: writes a revision that exceeds that. */
+void meta_service_raise_revision(struct meta_service *s);
+/* A node that was known as that is expired by now, as the store says. */
+void meta_service_heard_expiry(struct meta_service *s, const struct meta_lapse *lapse,
+                               uint64_t now);
 /* Whether nodes that windows name have come, gone, or have other GIDs than at the last look. */
 bool meta_service_refresh_window_targets(struct meta_service *s);
 /* Fills s->resources from the store. */

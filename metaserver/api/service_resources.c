@@ -251,6 +251,7 @@ int meta_service_write_change(struct meta_service *s, struct meta_service_change
                               struct meta_store_txn *txn)
 {
     const struct meta_resource_change *change = &x->change;
+    meta_service_change_fini(x); /* of a former turn */
     base_text_init(&x->before, BODY_BYTES);
     base_text_init(&x->after, BODY_BYTES);
     base_text_init(&x->resource, BODY_BYTES);
@@ -289,6 +290,27 @@ bool meta_service_refresh_window_targets(struct meta_service *s)
     return s->window_targets != before;
 }
 
+/* It is applied. */
+static void tell_change(struct meta_service *s, const struct meta_resource_change *change,
+                        bool elsewhere)
+{
+    meta_world_log(s->world, BASE_LOG_INFO, "setting changed",
+                   "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"%s",
+                   change->foreign != NULL ? change->foreign->kind
+                                           : meta_resource_kind_name(change->kind),
+                   change->name, change->revision,
+                   change->kind == META_LEASE
+                       ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
+                   : !change->had ? "created"
+                   : change->has  ? "replaced"
+                                  : "deleted",
+                   change->who, elsewhere ? " by=\"another metaserver\"" : "");
+    if (s->hearing.revision < change->revision)
+        s->hearing.revision = change->revision;
+    (void)meta_service_refresh_window_targets(s);
+    meta_watches_wake(s);
+}
+
 void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
                           const struct meta_store_outcome *out)
 {
@@ -296,17 +318,191 @@ void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
     change->revision = out->revision;
     if (change->has)
         change->to.revision = out->revision;
+    if (change->revision <= meta_resources_revision(s->resources))
+        return; /* it came to be known by another way first */
     meta_resources_apply(s->resources, change);
     s->count.changes++;
-    meta_world_log(s->world, BASE_LOG_INFO, "setting changed",
-                   "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
-                   meta_resource_kind_name(change->kind), change->name, change->revision,
-                   change->kind == META_LEASE
-                       ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
-                   : !change->had ? "created"
-                   : change->has  ? "replaced"
-                                  : "deleted",
-                   change->who);
+    tell_change(s, change, false);
+}
+
+/* ---- what other metaservers change */
+
+/* Whether it can follow what is known here; `to` becomes what is to be kept. */
+static int check_heard(struct meta_service *s, struct meta_resource_change *c,
+                       struct meta_violation *violation)
+{
+    const struct meta_resource_match match = {.any = c->had, .absent = !c->had};
+    struct meta_resource_change planned;
+    if (c->kind >= META_RESOURCE_KINDS)
+        return 0;
+    int status = c->has ? meta_resources_plan_put(s->resources, &c->to, &match, &planned, violation)
+                        : meta_resources_plan_remove(s->resources, c->kind, c->name, &match,
+                                                     &planned, violation);
+    if (status == 0 && c->has)
+        c->to = planned.to;
+    return status;
+}
+
+/* Into what can be applied: with what a token's trail leaves out. */
+static int decode_heard(struct meta_service *s, const struct meta_store_change *stored,
+                        struct meta_resource_change *c, struct meta_violation *violation)
+{
+    int status = load_sides(stored, c, violation);
+    if (status == 0 && c->has && c->kind < META_RESOURCE_KINDS && stored->resource != NULL)
+        status = decode_resource(stored->kind, stored->name, stored->resource, &c->to, violation);
+    if (status == 0)
+        status = check_heard(s, c, violation);
+    if (c->has)
+        c->to.revision = stored->revision;
+    return status;
+}
+
+/* One that stands for itself, and from which nothing follows here. */
+static int keep_entry(struct meta_service *s, const struct meta_store_change *stored,
+                      struct meta_violation *violation)
+{
+    struct loading l = {.s = s};
+    const int status = load_change(&l, stored);
+    *violation = l.violation;
+    return status;
+}
+
+int meta_service_hear_change(struct meta_service *s, const struct meta_store_change *stored,
+                             struct base_errbuf *err)
+{
+    struct meta_resource_change c = {.revision = stored->revision, .time_ms = stored->time_ms};
+    struct meta_violation violation = {.detail = ""};
+    const uint64_t last = meta_resources_revision(s->resources);
+    int status = 0;
+    if (stored->revision <= last)
+        return 0;
+    snprintf(c.who, sizeof c.who, "%s", stored->who);
+    snprintf(c.name, sizeof c.name, "%s", stored->name);
+    const bool known = meta_resource_kind_parse(stored->kind, &c.kind) == 0;
+    if (!known || c.kind == META_RESTORE)
+        status = keep_entry(s, stored, &violation);
+    else if (stored->revision != last + 1) {
+        status = -EINVAL;
+        snprintf(violation.detail, sizeof violation.detail, "revision %" PRIu64 " is missing",
+                 last + 1);
+    } else
+        status = decode_heard(s, stored, &c, &violation);
+    if (status != 0)
+        return base_err(err, -EINVAL,
+                        "another metaserver's change %" PRIu64 " of %.31s %.63s does not fit to "
+                        "what is known here (%.63s %.100s): upgrade or restart this one",
+                        stored->revision, stored->kind, stored->name, violation.field,
+                        violation.detail);
+    if (known && c.kind != META_RESTORE) {
+        meta_resources_apply(s->resources, &c);
+        tell_change(s, &c, true);
+    } else
+        meta_watches_wake(s);
+    return 0;
+}
+
+/* Whether what is stored ends as what is known does. */
+static bool is_known(const struct meta_service *s, const struct meta_resources *other)
+{
+    const uint64_t last = meta_resources_revision(s->resources);
+    if (last != meta_resources_revision(other))
+        return false;
+    if (last == 0)
+        return true;
+    const struct meta_resource_change *a = meta_resources_change_after(s->resources, last - 1);
+    const struct meta_resource_change *b = meta_resources_change_after(other, last - 1);
+    return a != NULL && b != NULL && a->time_ms == b->time_ms && a->kind == b->kind &&
+           strcmp(a->who, b->who) == 0 && strcmp(a->name, b->name) == 0;
+}
+
+int meta_service_reload_resources(struct meta_service *s, struct meta_store *store,
+                                  struct base_errbuf *err)
+{
+    struct meta_resources *was = s->resources;
+    struct meta_store *own = s->store;
+    struct meta_resources *fresh = meta_resources_new(meta_resources_trail_size(was));
+    if (fresh == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    s->resources = fresh;
+    s->store = store;
+    int status = meta_service_load_resources(s, err);
+    s->store = own;
+    s->resources = was;
+    if (status != 0 || is_known(s, fresh)) {
+        meta_resources_free(fresh);
+        return status;
+    }
+    if (s->hearing.revision < meta_resources_revision(was))
+        s->hearing.revision = meta_resources_revision(was);
+    s->resources = fresh;
+    meta_resources_free(was);
+    meta_world_log(s->world, BASE_LOG_INFO, "settings were read anew", "revision=%" PRIu64,
+                   meta_resources_revision(fresh));
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);
+    return 0;
+}
+
+struct raise_write {
+    struct meta_write base;
+    struct meta_service_change x;
+};
+
+/* As a restore from a backup does: what agents have heard of must not be taken for what comes. */
+static bool begin_raising(struct call *c, struct meta_write *w)
+{
+    struct raise_write *r = (struct raise_write *)w;
+    const uint64_t last = meta_resources_revision(c->s->resources);
+    struct meta_resource_change *change = &r->x.change;
+    if (last >= c->s->hearing.revision)
+        return false;
+    *change = (struct meta_resource_change){.revision = c->s->hearing.revision + 1,
+                                            .kind = META_RESTORE,
+                                            .time_ms = c->wall_ms,
+                                            .had = true};
+    snprintf(change->name, sizeof change->name, "store");
+    snprintf(change->who, sizeof change->who, "kedge-metad");
+    change->from.kind = META_RESTORE; /* nothing is kept of it but the entry: it has no "after" */
+    change->from.restore.revision = last;
+    memcpy(change->from.name, change->name, sizeof change->from.name);
+    return meta_service_write_change(c->s, &r->x, &w->job.txn) == 0;
+}
+
+static void end_raising(struct call *c, struct meta_write *w)
+{
+    struct raise_write *r = (struct raise_write *)w;
+    if (!meta_write_is_stored(c, w))
+        return;
+    r->x.change.revision = w->job.outcome.revision;
+    if (r->x.change.revision > meta_resources_revision(c->s->resources) &&
+        meta_resources_restore_change(c->s->resources, &r->x.change) == 0)
+        tell_change(c->s, &r->x.change, false);
+}
+
+static void free_raising(struct meta_write *w)
+{
+    struct raise_write *r = (struct raise_write *)w;
+    meta_service_change_fini(&r->x);
+    free(r);
+}
+
+void meta_service_raise_revision(struct meta_service *s)
+{
+    static const struct meta_write_kind kind = {.what = "raising the revision",
+                                                .begin = begin_raising,
+                                                .end = end_raising,
+                                                .free = free_raising};
+    const uint64_t last = meta_resources_revision(s->resources);
+    if (last >= s->hearing.revision)
+        return;
+    meta_world_log(s->world, BASE_LOG_WARN,
+                   "the store was put back to an older state: its next revision will exceed what "
+                   "was known",
+                   "revision=%" PRIu64 " known=%" PRIu64, last, s->hearing.revision);
+    struct raise_write *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return; /* at the next snapshot */
+    r->base.kind = &kind;
+    snprintf(r->base.id, sizeof r->base.id, "store");
+    meta_write_add(s, &r->base);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "metaserver/directory_heard.h"
 #include "rest_private.h"
 
 #define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
@@ -28,6 +29,17 @@ static bool begin_tidying(struct call *c, struct meta_write *w)
     return t->expire_count + t->remove_count > 0;
 }
 
+/* Those that the store did not deal with are asked for again at the next tick. */
+static void settle_expired(struct meta_service *s, const struct tidy_write *t, uint64_t now)
+{
+    const struct meta_store_outcome *out = &t->base.job.outcome;
+    for (uint32_t i = 0; i < out->expire_count; i++)
+        if (out->heard_elsewhere[i / 64] >> i % 64 & 1)
+            meta_directory_heard_elsewhere(s->directory, &t->expire[i], now);
+        else
+            meta_directory_expire(s->directory, &t->expire[i], now);
+}
+
 /* What nobody asked for is said once, and tried again later. */
 static void end_tidying(struct call *c, struct meta_write *w)
 {
@@ -40,8 +52,7 @@ static void end_tidying(struct call *c, struct meta_write *w)
                        t->expire_count > 0 ? "expiring" : "forgetting", w->job.outcome.err.text);
         return;
     }
-    for (uint32_t i = 0; i < t->expire_count; i++)
-        meta_directory_expire(s->directory, &t->expire[i], c->now);
+    settle_expired(s, t, c->now);
     for (uint32_t i = 0; i < t->remove_count; i++)
         meta_directory_forget(s->directory, &t->remove[i]);
 }

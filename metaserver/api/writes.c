@@ -9,7 +9,10 @@
 #include "base/clock.h"
 #include "rest_private.h"
 
-#define ANSWER_BYTES (64 << 10) /* of one that comes later */
+#define ANSWER_BYTES (64 << 10)          /* of one that comes later */
+#define HEAR_NS      (1 * BASE_NS_PER_S) /* that is waited for what another metaserver did first */
+
+enum { TRIES_MAX = 8 };
 
 /* ---- the queue */
 
@@ -186,24 +189,52 @@ static bool is_wanted(struct call *c, const struct meta_write *w)
     return is_let_in(c, w);
 }
 
-/* What is found to be otherwise than it was to be (-ESTALE, -EREMCHG) says nothing of the store. */
+/* Than it was to be: that says nothing of the store. */
+static bool is_found_otherwise(int status)
+{
+    return status == -ESTALE || status == -EREMCHG || status == -EEXIST;
+}
+
 static void note_outcome(struct meta_writes *q, const struct meta_store_outcome *out, uint64_t now)
 {
     if (out->status == 0) {
         q->did_ns = now;
         q->why.text[0] = '\0';
-    } else if (out->status != -ESTALE && out->status != -EREMCHG) {
+    } else if (!is_found_otherwise(out->status)) {
         q->failed_ns = now;
         q->why = out->err;
     }
 }
 
-/* False: the store has it. */
+/* Another metaserver was first, and this one is about to hear of it: then it can decide rightly. */
+static bool put_back(struct meta_service *s, struct meta_write *w, uint64_t now)
+{
+    if (!s->hearing.shared || s->writes.stopping || !is_found_otherwise(w->job.outcome.status) ||
+        w->tries == TRIES_MAX)
+        return false;
+    w->state = META_WRITE_WAITING;
+    w->tries++;
+    w->refused_ns = now;
+    w->refused_at = s->hearing.things;
+    return true;
+}
+
+static bool waits_to_hear(const struct meta_service *s, const struct meta_write *w, uint64_t now)
+{
+    return w->tries > 0 && w->refused_at == s->hearing.things && now - w->refused_ns < HEAR_NS &&
+           !s->writes.stopping;
+}
+
+/* False: the store has it, or it waits. */
 static bool advance_first(struct meta_service *s, uint64_t now)
 {
     struct meta_write *w = s->writes.first;
     struct later l;
     if (w->state == META_WRITE_UNDER_WAY)
+        return false;
+    if (w->state == META_WRITE_DONE && put_back(s, w, now))
+        return false;
+    if (w->state == META_WRITE_WAITING && waits_to_hear(s, w, now))
         return false;
     meta_service_lapse(s, now);
     begin_later(&l, s, w, now);

@@ -47,6 +47,10 @@ struct meta_write {
     bool has_client;          /* else nobody is answered */
     void *token;              /* of the answer */
     uint64_t came_ns, due_ns; /* of a check */
+    /* Of one that the store has refused, since another metaserver was first: it is decided again
+     * when that is known here. */
+    uint32_t tries;
+    uint64_t refused_ns, refused_at; /* when, and what had been heard by then */
     /* As in struct call: */
     char id[META_STORE_ID_BYTES];
     char who[META_RESOURCE_WHO_BYTES];

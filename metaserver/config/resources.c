@@ -103,6 +103,11 @@ void meta_resources_free(struct meta_resources *s)
     free(s);
 }
 
+uint32_t meta_resources_trail_size(const struct meta_resources *s)
+{
+    return s->trail_size;
+}
+
 uint64_t meta_resources_revision(const struct meta_resources *s)
 {
     return s->revision;

@@ -15,6 +15,7 @@
 #include "metaserver/agent_query.h"
 #include "metaserver/directory.h"
 #include "metaserver/liveness.h"
+#include "metaserver/store_watch.h"
 #include "metaserver/table_responders.h"
 #include "metaserver/watch.h"
 
@@ -66,12 +67,26 @@ struct meta_writes {
     bool tidying; /* one of our own is among them, which nobody asked for */
 };
 
+/* What is known of a store that other metaservers write to as well: zeroed to begin. */
+struct meta_hearing {
+    bool shared;            /* else nothing of this is looked at */
+    uint64_t heard_ns;      /* when all was known that the store had; 0: it never was */
+    struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
+    bool misfits;           /* what it holds of resources does not fit: until a snapshot does */
+    uint64_t things;        /* that were heard so far */
+    uint64_t revision;      /* the newest of all that were ever known */
+    uint32_t member_count;
+    struct meta_store_member member[META_STORE_MEMBERS_MAX];
+};
+
 struct meta_service {
     struct meta_world *world;         /* borrowed */
     struct meta_directory *directory; /* borrowed */
     struct meta_store *store; /* borrowed; meta_service_load() reads it, and nobody else here */
     struct meta_writes writes;
-    struct meta_resources *resources;   /* borrowed */
+    struct meta_hearing hearing;
+    struct meta_resources
+        *resources; /* borrowed, by whoever frees it: a snapshot may put another in its place */
     struct meta_responders *responders; /* borrowed; NULL: the device has no RC */
     struct meta_liveness *liveness;     /* borrowed; NULL: nobody is told of it */
     uint64_t at, at_wall_ms;            /* one moment, by both clocks: the last that was said */
@@ -116,6 +131,14 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms);
  * nothing. */
 uint64_t meta_service_due(const struct meta_service *s);
 #define META_TICK_NS UINT64_C(100000000)
+/* What was done to a shared store (store_watch.h), in its order: what this metaserver has
+ * submitted is told of by done() at its place. Borrowed for the call. */
+void meta_service_hear(struct meta_service *s, const struct meta_store_heard *heard, uint64_t now);
+/* The store has said that there was nothing more; or (why is not NULL) it cannot be heard. */
+void meta_service_hear_nothing(struct meta_service *s, const struct base_errbuf *why, uint64_t now);
+/* Whether what is known here may be older than what other metaservers know. */
+bool meta_service_is_behind(const struct meta_service *s, uint64_t now);
+#define META_SERVICE_BEHIND_NS (2 * META_STORE_SILENCE_NS)
 /* The time of day, by which what happens from now on is told. */
 void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms);
 

@@ -46,6 +46,8 @@ struct meta_resources;
 /* trail: changes that are kept, at least 1. NULL: no memory. */
 struct meta_resources *meta_resources_new(uint32_t trail);
 void meta_resources_free(struct meta_resources *s); /* NULL is allowed */
+/* Of meta_resources_new(). */
+uint32_t meta_resources_trail_size(const struct meta_resources *s);
 
 /* The number of a pool for which none is said: a hash of its name, from 2 to 65535, the same at
  * every metaserver. 2 + CRC-32C(name) mod 65534. */
