@@ -11,7 +11,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 
-enum type { TEXT, LEVEL, ACCESS, COUNT, DURATION, GID, SERVICE };
+enum type { TEXT, LEVEL, ACCESS, STORE, COUNT, DURATION, GID, SERVICE };
 
 struct option {
     const char *section, *key;
@@ -33,6 +33,8 @@ static const struct option options[] = {
      "Unix socket with the same interface, for root and this user; empty: none"},
     {"metaserver", "access", ACCESS, AT(tokens_needed), 0, 0, "tokens",
      "tokens: each request has to show one; open: who reaches the port may do everything"},
+    {"metaserver", "advertise", TEXT, AT(advertise), 0, 0, "",
+     "URL by which others reach the REST interface; empty: as listen says"},
     {"metaserver", "data_dir", TEXT, AT(data_dir), 0, 0, "/var/lib/kedge-metad",
      "directory of the store; it must exist"},
     {"metaserver", "max_endpoints", COUNT, AT(max_endpoints), 1, 1 << 24, "16384",
@@ -60,6 +62,20 @@ static const struct option options[] = {
     {"metaserver", "events", COUNT, AT(events), 16, 65536, "1024",
      "changes by operators that the trail remembers"},
     {"metaserver", "log_level", LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
+    {"store", "kind", STORE, AT(store_shared), 0, 0, "sqlite",
+     "sqlite: a file in data_dir, this metaserver's own; etcd: shared by several"},
+    {"store", "member", TEXT, AT(member), 0, 0, "",
+     "this metaserver's name among those that share the store; empty: the host's"},
+    {"store", "endpoints", TEXT, AT(store_endpoints), 0, 0, "http://127.0.0.1:2379",
+     "URLs of etcd, separated by commas: any of them, in turn"},
+    {"store", "prefix", TEXT, AT(store_prefix), 0, 0, "/kedge/", "of all keys in etcd"},
+    {"store", "user", TEXT, AT(store_user), 0, 0, "", "of etcd; empty: none"},
+    {"store", "password_file", TEXT, AT(store_password_file), 0, 0, "",
+     "that user's password, one line; nobody else may read it"},
+    {"store", "ca_file", TEXT, AT(store_ca), 0, 0, "",
+     "certificates that etcd's is checked by; empty: the system's"},
+    {"store", "cert_file", TEXT, AT(store_cert), 0, 0, "", "that is shown to etcd; empty: none"},
+    {"store", "key_file", TEXT, AT(store_key), 0, 0, "", "of that certificate"},
     {"fabric", "provider", TEXT, AT(provider), 0, 0, "soft",
      "soft: a software RNIC for one host; verbs: an RDMA device"},
     {"fabric", "device", TEXT, AT(device), 0, 0, "",
@@ -117,6 +133,11 @@ static int set_option(struct meta_config *config, const struct option *o, const 
         return 0;
     case ACCESS:
         return set_access(config, value, must);
+    case STORE:
+        config->store_shared = strcmp(value, "etcd") == 0;
+        return config->store_shared || strcmp(value, "sqlite") == 0
+                   ? 0
+                   : base_err(must, -EINVAL, "must be sqlite or etcd");
     case TEXT:
         if (strlen(value) >= META_CONFIG_TEXT_BYTES)
             return base_err(must, -EINVAL, "has at most %d characters", META_CONFIG_TEXT_BYTES - 1);

@@ -32,7 +32,7 @@
 
 struct metad {
     uv_loop_t loop;
-    uv_poll_t http, fabric, events, readers, store;
+    uv_poll_t http, fabric, events, readers, store, heard;
     uv_prepare_t turned;
     uv_timer_t tick, notify;
     uint64_t ticked_ns, notified_ns; /* last */
@@ -207,8 +207,9 @@ static void on_store(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
     (void)status, (void)events;
-    (void)meta_store_worker_run(m->process->world.worker);
-    advance_service(m);
+    const uint64_t now_ns = base_clock_ns();
+    meta_service_at(m->service, now_ns, base_clock_wall_ms());
+    meta_process_run_store(m->process, now_ns);
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -250,7 +251,7 @@ static void on_tick(uv_timer_t *timer)
     meta_device_tick(&m->device, now_ns);
     if (m->service->responders != NULL)
         meta_responders_tick(m->service->responders, now_ns);
-    meta_service_advance(m->service, now_ns);
+    meta_process_run_store(m->process, now_ns);
 }
 
 static void on_notify(uv_timer_t *timer)
@@ -304,7 +305,8 @@ static void on_signal(uv_signal_t *sig, int number)
 static int start_watching(struct metad *m)
 {
     m->http.data = m->fabric.data = m->events.data = m->readers.data = m->store.data =
-        m->tick.data = m->notify.data = m->turned.data = m->term.data = m->interrupt.data = m;
+        m->heard.data = m->tick.data = m->notify.data = m->turned.data = m->term.data =
+            m->interrupt.data = m;
     int status = uv_poll_init(&m->loop, &m->http, http_server_fd(m->server));
     if (status == 0)
         status = uv_poll_start(&m->http, UV_READABLE, on_http);
@@ -324,6 +326,11 @@ static int start_watching(struct metad *m)
         status = uv_poll_init(&m->loop, &m->store, meta_store_worker_fd(m->process->world.worker));
     if (status == 0)
         status = uv_poll_start(&m->store, UV_READABLE, on_store);
+    if (status == 0 && m->process->listener != NULL) {
+        status = uv_poll_init(&m->loop, &m->heard, meta_store_listener_fd(m->process->listener));
+        if (status == 0)
+            status = uv_poll_start(&m->heard, UV_READABLE, on_store);
+    }
     if (status == 0)
         status = uv_timer_init(&m->loop, &m->tick);
     if (status == 0)

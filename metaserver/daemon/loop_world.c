@@ -26,7 +26,10 @@ static void write_log(struct meta_world *w, enum base_log_level level, const cha
 
 static void submit_job(struct meta_world *w, struct meta_store_job *job)
 {
-    meta_store_worker_submit(((struct meta_loop_world *)w)->worker, job);
+    struct meta_loop_world *l = (struct meta_loop_world *)w;
+    if (l->order != NULL)
+        meta_store_order_add(l->order, job);
+    meta_store_worker_submit(l->worker, job);
 }
 
 void meta_loop_world_init(struct meta_loop_world *w)

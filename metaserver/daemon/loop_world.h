@@ -4,12 +4,14 @@
 #ifndef METASERVER_LOOP_WORLD_H
 #define METASERVER_LOOP_WORLD_H
 
+#include "metaserver/store_order.h"
 #include "metaserver/store_worker.h"
 #include "metaserver/world.h"
 
 struct meta_loop_world {
     struct meta_world base;
     struct meta_store_worker *worker; /* borrowed; who serves sets it */
+    struct meta_store_order *order;   /* likewise, of a store that is shared; else NULL */
 };
 
 void meta_loop_world_init(struct meta_loop_world *w);

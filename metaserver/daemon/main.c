@@ -84,6 +84,9 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
     service->directory = meta_directory_new(&limits, e->mem.addr, random[0], random[1]);
     if (service->directory == NULL)
         return base_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
+    service->hearing.shared = config->store_shared;
+    if (config->store_shared)
+        meta_directory_share(service->directory);
     service->resources = meta_resources_new((uint32_t)config->events);
     if (service->resources == NULL)
         return base_err(err, -ENOMEM, "out of memory: lower events");
@@ -115,6 +118,7 @@ static int run_server(const struct meta_config *config, const char *path, struct
 {
     static struct meta_process process; /* the store's thread may be left with what it borrows */
     struct meta_service *service = &process.service;
+    struct meta_store_watch *watch = NULL;
     size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
     meta_loop_world_init(&process.world);
     service->world = &process.world.base;
@@ -128,7 +132,9 @@ static int run_server(const struct meta_config *config, const char *path, struct
     if (status == 0)
         status = meta_service_load(service, base_clock_ns(), err);
     if (status == 0)
-        status = meta_store_worker_new(service->store, &process.world.worker, err);
+        status = meta_daemon_open_watch(config, &watch, err);
+    if (status == 0)
+        status = meta_process_start_store(&process, watch, err);
     if (status == 0)
         status = meta_daemon_serve(config, path, &process, err);
     if (status != -EINPROGRESS)

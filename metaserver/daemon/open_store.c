@@ -2,11 +2,101 @@
 #include "open_store.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "metaserver/store_etcd.h"
+
+/* What other metaservers and operators are told of this one. */
+static void describe_self(const struct meta_config *config, struct base_text *out)
+{
+    char url[META_CONFIG_TEXT_BYTES + 8];
+    snprintf(url, sizeof url, "%s%s", config->advertise[0] != '\0' ? "" : "http://",
+             config->advertise[0] != '\0' ? config->advertise : config->listen);
+    base_text_init(out, META_STORE_MEMBER_BYTES - 1);
+    base_json_object(out, NULL);
+    base_json_string(out, "version", base_version_text());
+    if (config->advertise[0] != '\0' || config->listen[0] != '\0')
+        base_json_string(out, "url", url);
+    base_json_object_end(out);
+}
+
+/* A host's name is any text: what is no letter of an id is left out. */
+static void name_member(const struct meta_config *config, char out[META_STORE_ID_BYTES])
+{
+    char host[META_STORE_ID_BYTES] = "";
+    size_t n = 0;
+    if (config->member[0] == '\0')
+        (void)gethostname(host, sizeof host - 1);
+    else
+        snprintf(host, sizeof host, "%.*s", (int)sizeof host - 1, config->member);
+    for (const char *c = host; *c != '\0'; c++) {
+        const char low = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+        const bool fits = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9') ||
+                          (n > 0 && (low == '.' || low == '-'));
+        if (fits)
+            out[n++] = low;
+    }
+    out[n] = '\0';
+    if (n == 0)
+        snprintf(out, META_STORE_ID_BYTES, "metaserver");
+}
+
+struct etcd_settings {
+    struct meta_store_etcd_config config;
+    struct base_text about;
+    char member[META_STORE_ID_BYTES];
+};
+
+static void set_etcd(struct etcd_settings *s, const struct meta_config *config)
+{
+    name_member(config, s->member);
+    describe_self(config, &s->about);
+    s->config = (struct meta_store_etcd_config){
+        .endpoints = config->store_endpoints,
+        .prefix = config->store_prefix,
+        .user = config->store_user,
+        .password_file = config->store_password_file,
+        .ca_file = config->store_ca,
+        .cert_file = config->store_cert,
+        .key_file = config->store_key,
+        .member = s->member,
+        .about = base_text_str(&s->about),
+    };
+}
+
+static int open_etcd(const struct meta_config *config, struct meta_store **out,
+                     struct base_errbuf *err)
+{
+    struct etcd_settings s;
+    set_etcd(&s, config);
+    const int status = meta_store_etcd(&s.config, out, err);
+    base_text_fini(&s.about);
+    return status;
+}
 
 int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
                            struct base_errbuf *err)
 {
     char path[META_CONFIG_TEXT_BYTES + sizeof "/metad.db"];
+    if (config->store_shared)
+        return open_etcd(config, out, err);
     snprintf(path, sizeof path, "%s/metad.db", config->data_dir);
     return to_read ? meta_store_sqlite_reader(path, out, err) : meta_store_sqlite(path, out, err);
+}
+
+int meta_daemon_open_watch(const struct meta_config *config, struct meta_store_watch **out,
+                           struct base_errbuf *err)
+{
+    struct etcd_settings s;
+    *out = NULL;
+    if (!config->store_shared)
+        return 0;
+    set_etcd(&s, config);
+    const int status = meta_store_etcd_watch(&s.config, out, err);
+    base_text_fini(&s.about);
+    return status;
 }

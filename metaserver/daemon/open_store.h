@@ -5,12 +5,15 @@
 #define METAD_OPEN_STORE_H
 
 #include "metaserver/config_file.h"
-#include "metaserver/store.h"
+#include "metaserver/store_watch.h"
 
 /* The caller's, to be given to meta_store_close(). to_read: as it is at one moment, while a
  * metaserver may write to it; nothing is made, and what would write fails. 0; or -errno and a
  * sentence, and *out is what it was. */
 int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
+                           struct base_errbuf *err);
+/* How what others do to a store that is shared is heard; NULL if it is not. Likewise. */
+int meta_daemon_open_watch(const struct meta_config *config, struct meta_store_watch **out,
                            struct base_errbuf *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +10,72 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+enum { HEAR_MS = 100 };
+
 #define SETTLE_NS (20 * BASE_NS_PER_S) /* that the end waits for the disk */
+
+static void hear(void *user, const struct meta_store_heard *heard)
+{
+    struct meta_process *p = user;
+    meta_service_hear(&p->service, heard, p->service.at);
+}
+
+int meta_process_start_store(struct meta_process *p, struct meta_store_watch *watch,
+                             struct base_errbuf *err)
+{
+    int status = meta_store_worker_new(p->service.store, &p->world.worker, err);
+    if (watch == NULL)
+        return status;
+    if (status != 0) {
+        meta_store_watch_close(watch);
+        return status;
+    }
+    meta_store_order_init(&p->order, hear, p);
+    p->world.order = &p->order;
+    return meta_store_listener_new(watch, &p->listener, err);
+}
+
+/* Everything that was heard so far, or that nothing was. */
+static void take_heard(struct meta_process *p)
+{
+    struct meta_store_heard *heard;
+    while ((heard = meta_store_listener_take(p->listener)) != NULL)
+        meta_store_order_put(&p->order, heard);
+}
+
+static void note_state(struct meta_process *p, uint64_t now_ns)
+{
+    struct base_errbuf why;
+    const int state = meta_store_listener_state(p->listener, &why);
+    if (state < 0)
+        meta_service_hear_nothing(&p->service, &why, now_ns);
+    else if (state == 1 && meta_store_order_is_idle(&p->order))
+        meta_service_hear_nothing(&p->service, NULL, now_ns);
+}
+
+void meta_process_run_store(struct meta_process *p, uint64_t now_ns)
+{
+    struct meta_service *s = &p->service;
+    if (p->world.worker != NULL)
+        (void)meta_store_worker_run(p->world.worker);
+    if (p->listener != NULL) {
+        take_heard(p);
+        while (meta_store_order_run(&p->order, now_ns))
+            meta_service_advance(s, now_ns);
+        note_state(p, now_ns);
+    }
+    meta_service_advance(s, now_ns);
+}
+
+/* For what is told in its place among what is heard. */
+static void wait_to_hear(const struct meta_process *p)
+{
+    struct pollfd fd = {.fd = -1, .events = POLLIN};
+    if (p->listener == NULL)
+        return;
+    fd.fd = meta_store_listener_fd(p->listener);
+    (void)poll(&fd, 1, HEAR_MS);
+}
 
 /* What is with the store is answered when the store has it, if it takes no time without an end. */
 static int settle_store(struct meta_process *p, struct base_errbuf *err)
@@ -22,16 +88,32 @@ static int settle_store(struct meta_process *p, struct base_errbuf *err)
     while (status == 0 && !meta_service_is_stopped(s)) {
         const uint64_t now_ns = base_clock_ns();
         status = meta_store_worker_settle(worker, now_ns < end_ns ? end_ns - now_ns : 0);
-        (void)meta_store_worker_run(worker);
-        meta_service_advance(s, base_clock_ns());
+        meta_process_run_store(p, base_clock_ns());
+        if (status == 0 && !meta_service_is_stopped(s))
+            wait_to_hear(p);
     }
     if (meta_service_is_stopped(s))
         return 0;
     meta_service_abandon(s, base_clock_ns());
     return base_err(err, -EINPROGRESS,
-                    "the disk of data_dir has not answered for %llu s: whether the last change was "
+                    "the store (the disk of data_dir, or etcd) has not answered for %llu s: "
+                    "whether the last change was "
                     "written is not known",
                     (unsigned long long)(SETTLE_NS / BASE_NS_PER_S));
+}
+
+/* Nothing is with the store. */
+static void free_store(struct meta_process *p)
+{
+    meta_store_listener_free(p->listener);
+    p->listener = NULL;
+    if (p->world.order != NULL)
+        meta_store_order_fini(&p->order);
+    p->world.order = NULL;
+    meta_store_worker_free(p->world.worker);
+    p->world.worker = NULL;
+    meta_store_close(p->service.store);
+    p->service.store = NULL;
 }
 
 int meta_process_stop_store(struct meta_process *p, struct base_errbuf *err)
@@ -39,10 +121,7 @@ int meta_process_stop_store(struct meta_process *p, struct base_errbuf *err)
     const int status = p->world.worker != NULL ? settle_store(p, err) : 0;
     if (status != 0)
         return status;
-    meta_store_worker_free(p->world.worker);
-    p->world.worker = NULL;
-    meta_store_close(p->service.store);
-    p->service.store = NULL;
+    free_store(p);
     return 0;
 }
 
@@ -81,8 +160,7 @@ void meta_process_stop_responders(struct meta_process *p)
 
 void meta_process_fini(struct meta_process *p)
 {
-    meta_store_worker_free(p->world.worker);
-    meta_store_close(p->service.store);
+    free_store(p);
     meta_process_stop_device(p, FAB_STOP_MS, EXIT_FAILURE);
     meta_process_stop_responders(p);
     meta_table_endpoint_give_back(&p->endpoint);

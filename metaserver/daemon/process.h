@@ -7,17 +7,27 @@
 #include "base/deadline.h"
 #include "loop_world.h"
 #include "metaserver/service.h"
+#include "metaserver/store_listener.h"
 #include "metaserver/table_endpoint.h"
 
 struct meta_process {
-    struct meta_loop_world world; /* with the store's worker, owned here */
-    struct meta_service service;  /* with its store and its parts, owned here as well */
+    struct meta_loop_world world;         /* with the store's worker, owned here */
+    struct meta_service service;          /* with its store and its parts, owned here as well */
+    struct meta_store_order order;        /* of a store that is shared, with: */
+    struct meta_store_listener *listener; /* NULL: it is not */
     struct meta_table_endpoint endpoint;
     struct base_deadline deadline; /* of the device's end */
     bool ends_device;              /* that has begun */
     int code;
 };
 
+/* Begins the threads of the service's store, which has been opened and loaded. watch: how what
+ * others do to it is heard, taken in any case; NULL: it is not shared. -errno and a sentence. */
+int meta_process_start_store(struct meta_process *p, struct meta_store_watch *watch,
+                             struct base_errbuf *err);
+/* Goes on with what the store has done, and what was heard of it. Whenever one of its threads has
+ * something, and at each tick. */
+void meta_process_run_store(struct meta_process *p, uint64_t now_ns);
 /* Answers what is with the store when the store has it, and closes it: whatever becomes of the
  * device then, the next start finds a store that was closed. NULL worker, NULL store: there are
  * none. -EINPROGRESS and a sentence: the disk does not answer, whoever waits is told so, and the

@@ -18,7 +18,8 @@ struct meta_config {
     /* [metaserver] */
     char listen[META_CONFIG_TEXT_BYTES];
     char admin_socket[META_CONFIG_TEXT_BYTES];
-    bool tokens_needed; /* access: "tokens", or "open" */
+    bool tokens_needed;                     /* access: "tokens", or "open" */
+    char advertise[META_CONFIG_TEXT_BYTES]; /* "": listen says it */
     char data_dir[META_CONFIG_TEXT_BYTES];
     char log_level[META_CONFIG_TEXT_BYTES];
     uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;
@@ -26,6 +27,14 @@ struct meta_config {
     uint64_t client_rate;                           /* requests a second of either; 0: no bound */
     char hosts[META_CONFIG_TEXT_BYTES];             /* as base/http/server.h has them */
     uint64_t node_lease_ns, forget_after_ns;
+    /* [store] */
+    bool store_shared; /* kind: "etcd", or "sqlite" */
+    char member[META_CONFIG_TEXT_BYTES];
+    char store_endpoints[META_CONFIG_TEXT_BYTES];
+    char store_prefix[META_CONFIG_TEXT_BYTES];
+    char store_user[META_CONFIG_TEXT_BYTES], store_password_file[META_CONFIG_TEXT_BYTES];
+    char store_ca[META_CONFIG_TEXT_BYTES], store_cert[META_CONFIG_TEXT_BYTES];
+    char store_key[META_CONFIG_TEXT_BYTES];
     /* [fabric] */
     char provider[META_CONFIG_TEXT_BYTES];
     char device[META_CONFIG_TEXT_BYTES];
