@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a client shows for itself. */
+#include <arpa/inet.h>
+#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,4 +64,36 @@ int http_token_private(const char *path, struct base_errbuf *err)
 int http_token_check(const char *token)
 {
     return check_token(token, strlen(token));
+}
+
+/* libcurl connects to localhost by loopback, whatever a resolver says. */
+static bool is_loopback(const char *host)
+{
+    const size_t length = strlen(host);
+    char text[INET6_ADDRSTRLEN] = "";
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (strcasecmp(host, "localhost") == 0)
+        return true;
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    if (host[0] != '[' || length < 3 || length - 2 >= sizeof text)
+        return false;
+    memcpy(text, host + 1, length - 2);
+    return inet_pton(AF_INET6, text, &v6) == 1 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
+}
+
+bool http_url_is_private(const char *url)
+{
+    char *scheme = NULL, *host = NULL;
+    CURLU *parts = curl_url();
+    const bool known = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                       curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+                       curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK;
+    const bool is_private = known && (strcasecmp(scheme, "https") == 0 || is_loopback(host));
+    curl_free(scheme);
+    curl_free(host);
+    curl_url_cleanup(parts);
+    return is_private;
 }

@@ -8,12 +8,15 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "tls_private.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 5000, /* a lost SYN is repeated after 1 s, and after 3 s */
     TIMEOUT_MS = 10000,
     RESPONSE_BYTES = 4 << 20,
     KEEPALIVE_S = 15,
+    TLS_CONNECTION_S = 600, /* a certificate that is renewed so long before its end is never shown
+                             * after it */
 };
 
 /* Gives every line that is whole now; body holds the begin of the one that is not. Returns 0, or
@@ -122,6 +125,30 @@ static int set_method(CURL *easy, const struct http_call *call)
     return e == CURLE_OK ? 0 : -ENOMEM;
 }
 
+static CURLcode set_blob(CURL *easy, CURLoption option, const gnutls_datum_t *bytes)
+{
+    struct curl_blob blob = {.data = bytes->data, .len = bytes->size, .flags = CURL_BLOB_COPY};
+    return bytes->data == NULL ? CURLE_OK : curl_easy_setopt(easy, option, &blob);
+}
+
+/* What was read and checked, not the files, which may be half written by now. libcurl keeps no
+ * connection for a call that shows another certificate, or believes in others. A handshake is whole
+ * each time: what was revoked does not come in by a former one. */
+static CURLcode set_tls(CURL *easy, const struct http_tls *tls)
+{
+    const struct http_tls_loaded *now = tls->now;
+    CURLcode e = set_blob(easy, CURLOPT_SSLCERT_BLOB, &now->file[HTTP_TLS_CERT]);
+    e |= set_blob(easy, CURLOPT_SSLKEY_BLOB, &now->file[HTTP_TLS_KEY]);
+    e |= set_blob(easy, CURLOPT_CAINFO_BLOB, &now->file[HTTP_TLS_CA]);
+    if (now->file[HTTP_TLS_CA].data != NULL) /* those alone, and none of the system's */
+        e |= curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    if (tls->path[HTTP_TLS_CRL] != NULL)
+        e |= curl_easy_setopt(easy, CURLOPT_CRLFILE, tls->path[HTTP_TLS_CRL]);
+    e |= curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+    e |= curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, (long)TLS_CONNECTION_S);
+    return e;
+}
+
 static int set_options(struct http_transfer *c, const struct http_call *call)
 {
     CURL *easy = c->easy;
@@ -146,12 +173,9 @@ static int set_options(struct http_transfer *c, const struct http_call *call)
     e |= curl_easy_setopt(easy, CURLOPT_PRIVATE, c);
     if (call->unix_path != NULL)
         e |= curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, call->unix_path);
-    if (call->ca_file != NULL)
-        e |= curl_easy_setopt(easy, CURLOPT_CAINFO, call->ca_file);
-    if (call->cert_file != NULL)
-        e |= curl_easy_setopt(easy, CURLOPT_SSLCERT, call->cert_file);
-    if (call->key_file != NULL)
-        e |= curl_easy_setopt(easy, CURLOPT_SSLKEY, call->key_file);
+    e |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (call->tls != NULL)
+        e |= set_tls(easy, call->tls);
     return e == CURLE_OK ? 0 : -ENOMEM;
 }
 
@@ -229,16 +253,19 @@ static int errno_of(const struct http_transfer *c, CURLcode code)
     }
 }
 
-/* Of https:// to a server of ours, which a proxy has to stand before. */
-static const char *add_tls(struct http_transfer *c)
+/* What libcurl says, and what to do. */
+static const char *add_hint(struct http_transfer *c, const char *hint)
 {
     const size_t used = strlen(c->why);
-    snprintf(
-        c->why + used, sizeof c->why - used,
-        "%s(Kedge's servers themselves have no TLS: say http:// to one, and https:// to a proxy "
-        "before it)",
-        used > 0 ? " " : "");
+    snprintf(c->why + used, sizeof c->why - used, "%s(%s)", used > 0 ? " " : "", hint);
     return c->why;
+}
+
+static bool has_plain_url(const struct http_transfer *c)
+{
+    char *url = NULL;
+    curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url != NULL && strncasecmp(url, "http:", 5) == 0;
 }
 
 static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
@@ -250,7 +277,12 @@ static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
     if (c->error == -ETIMEDOUT)
         return "nothing came for too long";
     if (code == CURLE_SSL_CONNECT_ERROR)
-        return add_tls(c);
+        return add_hint(c, "a server without TLS is http://");
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        return add_hint(c, "so the server's certificate is not believed: renew it there, or name "
+                           "the authority that it is of");
+    if (code == CURLE_GOT_NOTHING && has_plain_url(c))
+        return add_hint(c, "a server with TLS is https://");
     return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
 }
 

@@ -25,7 +25,7 @@ for words in "pool create --help" "--help pool" "pool -h"; do
 done
 refuses 2 'there is no command "poool", but status, node, .*: see rdmactl --help' \
     poool create --help
-refuses 7 'themselves have no TLS: say http:// to one' --server "https${url#http}" tenant list
+refuses 7 'a server without TLS is http://' --server "https${url#http}" tenant list
 refuses 2 'the token in \. cannot be read: it is no regular file' --token-file . tenant list
 KEDGE_TOKEN=$'kedge_x\n' \
     refuses 2 'KEDGE_TOKEN is set, but to no token: it has a blank, a newline' tenant list

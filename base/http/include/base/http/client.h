@@ -7,10 +7,12 @@
 #ifndef BASE_HTTP_CLIENT_H
 #define BASE_HTTP_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/http/tls.h"
 
 struct http_client;
 
@@ -32,9 +34,8 @@ struct http_call {
     uint32_t connect_timeout_ms; /* (5000) */
     uint32_t timeout_ms;         /* of it all (10000; UINT32_MAX: none, for streams) */
     size_t max_response_bytes;   /* of the body (4 MiB); more is -EMSGSIZE. Not for on_data */
-    const char *ca_file;         /* HTTPS: whom to believe (the system's) */
-    const char *cert_file;       /* and our own, with its key */
-    const char *key_file;
+    const struct http_tls *tls;  /* HTTPS: whom to believe (the system's authorities), and what to
+                                  * show (nothing) */
     /* A stream: gets the body piece by piece, and `done` gets none. Return 0, or anything else to
      * end the call with -ECANCELED. Streams are for clients, not for http_call(). status is
      * the HTTP status. */
@@ -69,6 +70,9 @@ int http_token_read(const char *path, char out[HTTP_TOKEN_BYTES], struct base_er
 int http_token_private(const char *path, struct base_errbuf *err);
 /* Whether a text can be shown as a token: 0 or -EINVAL. */
 int http_token_check(const char *token);
+/* Whether nobody on a network sees what is sent to a URL: it is https://, or of this host's
+ * loopback. */
+bool http_url_is_private(const char *url);
 
 /* 0 and *out (the caller's), or -errno. */
 int http_client_new(struct http_client **out);
