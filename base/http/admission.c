@@ -63,7 +63,7 @@ void http_admission_leave(struct http_connection *c)
 /* Nothing is lost with it but what its client has not sent whole. */
 static bool can_go(const struct http_connection *c)
 {
-    return c->wait == HTTP_WAIT_IDLE || c->wait == HTTP_WAIT_REQUEST;
+    return c->wait == HTTP_WAIT_IDLE || c->wait == HTTP_WAIT_REQUEST || c->wait == HTTP_WAIT_TLS;
 }
 
 static bool drop_connection(struct http_connection *c)

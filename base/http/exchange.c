@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/problem.h"
 #include "server_private.h"
+#include "tls_tunnel.h"
 
 enum {
     FIRST_BODY_BYTES = 4096,
@@ -74,6 +75,22 @@ static bool uri_is_sound(const char *uri)
     return true;
 }
 
+static void look_at_certificate(struct http_exchange *r)
+{
+    struct http_connection *c = r->connection;
+    const struct http_server_config *config = &c->server->config;
+    const char *why = http_tls_check(c);
+    r->public.exposed = !c->local && !c->on_loopback && c->tunnel == NULL;
+    r->public.certificate = http_tls_certificate(c);
+    if (why == NULL)
+        return;
+    r->reject = 403;
+    r->why = why;
+    r->closes = true;
+    if (config->refused != NULL)
+        config->refused(config->user, c->peer, why);
+}
+
 void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     (void)cls;
@@ -85,6 +102,7 @@ void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
         return NULL; /* http_on_request() closes the connection */
     http_request_free(c->request);
     c->request = r;
+    c->asked = true;
     r->connection = c;
     r->mhd = mhd;
     if (!uri_is_sound(uri)) {
@@ -92,6 +110,7 @@ void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
         r->why = "the URI is malformed";
         r->closes = true;
     }
+    look_at_certificate(r);
     r->public.body = "";
     r->public.local = c->local;
     r->public.peer_uid = c->uid;
@@ -297,7 +316,7 @@ static enum MHD_Result send_answer(struct http_exchange *r)
 
 static enum MHD_Result send_rejection(struct http_exchange *r)
 {
-    char detail[160];
+    char detail[HTTP_TLS_WHY];
     struct http_server *s = r->connection->server;
     s->stats.rejected++;
     if (r->why != NULL)

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "http_listen.h"
 #include "server_private.h"
+#include "tls_tunnel.h"
 
 enum {
     ACCEPTS_PER_RUN = 4,   /* so that those who connect keep nobody waiting who is connected */
@@ -34,7 +35,8 @@ static uint64_t timeout_ns(const struct http_server *s, enum http_wait wait)
 {
     const unsigned ms[HTTP_WAITS_TIMED] = {[HTTP_WAIT_IDLE] = s->config.idle_timeout_ms,
                                            [HTTP_WAIT_REQUEST] = s->config.request_timeout_ms,
-                                           [HTTP_WAIT_STREAM] = s->config.stream_timeout_ms};
+                                           [HTTP_WAIT_STREAM] = s->config.stream_timeout_ms,
+                                           [HTTP_WAIT_TLS] = s->config.handshake_timeout_ms};
     return BASE_NS_PER_MS * ms[wait];
 }
 
@@ -84,11 +86,11 @@ static void name_peer(struct http_connection *c)
     struct ucred cred;
     socklen_t cred_length = sizeof cred;
     snprintf(c->peer, sizeof c->peer, "unknown");
-    if (getpeername(c->fd, (struct sockaddr *)&address, &length) != 0)
+    if (getpeername(c->wire, (struct sockaddr *)&address, &length) != 0)
         return;
     c->has_key = http_client_key(&address, c->key);
     c->on_loopback =
-        getsockname(c->fd, (struct sockaddr *)&own, &own_length) == 0 && is_loopback(&own);
+        getsockname(c->wire, (struct sockaddr *)&own, &own_length) == 0 && is_loopback(&own);
     if (address.ss_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
         inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
@@ -97,7 +99,8 @@ static void name_peer(struct http_connection *c)
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
         inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
         snprintf(c->peer, sizeof c->peer, "[%s]:%u", host, ntohs(v6->sin6_port));
-    } else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_length) == 0) {
+    } else if (own_length > sizeof own.ss_family && /* a pair has no name: that is no client's */
+               getsockopt(c->wire, SOL_SOCKET, SO_PEERCRED, &cred, &cred_length) == 0) {
         snprintf(c->peer, sizeof c->peer, "unix");
         c->local = true;
         c->uid = cred.uid;
@@ -112,9 +115,11 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (c == NULL)
             return;
+        s->stats.handshakes_failed += c->tunnel != NULL && !c->asked;
         http_connection_wait(c, HTTP_WAIT_NOTHING, false);
         http_request_free(c->request);
         http_admission_leave(c);
+        http_tunnel_leave(c);
         free(c);
         s->stats.open--;
         return;
@@ -130,21 +135,25 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     c->fd = fd;
     c->uid = (uid_t)-1;
     c->wait = HTTP_WAIT_NOTHING;
+    c->wire = http_tunnel_join(c);
     name_peer(c);
     http_admission_join(c);
     s->stats.open++;
-    http_connection_wait(c, HTTP_WAIT_IDLE, true);
+    http_connection_wait(c, c->tunnel != NULL ? HTTP_WAIT_TLS : HTTP_WAIT_IDLE, true);
+    if (!c->local && !c->has_key && s->tunnels != NULL) /* and its tunnel is gone */
+        http_connection_hang_up(c);
 }
 
-/* Says so and closes. A head that the client sent already is read, since closing with unread bytes
- * may discard the answer. One that sends without end may be faster than this reads. */
-static void turn_away(struct http_server *s, int fd, int status, const char *why)
+/* Says so, but where TLS would have to begin for that, and closes. A head that the client sent
+ * already is read, since closing with unread bytes may discard the answer. One that sends without
+ * end may be faster than this reads. */
+static void turn_away(struct http_server *s, int fd, bool says, int status, const char *why)
 {
     char answer[HTTP_RAW_BYTES], scrap[2048];
     s->stats.refused++;
     s->stats.limited += status == 429;
     http_raw_problem(status, why, answer, sizeof answer);
-    if (send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    if (says && send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
         shutdown(fd, SHUT_WR);
         for (int i = 0; i < SCRAPS; i++)
             if (recv(fd, scrap, sizeof scrap, MSG_DONTWAIT) != (ssize_t)sizeof scrap)
@@ -159,18 +168,30 @@ static void turn_away(struct http_server *s, int fd, int status, const char *why
         http_connection_hang_up(oldest);
 }
 
+/* Into libmicrohttpd, with TLS between where the listener has it. */
+static void add_connection(struct http_server *s, int listener, int fd,
+                           struct sockaddr_storage *address, socklen_t length)
+{
+    if (listener == s->tcp && s->tunnels != NULL)
+        fd = http_tunnel_new(s->tunnels, fd);
+    if (fd < 0 || MHD_add_connection(s->daemon, fd, (struct sockaddr *)address, length) != MHD_YES)
+        s->stats.refused++; /* no memory or no descriptors; closed already */
+}
+
 /* Descriptors have run out: without this the listening socket would stay readable for ever. */
 static void accept_and_drop(struct http_server *s, int listener)
 {
     close(s->spare);
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
-        turn_away(s, fd, 503, "too many connections; try again soon");
+        turn_away(s, fd, listener != s->tcp || s->tunnels == NULL, 503,
+                  "too many connections; try again soon");
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 static void accept_some(struct http_server *s, int listener)
 {
+    const bool says = listener != s->tcp || s->tunnels == NULL;
     for (int i = 0; i < ACCEPTS_PER_RUN; i++) {
         struct sockaddr_storage address;
         socklen_t length = sizeof address;
@@ -188,9 +209,9 @@ static void accept_some(struct http_server *s, int listener)
         const int status = http_admit(s, &address, &why);
         s->stats.accepted++;
         if (status != 0)
-            turn_away(s, fd, status, why);
-        else if (MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, length) != MHD_YES)
-            s->stats.refused++; /* no memory; closed already */
+            turn_away(s, fd, says, status, why);
+        else
+            add_connection(s, listener, fd, &address, length);
     }
 }
 
@@ -245,8 +266,8 @@ void http_server_kick(struct http_server *s)
 
 void http_server_run(struct http_server *s)
 {
-    struct epoll_event events[4];
-    int n = epoll_wait(s->epoll, events, 4, 0);
+    struct epoll_event events[5];
+    int n = epoll_wait(s->epoll, events, 5, 0);
     for (int i = 0; i < n; i++) {
         if (events[i].data.fd == s->tcp || events[i].data.fd == s->local)
             accept_some(s, events[i].data.fd);
@@ -255,10 +276,12 @@ void http_server_run(struct http_server *s)
     MHD_UNSIGNED_LONG_LONG ms;
     for (int i = 0; i < ROUNDS_PER_RUN; i++) {
         s->resumed = false; /* a handler may answer an earlier request */
+        http_tunnels_run(s->tunnels);
         MHD_run(s->daemon);
         if (!s->resumed && (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms != 0))
             break;
     }
+    http_tunnels_run(s->tunnels);
     arm_timer(s);
 }
 
@@ -274,6 +297,7 @@ static void set_defaults(struct http_server_config *c)
     c->header_bytes = c->header_bytes != 0 ? c->header_bytes : 32 << 10;
     c->idle_timeout_ms = c->idle_timeout_ms != 0 ? c->idle_timeout_ms : 60000;
     c->request_timeout_ms = c->request_timeout_ms != 0 ? c->request_timeout_ms : 10000;
+    c->handshake_timeout_ms = c->handshake_timeout_ms != 0 ? c->handshake_timeout_ms : 10000;
     c->stream_timeout_ms = c->stream_timeout_ms != 0 ? c->stream_timeout_ms : 10000;
     c->listen = c->unix_path = c->program = c->setting = c->hosts =
         NULL; /* borrowed for new() alone */
@@ -372,6 +396,8 @@ int http_server_new(const struct http_server_config *config, struct http_server 
 {
     if (config->handle == NULL || (config->listen == NULL && config->unix_path == NULL))
         return base_err(err, -EINVAL, "the HTTP server needs an address and a handler");
+    if (config->tls != NULL && http_tls_expiry(config->tls) == 0)
+        return base_err(err, -EINVAL, "a server with TLS needs a certificate of its own");
     struct http_server *s = calloc(1, sizeof *s);
     if (s == NULL)
         return base_err(err, -ENOMEM, "cannot start the HTTP server: out of memory");
@@ -398,6 +424,10 @@ int http_server_new(const struct http_server_config *config, struct http_server 
         status = make_descriptors(s);
     if (status == 0)
         status = start_daemon(s);
+    if (status == 0 && config->tls != NULL)
+        status = http_tunnels_new(s, &s->tunnels);
+    if (status == 0 && s->tunnels != NULL)
+        status = watch_fd(s->epoll, http_tunnels_fd(s->tunnels));
     if (status != 0)
         base_err(err, status, "cannot start the HTTP server: %s", strerror(-status));
     else
@@ -434,10 +464,13 @@ void http_server_free(struct http_server *s)
     TAILQ_FOREACH(r, &s->streams, stream.link)
         http_stream_end(r);
     if (s->daemon != NULL) {
-        for (int i = 0; i < ROUNDS_PER_RUN; i++)
+        for (int i = 0; i < ROUNDS_PER_RUN; i++) {
             MHD_run(s->daemon);
+            http_tunnels_run(s->tunnels);
+        }
         MHD_stop_daemon(s->daemon);
     }
+    http_tunnels_free(s->tunnels);
     http_clients_fini(&s->clients);
     http_clients_fini(&s->known);
     close_all((const int[]){s->tcp, s->local, s->timer, s->spare, s->epoll}, 5);

@@ -15,17 +15,21 @@ enum http_wait {
     HTTP_WAIT_IDLE,    /* for a request, or for the client to take an answer: idle_timeout_ms */
     HTTP_WAIT_REQUEST, /* for the rest of a request: request_timeout_ms */
     HTTP_WAIT_STREAM,  /* for the client to take a piece of a stream: stream_timeout_ms */
+    HTTP_WAIT_TLS,     /* for the end of a handshake and a request: handshake_timeout_ms */
     HTTP_WAIT_NOTHING, /* the handler has it, a stream has no more yet, or it is being closed */
 };
-enum { HTTP_WAITS_TIMED = 3 };
+enum { HTTP_WAITS_TIMED = 4 };
 
 struct http_exchange;
+struct http_tunnel;
+struct http_tunnels;
 
 /* One accepted connection; libmicrohttpd's socket context. */
 struct http_connection {
     struct http_server *server;
     struct http_exchange *request; /* the one under way, or NULL */
     int fd;                        /* libmicrohttpd's */
+    int wire;                      /* the network's end of it: the same without TLS */
     enum http_wait wait;
     bool idle; /* between requests: nothing is lost when it is closed */
     uint64_t since_ns;
@@ -39,8 +43,10 @@ struct http_connection {
     uint8_t key[16];                       /* of its address */
     bool has_key;
     bool on_loopback;
-    bool ending;      /* it was hung up */
-    unsigned limited; /* requests of it that were told 429 */
+    struct http_tunnel *tunnel; /* of TLS; NULL: it has none */
+    bool asked;                 /* there was a request on it */
+    bool ending;                /* it was hung up */
+    unsigned limited;           /* requests of it that were told 429 */
     char peer[56];
     bool local;
     uid_t uid;
@@ -84,8 +90,9 @@ TAILQ_HEAD(http_exchanges, http_exchange);
 struct http_server {
     struct http_server_config config; /* without its strings */
     struct MHD_Daemon *daemon;
-    char *unix_path; /* owned */
-    char *hosts;     /* owned: names that a Host may have on loopback; NULL: any */
+    struct http_tunnels *tunnels; /* NULL: without TLS */
+    char *unix_path;              /* owned */
+    char *hosts;                  /* owned: names that a Host may have on loopback; NULL: any */
     uint64_t unix_inode, unix_device;
     uint16_t port;
     int epoll, timer, tcp, local;      /* -1: none */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/http/server.h"
 #include "server_private.h"
+#include "tls_tunnel.h"
 
 enum { BLOCK_BYTES = 16 << 10 };
 
@@ -107,8 +108,21 @@ int http_stream(struct http_request *request, const struct http_response *respon
     s->stats.streams++;
     /* Heartbeats fit into the socket's buffer for hours: so it must be told when nobody
      * acknowledges them. A Unix socket does not know this, and its peers do not vanish. */
-    (void)setsockopt(r->connection->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+    (void)setsockopt(r->connection->wire, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
                      sizeof timeout_ms);
     http_request_answered(r);
     return 0;
+}
+
+void http_server_recheck(struct http_server *s)
+{
+    struct http_exchange *r;
+    TAILQ_FOREACH(r, &s->streams, stream.link) {
+        const char *why = http_tls_check(r->connection);
+        if (why == NULL || r->stream.ending)
+            continue;
+        if (s->config.refused != NULL)
+            s->config.refused(s->config.user, r->connection->peer, why);
+        http_stream_end(r);
+    }
 }

@@ -127,6 +127,14 @@ enum http_verdict harness_handle(void *user, struct http_request *r)
         memset(big, 'b', sizeof big);
         response.body = big;
         response.body_length = sizeof big;
+    } else if (strcmp(r->path, "/who") == 0) {
+        const struct http_certificate *c = r->certificate;
+        char ip[INET6_ADDRSTRLEN] = "";
+        if (c != NULL && c->ips > 0)
+            inet_ntop(AF_INET6, c->ip[0], ip, sizeof ip);
+        snprintf(text, sizeof text, "%s|%s|%u %s|exposed=%d", c != NULL ? c->name : "(none)",
+                 c != NULL ? c->uri : "", c != NULL ? c->ips : 0, ip, r->exposed);
+        response.body_length = strlen(text);
     } else if (strcmp(r->path, "/bad-header") == 0) {
         response.headers[0].value = "a\r\nSet-Cookie: forged";
     } else if (strcmp(r->path, "/bad-status") == 0) {

@@ -47,8 +47,8 @@ enum { HARNESS_DEAR_MS = 200 }; /* what "/dear" takes of the thread */
 extern const char *harness_from;
 
 /* /echo: the body. /queries: all parameters. /defer: later. /wake: answers the last deferred, too.
- * /none: forgets to answer. /bad-header, /bad-status, /big, /error, /stream, /tell. Everything
- * else: what was asked. */
+ * /none: forgets to answer. /who: its certificate. /bad-header, /bad-status, /big, /error, /stream,
+ * /tell. Everything else: what was asked. */
 enum http_verdict harness_handle(void *user, struct http_request *r);
 
 /* With handle, abandon and user set here, and any port where no address is named. */

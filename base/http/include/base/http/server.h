@@ -34,6 +34,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/http/server_stats.h"
+#include "base/http/tls.h"
 #include "base/text.h"
 
 struct http_server;
@@ -48,7 +50,10 @@ struct http_request {
     bool local;     /* came over the Unix socket */
     uid_t peer_uid; /* of the process at the other end, when local */
     char peer[56];  /* "10.0.0.1:40000", "[::1]:40000" or "unix" */
-    void *data;     /* the handler's own, NULL to begin */
+    /* It came over a network as it is: whoever was on the way has seen it. */
+    bool exposed;
+    const struct http_certificate *certificate; /* that its client has; NULL: none */
+    void *data;                                 /* the handler's own, NULL to begin */
 };
 
 struct http_header {
@@ -76,12 +81,6 @@ enum http_verdict {
 typedef enum http_verdict (*http_handler)(void *user, struct http_request *request);
 
 /* Who a request is of. */
-enum http_rank {
-    HTTP_ANONYMOUS, /* it has shown nothing */
-    HTTP_KNOWN,     /* all of these together leave half of everything free */
-    HTTP_TRUSTED,   /* nobody else takes room of theirs */
-    HTTP_RANKS,
-};
 struct http_who {
     enum http_rank rank;
     uint64_t id; /* which of that rank; 0: one without bounds of its own */
@@ -107,12 +106,19 @@ struct http_server_config {
     size_t bodies_bytes;      /* of all (64 MiB); of one client a quarter, or one body; else 503 */
     size_t header_bytes;      /* memory of a connection: headers and buffers (32 KiB) */
     unsigned idle_timeout_ms; /* a connection without a request, or taking an answer (60000) */
-    unsigned request_timeout_ms; /* from a request's first line to its last byte (10000) */
-    unsigned stream_timeout_ms;  /* a stream's client that takes nothing is cut off (10000) */
+    unsigned request_timeout_ms;   /* from a request's first line to its last byte (10000) */
+    unsigned handshake_timeout_ms; /* of TLS, to the first line of a request (10000) */
+    unsigned stream_timeout_ms;    /* a stream's client that takes nothing is cut off (10000) */
     /* Names, with blanks or commas between them, that a request on loopback may be for, beside
      * localhost and addresses: a page that a browser shows reaches it by a name of its own (DNS
      * rebinding). NULL: any. */
     const char *hosts;
+    /* TLS on `listen`, and not on the Unix socket: with a certificate; borrowed until free(). NULL:
+     * none. Where it names authorities, a client's certificate has to be of them. */
+    struct http_tls *tls;
+    bool client_cert_auth; /* and each has to show one; else 403 */
+    /* Of a client whose certificate is not believed, once for each of its requests. May be NULL. */
+    void (*refused)(void *user, const char *peer, const char *why);
     http_handler handle;
     /* Who has sent a request, of which the headers are there. NULL: everybody is an anonymous
      * client, and none of them makes room for another one before it is idle. */
@@ -136,26 +142,15 @@ void http_server_free(struct http_server *server);
 /* Borrowed: watch it for reading. */
 int http_server_fd(const struct http_server *server);
 
+/* Ends the streams of clients whose certificate holds no more: after http_tls_look(), and now and
+ * then. Other requests are looked at when they come. */
+void http_server_recheck(struct http_server *server);
+
 /* Does what can be done now, calling handlers; never blocks. */
 void http_server_run(struct http_server *server);
 
 /* The TCP port in host order, 0 without one. */
 uint16_t http_server_port(const struct http_server *server);
-
-/* Counted since new(), except the last ones, which are now. */
-struct http_server_stats {
-    uint64_t accepted;
-    uint64_t refused;   /* connections above a bound */
-    uint64_t limited;   /* connections and requests above a bound of their client: 429 */
-    uint64_t over_time; /* of these, requests of those that had taken too much time */
-    uint64_t requests;  /* given to the handler */
-    uint64_t rejected;  /* answered by the server itself */
-    uint64_t dropped;   /* anonymous clients' connections that made room for another one */
-    uint32_t open;
-    uint32_t ranked[HTTP_RANKS]; /* of these */
-    uint32_t deferred, streams;
-};
-void http_server_stats(const struct http_server *server, struct http_server_stats *out);
 
 /* The value of a query parameter (decoded; "" for "?name"), NULL when absent. Only the first of
  * several. Borrowed as the request is. */

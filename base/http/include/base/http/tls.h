@@ -14,6 +14,16 @@
 
 struct http_tls;
 
+enum { HTTP_CERTIFICATE_TEXT = 256, HTTP_CERTIFICATE_IPS = 16 };
+/* What a client has shown and is believed. */
+struct http_certificate {
+    char name[HTTP_CERTIFICATE_TEXT];     /* its common name, for people */
+    char uri[HTTP_CERTIFICATE_TEXT];      /* "kedge:...", of its subject's other names; "": none */
+    uint8_t ip[HTTP_CERTIFICATE_IPS][16]; /* likewise; IPv4 as ::ffff:a.b.c.d */
+    unsigned ips;
+    int64_t expires_s; /* since 1970 */
+};
+
 /* All PEM. NULL or "": none. Borrowed for the call of new(). */
 struct http_tls_config {
     const char *ca_file;   /* whom to believe (a client: the system's; a server: it asks no client
