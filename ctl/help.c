@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl --help: of everything, or of what one word is about; made of the tables of commands,
- * options and resources. */
+/* rdmactl --help: of everything, of what one word is about, or of one command; made of the tables
+ * of commands, options and resources. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "ctl/command_table.h"
+#include "ctl/json.h"
 #include "ctl/resources.h"
 
-enum { LINE_CHARS = 100, LEFT_CHARS = 80, OPTION_CHARS = 30, KEY_CHARS = 25, TEXT_CHARS = 512 };
+enum {
+    LINE_CHARS = 100,
+    LEFT_CHARS = 80,
+    OPTION_CHARS = 30,
+    KEY_CHARS = 25,
+    TEXT_CHARS = 512,
+    JSON_BYTES = 1 << 20
+};
 
 static const struct resource_table *find_keys(const char *kind)
 {
@@ -96,19 +105,6 @@ static bool is_for(const struct ctl_option_row *o, const char *word)
     return o->verbs[0] != NULL && has_verb(word, o->verbs[0]);
 }
 
-/* Appends whose it is: "node cordon, drain"; "": it is for all. */
-static size_t option_place(const struct ctl_option_row *o, char *out, size_t size)
-{
-    size_t used = (size_t)snprintf(out, size, "%s", o->word != NULL ? o->word : "");
-    for (size_t i = 0; o->verbs[i] != NULL && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s",
-                                 i > 0             ? ", "
-                                 : o->word != NULL ? " "
-                                                   : "",
-                                 o->verbs[i]);
-    return used;
-}
-
 /* Whether the row behind one says the same of other commands, of those that are asked for. */
 static bool goes_on(const struct ctl_option_row *o, const char *word)
 {
@@ -125,10 +121,10 @@ static void print_options(const char *word, FILE *to)
         const struct ctl_option_row *o = &ctl_option_rows[i];
         if (word != NULL && !is_for(o, word))
             continue;
-        size_t used = option_place(o, text, sizeof text);
+        size_t used = ctl_option_place(o, text, sizeof text);
         for (; goes_on(o, word) && used + 2 < sizeof text; i++) {
             used += (size_t)snprintf(text + used, sizeof text - used, "; ");
-            used += option_place(++o, text + used, sizeof text - used);
+            used += ctl_option_place(++o, text + used, sizeof text - used);
         }
         snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ": " : "", o->help);
         fputs(any ? "" : "\noptions:\n", to);
@@ -197,7 +193,8 @@ static void print_all(FILE *to)
     print_commands(NULL, to);
     print_options(NULL, to);
     fputs("\n"
-          "rdmactl WORD --help has more of the commands that begin with it, and what can be set.\n"
+          "rdmactl WORD --help has more of the commands that begin with it, and what can be set;\n"
+          "rdmactl help of one command too, as in rdmactl help node drain.\n"
           "\n"
           "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong "
           "command\n"
@@ -206,14 +203,82 @@ static void print_all(FILE *to)
           to);
 }
 
-int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err)
+/* ---- of one command */
+
+static bool sets_keys(const struct ctl_command_row *c)
 {
-    const struct ctl_word_row *w = word != NULL ? find_word(word) : NULL;
-    if (word != NULL && w == NULL)
-        return ctl_no_such_command(word, err);
-    if (w != NULL)
+    return c->command == CTL_RESOURCE_CREATE || c->command == CTL_RESOURCE_SET;
+}
+
+static void print_command(const struct ctl_command_row *c, FILE *to)
+{
+    char text[LEFT_CHARS];
+    bool any = false;
+    command_text(c, text);
+    fprintf(to, "usage: rdmactl [OPTIONS] %s\n\n%s %s: %s\n", text, c->word[0],
+            c->word[1] != NULL ? c->word[1] : "", c->help);
+    if (sets_keys(c))
+        print_keys(c->word[0], to);
+    fprintf(to, "\nexample:\n  %s\n", c->example);
+    for (size_t i = 0; i < ctl_option_count; i++) {
+        if (!ctl_option_is_for(&ctl_option_rows[i], c, false))
+            continue;
+        fputs(any ? "" : "\noptions:\n", to);
+        print_entry(to, ctl_option_rows[i].option, OPTION_CHARS, ctl_option_rows[i].help);
+        any = true;
+    }
+    fprintf(to,
+            "\nrdmactl %s --help has all that begins with this word, rdmactl --help the options of "
+            "all\ncommands, such as -o json; rdmactl(1) the whole.\n",
+            c->word[0]);
+}
+
+int ctl_help_print(const char *const *words, size_t count, FILE *to, struct base_errbuf *err)
+{
+    const struct ctl_word_row *w = count > 0 ? find_word(words[0]) : NULL;
+    const struct ctl_command_row *c = count > 1 ? ctl_command_find(words, count) : NULL;
+    if (count > 0 && w == NULL)
+        return ctl_no_such_command(words[0], err);
+    if (count > 1 && c == NULL)
+        return ctl_no_such_verb(words[0], err);
+    if (c != NULL && c->word[1] != NULL)
+        print_command(c, to);
+    else if (w != NULL)
         print_word(w, to);
     else
         print_all(to);
     return 0;
+}
+
+int ctl_help_json(struct base_errbuf *err)
+{
+    struct base_text t;
+    char text[TEXT_CHARS];
+    base_text_init(&t, JSON_BYTES);
+    ctl_json_begin(&t);
+    base_json_array(&t, "commands");
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const struct ctl_command_row *c = &ctl_command_rows[i];
+        snprintf(text, sizeof text, "%s%s%s", c->word[0], c->word[1] != NULL ? " " : "",
+                 c->word[1] != NULL ? c->word[1] : "");
+        base_json_object(&t, NULL);
+        base_json_string(&t, "command", text);
+        base_json_string(&t, "arguments", c->arguments);
+        base_json_string(&t, "help", c->help);
+        base_json_string(&t, "example", c->example);
+        base_json_object_end(&t);
+    }
+    base_json_array_end(&t);
+    base_json_array(&t, "options");
+    for (size_t i = 0; i < ctl_option_count; i++) {
+        (void)ctl_option_place(&ctl_option_rows[i], text, sizeof text);
+        base_json_object(&t, NULL);
+        base_json_string(&t, "option", ctl_option_rows[i].option);
+        base_json_string(&t, "of", text);
+        base_json_string(&t, "help", ctl_option_rows[i].help);
+        base_json_object_end(&t);
+    }
+    base_json_array_end(&t);
+    base_json_object_end(&t);
+    return ctl_json_finish(&t, err);
 }

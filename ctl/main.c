@@ -67,7 +67,7 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
     case CTL_CONTEXT_DELETE:
         return ctl_context_delete(o, err);
     case CTL_HELP:
-        return ctl_help_print(o->kind, stdout, err);
+        return o->json ? ctl_help_json(err) : ctl_help_print(o->words, o->word_count, stdout, err);
     case CTL_VERSION:
         printf("rdmactl %s\n", base_version_text());
         return 0;

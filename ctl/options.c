@@ -13,7 +13,7 @@
 
 enum { COMMANDS_TEXT = 300 };
 
-static const struct option long_options[] = {
+const struct option ctl_long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"context", required_argument, NULL, 'C'},
     {"server", required_argument, NULL, 's'},
@@ -47,7 +47,8 @@ static const struct option long_options[] = {
     {"all-nodes", no_argument, NULL, 'A'},
     {"version", no_argument, NULL, 'V'},
 };
-#define LONG_OPTIONS (sizeof long_options / sizeof long_options[0])
+#define LONG_OPTIONS (sizeof ctl_long_options / sizeof ctl_long_options[0])
+const size_t ctl_long_option_count = LONG_OPTIONS;
 
 static void list_commands(char out[COMMANDS_TEXT])
 {
@@ -83,8 +84,7 @@ static const char *name_of_thing(const struct ctl_command_row *c)
                : " NAME";
 }
 
-/* Says which second words the first one has. */
-static int wrong_verb(const char *word, struct base_errbuf *err)
+int ctl_no_such_verb(const char *word, struct base_errbuf *err)
 {
     char verbs[400];
     size_t used = 0;
@@ -109,7 +109,7 @@ static int ask_for_keys(const struct ctl_command_row *c, const char *name, struc
 static int take_words(const struct ctl_command_row *c, int words, char **word,
                       struct ctl_options *o, struct base_errbuf *err)
 {
-    const bool none = c->takes == CTL_TAKES_NOTHING ||
+    const bool none = c->takes == CTL_TAKES_NOTHING || c->takes == CTL_TAKES_ANY ||
                       (c->takes == CTL_TAKES_OR_WORKER && (o->worker != NULL || o->all));
     int own = c->word[1] == NULL ? 1 : 2, wanted = own + (none ? 0 : 1);
     if (words < wanted && c->takes == CTL_TAKES_OR_WORKER)
@@ -125,8 +125,10 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
                         c->word[0]);
     if (c->takes == CTL_TAKES_WORDS && words == wanted && o->said_count == 0)
         return ask_for_keys(c, word[own], err);
-    if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && words > wanted)
+    if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && c->takes != CTL_TAKES_ANY &&
+        words > wanted)
         return base_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
+    o->row = c;
     o->command = c->command;
     o->kind = c->kind;
     o->id = none ? NULL : word[own];
@@ -146,13 +148,8 @@ static int parse_command(int words, char **word, struct ctl_options *o, struct b
 {
     if (words == 0)
         return ask_for_command(err);
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command_row *c = &ctl_command_rows[i];
-        if (strcmp(word[0], c->word[0]) == 0 &&
-            (c->word[1] == NULL || (words >= 2 && strcmp(word[1], c->word[1]) == 0)))
-            return take_words(c, words, word, o, err);
-    }
-    return wrong_verb(word[0], err);
+    const struct ctl_command_row *c = ctl_command_find((const char *const *)word, (size_t)words);
+    return c != NULL ? take_words(c, words, word, o, err) : ctl_no_such_verb(word[0], err);
 }
 
 static bool lists_kind(const struct ctl_options *o, const char *kind)
@@ -263,8 +260,8 @@ static int take_output(const char *name, struct ctl_options *o, struct base_errb
 static const char *name_of(int option)
 {
     for (size_t i = 0; i < LONG_OPTIONS; i++)
-        if (long_options[i].val == option)
-            return long_options[i].name;
+        if (ctl_long_options[i].val == option)
+            return ctl_long_options[i].name;
     return "";
 }
 
@@ -358,9 +355,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
 {
     struct ctl_options o = {.server = NULL};
     struct option all[LONG_OPTIONS + CTL_FIELD_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
-    bool help = false;
+    bool help = false, said[LONG_OPTIONS] = {false};
     int c, status, index = 0;
-    memcpy(all, long_options, sizeof long_options);
+    memcpy(all, ctl_long_options, sizeof ctl_long_options);
     (void)ctl_field_options_add(all, LONG_OPTIONS, LONG_OPTIONS + CTL_FIELD_OPTIONS);
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
@@ -372,6 +369,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
         help |= c == 'h';
         if (help) /* what else is said does not matter */
             continue;
+        for (size_t i = 0; i < LONG_OPTIONS; i++)
+            said[i] |= ctl_long_options[i].val == c;
         if (c == CTL_FIELD_OPTION || strlen(name_of(c)) > 0)
             note_field(c == CTL_FIELD_OPTION ? all[index].name : name_of(c), optarg, &o);
         status = take_option(c, &o, err);
@@ -383,8 +382,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
             return status;
     }
     if (help) {
-        *out =
-            (struct ctl_options){.command = CTL_HELP, .kind = optind < argc ? argv[optind] : NULL};
+        *out = (struct ctl_options){.command = CTL_HELP,
+                                    .words = (const char *const *)argv + optind,
+                                    .word_count = (size_t)(argc - optind)};
         return 0;
     }
     status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
@@ -398,7 +398,10 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
         status = check_filters(&o, err);
     if (status == 0)
         status = check_secret(&o, err);
-    if (status == 0)
+    for (size_t i = 0; i < LONG_OPTIONS && status == 0; i++)
+        if (said[i])
+            status = ctl_option_check(ctl_long_options[i].name, o.row, err);
+    if (status == 0 && o.command != CTL_HELP)
         status = ctl_words_check(o.words, o.word_count, err);
     if (status != 0)
         return status;

@@ -97,7 +97,9 @@ _rdmactl_words() { # word so far
         return
     fi
     case "${words[*]}" in
-    "") _rdmactl_commands ;;
+    "" | help) _rdmactl_commands ;;
+    "help "*" "*) ;;
+    "help "*) _rdmactl_commands "${words[1]}" ;;
     "worker get" | "lease get" | "lease revoke")
         _rdmactl_names "${words[0]}" id "${context[@]}" "${server[@]}" "${agent[@]}" ;;
     "tenant get" | "tenant set" | "tenant delete" | \

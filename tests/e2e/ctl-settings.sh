@@ -11,7 +11,7 @@ export KEDGE_SERVER=$url
 
 does "an empty list says how to go on" tenant list
 shows 'rdmactl tenant set NAME'
-for words in "pool create --help" "--help pool" "pool -h"; do
+for words in "pool --help" "--help pool" "pool -h" "help pool"; do
     read -ra line <<<"$words"
     does "the help of one kind" "${line[@]}"
     shows '^usage: rdmactl \[OPTIONS\] pool list\|get\|create\|set\|delete\|watch$'
@@ -39,8 +39,18 @@ refuses 2 \
 does "the help of tokens says which scopes there are" token --help
 shows '^  scope  +reader, operator, admin, agent or worker'
 shows '^  --secret-file FILE  '
-does "that of nodes has what drain takes" node drain --help
+does "that of nodes has what drain takes" node --help
 for option in reason grace wait label; do shows "^  --$option "; done
+for words in "node drain --help" "help node drain" "-h node drain"; do
+    read -ra line <<<"$words"
+    does "that of one command" "${line[@]}"
+    shows '^usage: rdmactl \[OPTIONS\] node drain ID$'
+    shows '^  rdmactl node drain host-17 '
+    for option in reason grace wait; do shows "^  --$option "; done
+    ! grep -qE -- '--label|--number|node list' "$work/out" ||
+        fail "rdmactl $words is not of that alone: $(cat "$work/out")"
+done
+refuses 2 'say rdmactl node list, or ' help node fly
 does "that of doctor has two nodes" doctor --help
 for option in config provider serve peer; do shows "^  --$option "; done
 refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant set web

@@ -49,7 +49,7 @@ ok "and in the manual"
 
 # ---- every command: what a test of its JSON says behind it
 declare -A arguments=(
-    [status]="" [doctor]="" [apply]="-f $work/set.json" [agent status]=""
+    [status]="" [doctor]="" [help]="node list" [apply]="-f $work/set.json" [agent status]=""
     [tenant create]="web uids=5" [tenant set]="web sessions=4" [tenant get]="web"
         [tenant list]="" [tenant delete]="web"
     [window create]="w scope=device ops=1000" [window set]="w ops=999" [window get]="w"
@@ -64,7 +64,8 @@ declare -A arguments=(
     [context set]="here output=table" [context get]="here"
         [context list]="" [context use]="here" [context delete]="here"
 )
-order="status doctor apply list create set label get use cordon drain uncordon watch revoke delete"
+order="status doctor help apply list create set label get use cordon drain uncordon watch revoke"
+order+=" delete"
 echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/set.json"
 worker=$(rdmactl worker list -o json | jq -r '.workers[0].id')
 lease=$(rdmactl lease list -o json | jq -r '.leases[0].id')
@@ -176,6 +177,7 @@ completed "node-a" rdmactl node cordon n
 completed "$worker" rdmactl lease revoke --worker ""
 completed "here none" rdmactl context use ""
 completed "here none" rdmactl status --context ""
+completed "uncordon" rdmactl help node u
 KEDGE_SERVER=http://127.0.0.1:1 completed "" rdmactl tenant get ""
 KEDGE_SERVER=http://127.0.0.1:1 completed "web" rdmactl --context here tenant get ""
 KEDGE_SERVER=http://127.0.0.1:1 completed "web" rdmactl --context = here tenant get ""

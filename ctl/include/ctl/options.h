@@ -67,12 +67,13 @@ struct ctl_said {
 /* Strings are argv's, the environment's, the contexts', or literals. */
 struct ctl_options {
     enum ctl_command command;
+    const struct ctl_command_row *row; /* of the command; NULL: of --help and --version */
     const char *id;   /* of NODE_* but LIST, RESOURCE_* but LIST, AGENT_ITEM_GET, CONTEXT_* but
                        * LIST; of LEASE_REVOKE, or NULL: all of `worker`, or of all */
     const char *kind; /* of RESOURCE_*: "tenant", ...; of AGENT_ITEM_*: "lease", "worker"; of
                        * EVENT_*, or NULL: all */
     const char *const *words; /* of RESOURCE_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
-                               * NODE_LABEL; argv's */
+                               * NODE_LABEL; of HELP: a command's; argv's */
     size_t word_count;
     struct ctl_said said[CTL_SAID_MAX]; /* of RESOURCE_CREATE and _SET */
     size_t said_count;                  /* as many as were said, also if they do not fit */
@@ -110,6 +111,10 @@ struct ctl_options {
     const char *output;                     /* "table", "wide" or "json"; NULL: not said */
     bool json, wide;                        /* what it says */
 };
+
+/* Those that are parsed, each with a value of its own to getopt: its letter, where it has one. */
+extern const struct option ctl_long_options[];
+extern const size_t ctl_long_option_count;
 
 /* Options may stand before, between and after the command's words. What they do not say of server,
  * token, agent_socket and output is NULL. 0, or -EINVAL. */
@@ -156,13 +161,18 @@ int ctl_words_check(const char *const *words, size_t count, struct base_errbuf *
 /* Likewise of labels with commas between them; `of`: what the sentence begins with. */
 int ctl_list_check(const char *of, const char *list, struct base_errbuf *err);
 
-/* --help of what one word is about, such as "pool": its commands, what can be set, an example, the
- * options that are for it and not for all; of everything when it is NULL. 0, or -EINVAL: no command
- * begins so. */
-int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err);
+/* --help of one command, such as "node", "list"; of what one word is about, such as "pool": its
+ * commands, what can be set, an example, the options that are for it and not for all; of everything
+ * when there is no word. Words behind those of a command are as if they were not there. 0, or
+ * -EINVAL: no command begins so. */
+int ctl_help_print(const char *const *words, size_t count, FILE *to, struct base_errbuf *err);
+/* The tables of commands and options, as JSON to standard output. */
+int ctl_help_json(struct base_errbuf *err);
 /* The keys of a kind that operators set, with commas; "" if it is none. */
 void ctl_keys_of(const char *kind, char *out, size_t size);
 /* -EINVAL, and which commands there are. */
 int ctl_no_such_command(const char *word, struct base_errbuf *err);
+/* -EINVAL, and which second words the first one has. */
+int ctl_no_such_verb(const char *word, struct base_errbuf *err);
 
 #endif

@@ -124,17 +124,24 @@ START_TEST(each_option_of_a_field_is_in_the_help_and_sets_one_that_there_is)
 }
 END_TEST
 
-static const char *help_of(const char *word)
+static const char *help_of_command(const char *word, const char *verb)
 {
     static char text[1 << 16];
     FILE *file = tmpfile();
     ck_assert_ptr_nonnull(file);
-    ck_assert_msg(ctl_help_print(word, file, &err) == 0, "%s", err.text);
+    const size_t count = word == NULL ? 0 : verb == NULL ? 1 : 2;
+    ck_assert_msg(ctl_help_print((const char *const[]){word, verb}, count, file, &err) == 0, "%s",
+                  err.text);
     rewind(file);
     const size_t length = fread(text, 1, sizeof text - 1, file);
     text[length] = '\0';
     fclose(file);
     return text;
+}
+
+static const char *help_of(const char *word)
+{
+    return help_of_command(word, NULL);
 }
 
 START_TEST(the_help_of_a_word_has_its_commands_and_keys_and_no_others)
@@ -163,7 +170,7 @@ START_TEST(the_help_of_a_word_has_its_commands_and_keys_and_no_others)
         ck_assert_ptr_nonnull(strstr(text, ctl_word_rows[i].about));
         ck_assert_ptr_nonnull(strstr(text, ctl_word_rows[i].example));
     }
-    ck_assert_int_eq(ctl_help_print("planet", stdout, &err), -EINVAL);
+    ck_assert_int_eq(ctl_help_print((const char *const[]){"planet"}, 1, stdout, &err), -EINVAL);
 }
 END_TEST
 
@@ -182,6 +189,117 @@ START_TEST(the_help_of_a_word_has_the_options_of_its_commands_alone)
 }
 END_TEST
 
+/* As far as its words are; what it is of need not be there. */
+START_TEST(each_command_has_an_example_that_is_one_of_it)
+{
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const struct ctl_command_row *c = &ctl_command_rows[i];
+        struct ctl_options o;
+        char head[64];
+        snprintf(head, sizeof head, "rdmactl %s%s%s", c->word[0], c->word[1] != NULL ? " " : "",
+                 c->word[1] != NULL ? c->word[1] : "");
+        ck_assert_msg(strncmp(c->example, head, strlen(head)) == 0, "%s: %s", head, c->example);
+        ck_assert_msg(parse(c->example, &o) == 0, "%s: %s", c->example, err.text);
+        ck_assert_ptr_eq(o.row, c);
+    }
+}
+END_TEST
+
+START_TEST(the_help_of_a_command_has_what_it_takes_and_an_example)
+{
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const struct ctl_command_row *c = &ctl_command_rows[i];
+        const char *text = help_of_command(c->word[0], c->word[1]);
+        ck_assert_msg(c->word[1] == NULL || strstr(text, c->example) != NULL, "%s", text);
+        ck_assert(c->word[1] == NULL || strstr(text, c->help) != NULL);
+        for (size_t k = 0; c->word[1] != NULL && k < ctl_option_count; k++) {
+            char line[96];
+            snprintf(line, sizeof line, "\n  %s ", ctl_option_rows[k].option);
+            if (ctl_option_is_for(&ctl_option_rows[k], c, false))
+                ck_assert_msg(strstr(text, line) != NULL, "%s lacks %s", text, line);
+        }
+    }
+    const char *text = help_of_command("node", "cordon");
+    ck_assert(strstr(text, "--reason TEXT") != NULL && strstr(text, "--grace") == NULL);
+    ck_assert_ptr_nonnull(strstr(help_of_command("pool", "set"), "\nkeys:\n  nodes "));
+    ck_assert_ptr_null(strstr(help_of_command("pool", "get"), "\nkeys:"));
+    ck_assert_int_eq(ctl_help_print((const char *const[]){"node", "fly"}, 2, stdout, &err),
+                     -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "say rdmactl node list"));
+}
+END_TEST
+
+START_TEST(help_is_asked_for_in_three_ways)
+{
+    struct ctl_options o;
+    static const char *const lines[] = {"rdmactl help node drain", "rdmactl node drain --help",
+                                        "rdmactl -h node drain host-17 --grace 0"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        ck_assert_int_eq(parse(lines[i], &o), 0);
+        ck_assert_int_eq(o.command, CTL_HELP);
+        ck_assert_uint_ge(o.word_count, 2);
+        ck_assert_str_eq(o.words[0], "node");
+        ck_assert_str_eq(o.words[1], "drain");
+    }
+    ck_assert_int_eq(parse("rdmactl help", &o), 0);
+    ck_assert_uint_eq(o.word_count, 0);
+}
+END_TEST
+
+/* The letter of "-o, --output"; 0: it has none. */
+static char letter_of(const char *option)
+{
+    return option[0] == '-' && option[1] != '-' ? option[1] : '\0';
+}
+
+START_TEST(no_letter_is_that_of_two_options)
+{
+    for (size_t i = 0; i < ctl_option_count; i++)
+        for (size_t k = 0; k < i; k++) {
+            const char *a = ctl_option_rows[i].option, *b = ctl_option_rows[k].option;
+            if (letter_of(a) != '\0' && letter_of(a) == letter_of(b))
+                ck_assert_str_eq(a, b);
+        }
+    for (size_t i = 0; i < ctl_long_option_count; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct option *a = &ctl_long_options[i], *b = &ctl_long_options[k];
+            ck_assert_msg(a->val != b->val, "--%s and --%s", a->name, b->name);
+            ck_assert_str_ne(a->name, b->name);
+        }
+}
+END_TEST
+
+START_TEST(each_option_that_is_parsed_is_in_the_help_with_its_letter)
+{
+    for (size_t i = 0; i < ctl_long_option_count; i++) {
+        const struct option *o = &ctl_long_options[i];
+        size_t found = 0;
+        for (size_t k = 0; k < ctl_option_count; k++) {
+            const char *text = ctl_option_rows[k].option, *name = strstr(text, "--") + 2;
+            const size_t length = strcspn(name, " ");
+            if (length != strlen(o->name) || strncmp(name, o->name, length) != 0)
+                continue;
+            found++;
+            ck_assert_msg((name[length] == ' ') == (o->has_arg == required_argument), "%s", text);
+            ck_assert_msg(letter_of(text) == '\0' || letter_of(text) == o->val, "%s", text);
+        }
+        ck_assert_msg(found > 0, "--%s", o->name);
+    }
+}
+END_TEST
+
+START_TEST(an_option_of_other_commands_says_whose_it_is)
+{
+    const char *words[] = {"status"};
+    const struct ctl_command_row *status = ctl_command_find(words, 1);
+    ck_assert_int_eq(ctl_option_check("output", status, &err), 0);
+    ck_assert_int_eq(ctl_option_check("limit", status, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "--limit is for event list alone");
+    ck_assert_int_eq(ctl_option_check("scope", status, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "--scope is for window list; token list alone");
+}
+END_TEST
+
 START_TEST(no_line_of_the_help_is_too_long)
 {
     for (const char *at = help_of(NULL); *at != '\0'; at += strcspn(at, "\n") + 1)
@@ -196,5 +314,11 @@ END_TEST
     T(each_option_of_a_field_is_in_the_help_and_sets_one_that_there_is)                            \
     T(the_help_of_a_word_has_its_commands_and_keys_and_no_others)                                  \
     T(the_help_of_a_word_has_the_options_of_its_commands_alone)                                    \
+    T(each_command_has_an_example_that_is_one_of_it)                                               \
+    T(the_help_of_a_command_has_what_it_takes_and_an_example)                                      \
+    T(help_is_asked_for_in_three_ways)                                                             \
+    T(no_letter_is_that_of_two_options)                                                            \
+    T(each_option_that_is_parsed_is_in_the_help_with_its_letter)                                   \
+    T(an_option_of_other_commands_says_whose_it_is)                                                \
     T(no_line_of_the_help_is_too_long)
 KEDGE_CHECK_MAIN("ctl help", TESTS)
