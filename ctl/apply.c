@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply_private.h"
 #include "base/json_writer.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
@@ -39,7 +40,7 @@ static char *read_file(const char *path, size_t *length, struct base_errbuf *err
     return NULL;
 }
 
-static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struct base_errbuf *err)
+int ctl_apply_read(const struct ctl_options *o, struct ctl_manifest *m, struct base_errbuf *err)
 {
     int status = 0;
     for (size_t i = 0; i < o->files && status == 0; i++) {
@@ -179,7 +180,9 @@ int ctl_apply(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_manifest m = {.item = NULL};
     struct applied applied = {.set = NULL};
-    int status = read_files(o, &m, err);
+    if (o->dry_run)
+        return ctl_apply_dry(o, err);
+    int status = ctl_apply_read(o, &m, err);
     if (o->json)
         ctl_json_list("applied");
     if (status == 0)

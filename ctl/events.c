@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/commands.h"
+#include "ctl/events.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/resources.h"
@@ -73,7 +74,7 @@ static int add_filter(const struct ctl_options *o, char path[PATH_BYTES], struct
     return status == 0 ? ctl_add_query(path, PATH_BYTES, "name", o->name, err) : status;
 }
 
-static int list_pages(const struct ctl_options *o, struct listing *l, struct base_errbuf *err)
+static int fetch_pages(const struct ctl_options *o, struct listing *l, struct base_errbuf *err)
 {
     char path[PATH_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
@@ -95,6 +96,12 @@ static int list_pages(const struct ctl_options *o, struct listing *l, struct bas
         if (status != 0 || next[0] == '\0')
             break;
     }
+    return status;
+}
+
+static int list_pages(const struct ctl_options *o, struct listing *l, struct base_errbuf *err)
+{
+    const int status = fetch_pages(o, l, err);
     return status == 0 && l->newest != NULL ? show_newest(l, err) : status;
 }
 
@@ -108,6 +115,30 @@ static int print_list(const struct ctl_options *o, struct listing *l, struct bas
                                                 : "nobody has changed anything yet");
     else if (status == 0 && (status = ctl_table_print(l->table)) != 0)
         base_err(err, status, "printing failed: %s", strerror(-status));
+    return status;
+}
+
+int ctl_events_newest(const struct ctl_options *o, const char *kinds, const char *name,
+                      struct ctl_event *out, size_t max, size_t *count, struct base_errbuf *err)
+{
+    struct ctl_options of = *o;
+    struct listing l = {.room = max};
+    of.kind = kinds;
+    of.name = name;
+    l.newest = calloc(max, sizeof *l.newest);
+    int status = l.newest != NULL ? fetch_pages(&of, &l, err) : -ENOMEM;
+    if (status == 0 && l.failed)
+        status = -ENOMEM;
+    if (status == -ENOMEM)
+        base_err(err, status, "out of memory");
+    *count = 0;
+    for (uint64_t i = l.seen > max ? l.seen - max : 0; status == 0 && i < l.seen; i++) {
+        out[(*count)++] = l.newest[i % max];
+        l.newest[i % max].json = NULL;
+    }
+    for (size_t i = 0; l.newest != NULL && i < max; i++)
+        ctl_event_fini(&l.newest[i]);
+    free(l.newest);
     return status;
 }
 

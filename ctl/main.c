@@ -9,8 +9,9 @@
 /* So need not be told where to go, and are of use when a context is wrong. */
 static bool asks_nobody(enum ctl_command command)
 {
-    return command == CTL_HELP || command == CTL_VERSION || command == CTL_CONTEXT_LIST ||
-           command == CTL_CONTEXT_GET || command == CTL_CONTEXT_USE || command == CTL_CONTEXT_SET ||
+    return command == CTL_HELP || command == CTL_EXPLAIN || command == CTL_VERSION ||
+           command == CTL_CONTEXT_LIST || command == CTL_CONTEXT_GET ||
+           command == CTL_CONTEXT_USE || command == CTL_CONTEXT_SET ||
            command == CTL_CONTEXT_DELETE;
 }
 
@@ -50,6 +51,12 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
         return ctl_event_watch(o, err);
     case CTL_APPLY:
         return ctl_apply(o, err);
+    case CTL_DIFF:
+        return ctl_diff(o, err);
+    case CTL_DESCRIBE:
+        return ctl_describe(o, err);
+    case CTL_EXPLAIN:
+        return ctl_explain(o, err);
     case CTL_AGENT_ITEM_LIST:
         return ctl_agent_item_list(o, err);
     case CTL_AGENT_ITEM_GET:

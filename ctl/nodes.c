@@ -222,7 +222,7 @@ int ctl_node_list(const struct ctl_options *o, struct base_errbuf *err)
     return status;
 }
 
-static int node_table(const struct ctl_node *n, struct base_errbuf *err)
+int ctl_node_print(const struct ctl_node *n, struct base_errbuf *err)
 {
     static const char *const headings[] = {"GID", "POOL", "TRANSPORTS", "MTU"};
     struct ctl_table *table;
@@ -338,7 +338,7 @@ int ctl_node_get(const struct ctl_options *o, struct base_errbuf *err)
     if (status != 0)
         return status;
     if (!o->json)
-        return node_table(&node, err);
+        return ctl_node_print(&node, err);
     node.set_revision = revision;
     struct base_text t;
     base_text_init(&t, OUTPUT_BYTES);

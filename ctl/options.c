@@ -33,6 +33,7 @@ const struct option ctl_long_options[] = {
     {"reason", required_argument, NULL, 'R'},
     {"grace", required_argument, NULL, 'g'},
     {"wait", no_argument, NULL, 'W'},
+    {"dry-run", no_argument, NULL, 'y'},
     {"help", no_argument, NULL, 'h'},
     {"tenant", required_argument, NULL, 'T'},
     {"worker", required_argument, NULL, 'w'},
@@ -119,10 +120,13 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
     if (words < wanted && c->word[1] != NULL && strcmp(c->word[1], "create") == 0)
         return base_err(err, -EINVAL, "%s create needs a name for it: see rdmactl %s --help",
                         c->word[0], c->word[0]);
+    if (words < wanted && c->word[1] == NULL)
+        return base_err(err, -EINVAL, "%s needs a %s: see rdmactl %s --help", c->word[0],
+                        c->arguments, c->word[0]);
     if (words < wanted)
         return base_err(err, -EINVAL, "%s %s needs a%s: see rdmactl %s list", c->word[0],
                         c->word[1], strcmp(name_of_thing(c), " ID") == 0 ? "n ID" : " NAME",
-                        c->word[0]);
+                        c->command == CTL_DESCRIBE ? c->kind : c->word[0]);
     if (c->takes == CTL_TAKES_WORDS && words == wanted && o->said_count == 0)
         return ask_for_keys(c, word[own], err);
     if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && c->takes != CTL_TAKES_ANY &&
@@ -241,13 +245,11 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
     if (o->command != CTL_NODE_DRAIN && !ctl_option_fits(o, "grace") && o->grace_said)
         return base_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
     if (o->files > CTL_FILES)
-        return base_err(err, -EINVAL, "--file is there %zu times: apply takes at most %d files",
+        return base_err(err, -EINVAL, "--file is there %zu times: at most %d files are taken",
                         o->files, CTL_FILES);
-    if ((o->command == CTL_APPLY) != (o->files != 0))
-        return base_err(err, -EINVAL, "%s",
-                        o->files != 0 ? "--file is for apply alone"
-                                      : "apply needs a file: -f FILE, or -f - for standard "
-                                        "input");
+    if ((o->command == CTL_APPLY || o->command == CTL_DIFF) && o->files == 0)
+        return base_err(err, -EINVAL, "%s needs a file: -f FILE, or -f - for standard input",
+                        o->row->word[0]);
     return 0;
 }
 
@@ -314,7 +316,11 @@ static bool take_flag(int option, struct ctl_options *o)
     const struct {
         int option;
         bool *to;
-    } flags[] = {{'F', &o->force}, {'E', &o->all}, {'A', &o->all_nodes}, {'W', &o->wait}};
+    } flags[] = {{'F', &o->force},
+                 {'E', &o->all},
+                 {'A', &o->all_nodes},
+                 {'W', &o->wait},
+                 {'y', &o->dry_run}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (flags[i].option == option)
             return *flags[i].to = true;

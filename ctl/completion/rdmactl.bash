@@ -100,6 +100,14 @@ _rdmactl_words() { # word so far
     "" | help) _rdmactl_commands ;;
     "help "*" "*) ;;
     "help "*) _rdmactl_commands "${words[1]}" ;;
+    "describe node") _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
+    "describe "*" "*) ;;
+    "describe "*) _rdmactl_names "${words[1]}" name "${context[@]}" "${server[@]}" ;;
+    explain)
+        for i in tenant window token node pool; do
+            echo "$i"
+            rdmactl explain "$i" 2>/dev/null | sed -n "s/^\([a-z_0-9][a-z_0-9]*\)  .*/$i.\1/p"
+        done ;;
     "worker get" | "lease get" | "lease revoke")
         _rdmactl_names "${words[0]}" id "${context[@]}" "${server[@]}" "${agent[@]}" ;;
     "tenant get" | "tenant set" | "tenant delete" | \

@@ -28,6 +28,12 @@ int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err);
 /* -EINVAL also when the file cannot be read. What stands before the object that failed is applied.
  */
 int ctl_apply(const struct ctl_options *o, struct base_errbuf *err);
+/* With o->dry_run nothing is set. What files would change. -EIO: something. */
+int ctl_diff(const struct ctl_options *o, struct base_errbuf *err);
+/* Of o->kind. */
+int ctl_describe(const struct ctl_options *o, struct base_errbuf *err);
+/* Asks nobody. -EINVAL: there is no such kind or field. */
+int ctl_explain(const struct ctl_options *o, struct base_errbuf *err);
 /* Of o->kind, asked of the local agent. */
 int ctl_agent_item_list(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err);

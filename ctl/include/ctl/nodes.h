@@ -53,6 +53,8 @@ const char *ctl_fabric_text(const struct ctl_fabric *fabric, bool all, char out[
 /* Appends the member of a node's object, with a comma before; nothing where nothing is said. */
 void ctl_fabric_json(struct base_text *t, const struct ctl_fabric *fabric);
 
+/* A node as `node get` shows it, to standard output. 0 or -errno. */
+int ctl_node_print(const struct ctl_node *node, struct base_errbuf *err);
 /* Appends a node as a JSON object, with the REST interface's names. */
 void ctl_node_json(struct base_text *t, const struct ctl_node *node);
 

@@ -37,6 +37,9 @@ enum ctl_command {
     CTL_EVENT_LIST,
     CTL_EVENT_WATCH,
     CTL_APPLY,
+    CTL_DIFF,
+    CTL_DESCRIBE,
+    CTL_EXPLAIN,
     CTL_AGENT_ITEM_LIST,
     CTL_AGENT_ITEM_GET,
     CTL_LEASE_REVOKE,
@@ -52,6 +55,7 @@ enum ctl_command {
 enum {
     CTL_EVENTS_MAX = 1000,
     CTL_FILES = 64,
+    CTL_KIND_BYTES = 16,
     CTL_SAID_MAX = 72,       /* options of fields, on one command line */
     CTL_FIELD_OPTIONS = 8,   /* of one kind */
     CTL_FIELD_OPTION = 1000, /* to getopt: one that has no letter of its own */
@@ -82,6 +86,7 @@ struct ctl_options {
     bool grace_said;                    /* else for ever, or as it was */
     uint64_t grace_ms;                  /* of NODE_DRAIN and of a pool; 0: at once */
     bool wait;                          /* of NODE_DRAIN */
+    bool dry_run;                       /* of APPLY */
     const char *file[CTL_FILES];        /* of APPLY; "-": standard input */
     size_t files;                       /* as many as were said, also if they do not fit */
     const char *scope;                  /* of RESOURCE_LIST of windows and tokens; or NULL */

@@ -276,7 +276,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"lease", "get", "x", "--all-nodes"}, "worker list and lease list alone"},
         {{"lease", "list", "--all-nodes", "--node", "n"}, "without --node"},
         {{"worker", "revoke"}, "worker list, or worker get ID"},
-        {{"status", "-f", "x"}, "apply alone"},
+        {{"status", "-f", "x"}, "--file is for apply; diff alone"},
         {{"context"}, "context list, or context get NAME"},
         {{"context", "set", "prod"}, "KEY=VALUE"},
         {{"context", "use", "prod", "--context", "dev"}, "names its context itself"},

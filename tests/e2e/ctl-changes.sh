@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# rdmactl against a metaserver: what files would change is shown before it is, one thing is
+# described on a page, and fields are explained.
+source "$(dirname "$0")/lib-metad.sh"
+source "$(dirname "$0")/lib-ctl.sh"
+configure
+start
+export KEDGE_SERVER=unix:$work/metad.sock
+: >"$work/body"
+
+# ---- diff and apply --dry-run
+cat >"$work/all.json" <<'EOF'
+[{"kind": "tenant", "name": "web", "uids": [2000, "3000-3999", 1000], "memory_bytes": "4GiB"},
+ {"kind": "window", "name": "of-web", "scope": "tenant", "tenant": "web", "ops": 128},
+ {"kind": "pool", "name": "gold", "nodes": {}, "tenants": ["web"], "mr_lease_ms": "50ms"},
+ {"kind": "node", "name": "n1", "labels": {"zone": "a"}}]
+EOF
+refuses 1 '4 objects differ' diff -f "$work/all.json"
+shows '^--- /dev/null$'
+shows '^\+\+\+ tenant web$'
+shows '^\+uids: 1000,2000,3000-3999$|^\+uids: 2000,3000-3999,1000$'
+does "a dry run says what would be created" apply --dry-run -f "$work/all.json"
+shows '^pool gold would be created \(dry run\)$'
+[[ $(ctl event list -o json; jq '.events | length' "$work/out") == 0 ]] ||
+    fail "a dry run has changed something"
+does "that is applied" apply -f "$work/all.json"
+does "then nothing differs" diff -f "$work/all.json"
+[[ ! -s $work/out ]] || fail "something is shown: $(cat "$work/out")"
+does "and a dry run says so" apply --dry-run -f "$work/all.json" -o json
+[[ $(jq -c '[.dry_run[].change] | unique' "$work/out") == '["unchanged"]' ]] ||
+    fail "$(cat "$work/out")"
+for kind in tenant window pool node; do # what is shown is what would be set
+    if [[ $kind == node ]]; then
+        ctl node get n1 -o json
+    else
+        ctl "$kind" list -o json
+    fi
+    cp "$work/out" "$work/shown.json"
+    does "of $kind what is shown differs in nothing" diff -f "$work/shown.json"
+done
+ctl tenant get web -o json
+jq '.sessions = 64 | del(.memory_bytes)' "$work/out" >"$work/web.json"
+refuses 1 '1 object differs' diff -f "$work/web.json"
+shows '^--- tenant web.revision 1$'
+shows '^\+sessions: 64$'
+shows '^-memory_bytes: 4GiB$'
+! grep -q uids "$work/out" || fail "what stays is shown: $(cat "$work/out")"
+refuses 1 '1 object differs' diff -f "$work/web.json" -o json
+[[ $(jq -c '[.differences[0].fields[] | [.field, .before, .after]]' "$work/out") == \
+    '[["sessions",0,64],["memory_bytes",4294967296,0]]' ]] || fail "$(cat "$work/out")"
+does "somebody else changes it" tenant set web vqps=4
+refuses 5 'of 1 apply would be refused' apply --dry-run -f "$work/web.json"
+refuses 5 'the file has it as of revision 1' apply -f "$work/web.json"
+echo '{"kind": "tenant", "name": "slip", "uidz": [5]}' >"$work/slip.json"
+refuses 2 'tenant slip: uidz: unknown field: see rdmactl explain tenant' diff -f "$work/slip.json"
+refuses 2 'tenant slip: uidz' apply --dry-run -f "$work/slip.json"
+echo '{"kind": "pool", "name": "p", "nodes": {}, "dcis": 33}' >"$work/slip.json"
+refuses 2 'pool p: dcis: must be an integer from 2 to 32' apply --dry-run -f "$work/slip.json"
+refuses 7 'running' --server http://127.0.0.1:1 diff -f "$work/web.json"
+
+# ---- explain
+does "a field is explained" explain pool.dcis
+shows '^range +2 to 32$'
+shows '^default +as each agent.s own file says$'
+does "and a kind" explain tenant
+shows '^memory_bytes +size, with a unit or in bytes$'
+refuses 2 'a pool has no field "dcus", but nodes, ' explain pool.dcus
+refuses 2 'there are tenant, window, token, node and pool' explain planet
+
+# ---- describe
+[[ $(curl -s -o "$work/body" -w '%{http_code}' --unix-socket "$work/metad.sock" -X PUT \
+    -H 'Content-Type: application/json' -d "$(node 5 1)" http://m/v1/nodes/n1) == 201 ]] ||
+    fail "n1 is not registered"
+does "a node on a page" describe node n1
+for text in '^spec$' '^  labels +zone=a$' '^status$' '^state +live$' '^GID +POOL' '^events$' \
+    'created, labels: zone=a' 'node live'; do
+    shows "$text"
+done
+does "a token of it" token create web-1 scope=worker tenant=web --secret-out "$work/web-1"
+does "a tenant with what names it" describe tenant web
+shows '^named by window of-web, token web-1, pool gold$'
+shows 'vqps: (-|0) -> 4$'
+does "for programs" describe tenant web -o json
+[[ $(jq -c '[.kind, .name, .spec.vqps, (.events | length)]' "$work/out") == \
+    '["tenant","web",4,2]' ]] || fail "$(cat "$work/out")"
+for i in $(seq 12); do ctl tenant set web "sessions=$i"; done
+does "the newest events alone" describe tenant web -o json
+[[ $(jq -c '[.events[].to.sessions]' "$work/out") == '[3,4,5,6,7,8,9,10,11,12]' ]] ||
+    fail "$(cat "$work/out")"
+does "a pool with where it is in force" describe pool gold
+shows 'n1 +not yet'
+refuses 3 'there is no window "x": see rdmactl window list' describe window x
+stop
