@@ -67,7 +67,7 @@ const struct ctl_command_row ctl_command_rows[] = {
      "rdmactl tenant create web uids=1000,2000-2999 sessions=64"},
     {{"tenant", "set"}, CTL_TAKES_WORDS, CTL_RESOURCE_SET, "tenant", "NAME KEY=VALUE...",
      "changes what is named; makes it if it is not there",
-     "rdmactl tenant set web memory_bytes=4GiB"},
+     "rdmactl tenant set web uids+=3000 memory_bytes=4GiB"},
     {{"tenant", "delete"}, CTL_TAKES_ID, CTL_RESOURCE_DELETE, "tenant", "NAME",
      "takes it away, and ends its workers",
      "rdmactl tenant delete web"},
@@ -134,7 +134,7 @@ const struct ctl_command_row ctl_command_rows[] = {
 
     {{"event", "list"}, CTL_TAKES_NOTHING, CTL_EVENT_LIST, NULL, "",
      "who changed what, and when nodes came and went",
-     "rdmactl event list --kind pool,liveness --limit 20"},
+     "rdmactl event list --kind pool,liveness --since 10m"},
     {{"event", "watch"}, CTL_TAKES_NOTHING, CTL_EVENT_WATCH, NULL, "",
      "each of that when it happens",
      "rdmactl event watch --kind liveness -o json"},
@@ -186,6 +186,9 @@ const struct ctl_command_row ctl_command_rows[] = {
      "what this host can do, what is missing, and what to do about it",
      "rdmactl doctor --provider verbs"},
 
+    {{"version", NULL}, CTL_TAKES_NOTHING, CTL_VERSION, NULL, "",
+     "of rdmactl, and of the metaserver",
+     "rdmactl version -o json"},
     {{"help", NULL}, CTL_TAKES_ANY, CTL_HELP, NULL, "[WORD [VERB]]",
      "of everything, of what one word is about, or of one command",
      "rdmactl help node drain"},
@@ -220,6 +223,7 @@ const struct ctl_word_row ctl_word_rows[] = {
     {"context", "A context: a name for a metaserver, with its token, and an agent.",
      "rdmactl context set site server=http://meta.example:7480 token_file=site.token"},
     {"doctor", "What to run first on a new host.", "rdmactl doctor --provider verbs"},
+    {"version", "Which version runs here, and there.", "rdmactl version -o json"},
     {"help", "What commands there are, and what they take.", "rdmactl help node drain"},
 };
 
@@ -267,6 +271,7 @@ const struct ctl_option_row ctl_option_rows[] = {
      "of such things (liveness: nodes that come and go; several with commas)"},
     {"--name NAME", "event", {"list"}, "of what is called so"},
     {"--name NAME", NULL, {"watch"}, "of what is called so"},
+    {"--since TIME", "event", {"list"}, "the later ones alone: 10m ago, or 2027-01-31T00:00:00Z"},
     {"--limit NUMBER", "event", {"list"}, "the newest ones alone"},
     {"--revision NUMBER", NULL, {"watch"}, "the changes after this one (those from now on)"},
     {"--position POSITION", NULL, {"watch"}, "what became of nodes after this one, likewise"},

@@ -22,6 +22,10 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
 /* Sizes, times and durations that are texts, such as "4GiB" and "30d", become what the server
  * takes. 0; or -EINVAL: one is no such. */
 int ctl_json_units(const struct resource_table *kind, json_t *object, struct base_errbuf *err);
+/* Adds items to a field of the object that is a list, or takes them away. 0, -EINVAL: there would
+ * be too many; -EBADMSG; -ENOMEM. */
+int ctl_edit_list(const struct resource_field *field, json_t *root, json_t *delta, bool add,
+                  struct base_errbuf *err);
 /* The value of a field as it is shown (NULL: of one that is not known here); an array is a list
  * with commas. */
 void ctl_show_value(json_t *value, const struct resource_field *field, char *out, size_t size);

@@ -346,15 +346,39 @@ static int no_such_value(const struct resource_field *key, const char *text,
                     text);
 }
 
+static bool is_list(const struct resource_field *key)
+{
+    return key->type == FIELD_UIDS || key->type == FIELD_REFERENCES || key->type == FIELD_GIDS;
+}
+
+/* KEY+=VALUE, KEY-=VALUE. */
+static int edit_items(const struct resource_field *key, json_t *root, const char *text, bool add,
+                      struct base_errbuf *err)
+{
+    if (!is_list(key))
+        return base_err(err, -EINVAL, "%s is no list: say %s=VALUE", key->name, key->name);
+    json_t *delta = text[0] != '\0' ? read_value(key, text) : NULL;
+    if (delta == NULL)
+        return no_such_value(key, text, err);
+    const int status = ctl_edit_list(key, root, delta, add, err);
+    json_decref(delta);
+    return status;
+}
+
 static int edit_key(const struct resource_table *kind, json_t *root, const char *word,
                     struct base_errbuf *err)
 {
-    size_t length = strcspn(word, "=");
-    for (size_t i = 0; i < kind->fields && word[length] == '='; i++) {
+    const size_t equals = strcspn(word, "=");
+    const char sign = equals > 0 ? word[equals - 1] : '\0';
+    const bool edits = sign == '+' || sign == '-';
+    const size_t length = edits ? equals - 1 : equals;
+    for (size_t i = 0; i < kind->fields && word[equals] == '='; i++) {
         const struct resource_field *key = &kind->field[i];
-        const char *text = word + length + 1;
+        const char *text = word + equals + 1;
         if (strlen(key->name) != length || strncmp(key->name, word, length) != 0)
             continue;
+        if (edits)
+            return edit_items(key, root, text, sign == '+', err);
         if (key->type >= FIELD_CHOICE && text[0] == '\0') {
             json_object_del(root, key->name);
             return 0;

@@ -13,6 +13,7 @@
 #include "ctl/json.h"
 #include "ctl/resources.h"
 #include "ctl/print_table.h"
+#include "ctl/since.h"
 
 enum {
     MAX_PAGES = 100000,
@@ -26,6 +27,7 @@ enum {
 
 struct listing {
     bool json, any, failed;
+    const char *since; /* older ones are left out; NULL: none are */
     struct ctl_table *table;
     struct ctl_event *newest; /* a ring of `room`, owned; NULL: all are shown as they come */
     uint64_t room, seen;
@@ -47,6 +49,8 @@ static void show_event(struct listing *l, const struct ctl_event *e)
 static void add_event(void *user, const struct ctl_event *e)
 {
     struct listing *l = user;
+    if (l->since != NULL && strcmp(e->time, l->since) < 0)
+        return;
     if (l->newest == NULL) {
         show_event(l, e);
         return;
@@ -111,8 +115,9 @@ static int print_list(const struct ctl_options *o, struct listing *l, struct bas
     if (status == 0 && o->json)
         ctl_json_list_end();
     else if (status == 0 && !l->any)
-        puts(o->kind != NULL || o->name != NULL ? "there is no such event yet"
-                                                : "nobody has changed anything yet");
+        puts(o->kind != NULL || o->name != NULL || o->since != NULL
+                 ? "there is no such event yet"
+                 : "nobody has changed anything yet");
     else if (status == 0 && (status = ctl_table_print(l->table)) != 0)
         base_err(err, status, "printing failed: %s", strerror(-status));
     return status;
@@ -146,7 +151,12 @@ int ctl_event_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     static const char *const headings[] = {"REVISION", "TIME", "WHO", "WHAT", "CHANGE"};
     struct listing l = {.json = o->json, .room = o->limit};
-    int status = ctl_table_new(headings, 5, &l.table);
+    char since[CTL_SINCE_BYTES];
+    int status = o->since != NULL ? ctl_since_parse(o->since, since, err) : 0;
+    if (status != 0)
+        return status;
+    l.since = o->since != NULL ? since : NULL;
+    status = ctl_table_new(headings, 5, &l.table);
     if (status != 0)
         return base_err(err, status, "out of memory");
     if (l.room > 0 && (l.newest = calloc(l.room, sizeof *l.newest)) == NULL)

@@ -9,7 +9,7 @@
 /* So need not be told where to go, and are of use when a context is wrong. */
 static bool asks_nobody(enum ctl_command command)
 {
-    return command == CTL_HELP || command == CTL_EXPLAIN || command == CTL_VERSION ||
+    return command == CTL_HELP || command == CTL_EXPLAIN || command == CTL_OWN_VERSION ||
            command == CTL_CONTEXT_LIST || command == CTL_CONTEXT_GET ||
            command == CTL_CONTEXT_USE || command == CTL_CONTEXT_SET ||
            command == CTL_CONTEXT_DELETE;
@@ -76,6 +76,8 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
     case CTL_HELP:
         return o->json ? ctl_help_json(err) : ctl_help_print(o->words, o->word_count, stdout, err);
     case CTL_VERSION:
+        return ctl_version(o, err);
+    case CTL_OWN_VERSION:
         printf("rdmactl %s\n", base_version_text());
         return 0;
     }

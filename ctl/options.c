@@ -43,6 +43,7 @@ const struct option ctl_long_options[] = {
     {"uid", required_argument, NULL, 'u'},
     {"kind", required_argument, NULL, 'k'},
     {"name", required_argument, NULL, 'm'},
+    {"since", required_argument, NULL, 'i'},
     {"limit", required_argument, NULL, 'M'},
     {"all", no_argument, NULL, 'E'},
     {"all-nodes", no_argument, NULL, 'A'},
@@ -280,13 +281,13 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     const struct {
         int option;
         const char **to;
-    } texts[] = {{'s', &o->server},   {'t', &o->token_file},   {'T', &o->tenant},
-                 {'w', &o->worker},   {'a', &o->agent_socket}, {'c', &o->config},
-                 {'p', &o->provider}, {'d', &o->device},       {'l', &o->label},
-                 {'R', &o->reason},   {'S', &o->secret_file},  {'C', &o->context},
-                 {'N', &o->node},     {'O', &o->scope},        {'u', &o->uid},
-                 {'k', &o->of_kind},  {'m', &o->name},         {'P', &o->position},
-                 {'e', &o->serve},    {'q', &o->peer},         {'U', &o->secret_out}};
+    } texts[] = {
+        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'w', &o->worker},
+        {'a', &o->agent_socket}, {'c', &o->config},     {'p', &o->provider},    {'d', &o->device},
+        {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
+        {'N', &o->node},         {'O', &o->scope},      {'u', &o->uid},         {'k', &o->of_kind},
+        {'m', &o->name},         {'P', &o->position},   {'e', &o->serve},       {'q', &o->peer},
+        {'U', &o->secret_out},   {'i', &o->since}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
@@ -369,7 +370,7 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
     opterr = 0;
     while ((c = getopt_long(argc, argv, "o:f:h", all, &index)) != -1) {
         if (c == 'V') {
-            *out = (struct ctl_options){.command = CTL_VERSION};
+            *out = (struct ctl_options){.command = CTL_OWN_VERSION};
             return 0;
         }
         help |= c == 'h';

@@ -5,7 +5,8 @@
 
 #include "ctl/options.h"
 
-/* The key that text begins with, up to end: of KEY=VALUE and, of labels, of KEY-. */
+/* The key that text begins with, up to end: of KEY=VALUE and, of labels, of KEY-. That of
+ * KEY+=VALUE is KEY+, since a list may be added to and taken from at once. */
 static size_t key_of(const char *text, size_t end)
 {
     const char *equals = memchr(text, '=', end);

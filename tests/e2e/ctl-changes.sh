@@ -91,4 +91,28 @@ does "the newest events alone" describe tenant web -o json
 does "a pool with where it is in force" describe pool gold
 shows 'n1 +not yet'
 refuses 3 'there is no window "x": see rdmactl window list' describe window x
+
+# ---- parts of lists, the trail from a time on, versions
+does "uids are added" tenant set web uids+=5000,1001-1003
+does "and taken away" tenant set web uids-=3500
+ctl tenant get web -o json
+[[ $(jq -c .uids "$work/out") == '["1000-1003",2000,"3000-3499","3501-3999",5000]' ]] ||
+    fail "$(cat "$work/out")"
+does "tenants of a pool too" pool set gold tenants-=web
+refuses 2 'sessions is no list: say sessions=VALUE' tenant set web sessions+=5
+does "events of late" event list --since 1h -o json
+[[ $(jq '.events | length' "$work/out") -gt 10 ]] || fail "$(cat "$work/out")"
+since=$(jq -r '.events[-2].time' "$work/out")
+does "from a time on" event list --since "$since" -o json
+[[ $(jq '.events | length' "$work/out") == 2 ]] || fail "since $since: $(cat "$work/out")"
+does "none in the future" event list --since 2999-01-01T00:00:00+02:00
+shows '^there is no such event yet$'
+refuses 2 'since must be a duration such as 10m' event list --since yesterday
+does "both versions" version
+shows '^client  [0-9]'
+shows "^server  [0-9].* at unix:$work/metad.sock$"
+does "for programs" version -o json
+[[ $(jq -r '.server.program' "$work/out") == kedge-metad ]] || fail "$(cat "$work/out")"
+refuses 7 'running' --server http://127.0.0.1:1 version
+shows '^client  [0-9]'
 stop

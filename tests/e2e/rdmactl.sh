@@ -49,7 +49,7 @@ ok "and in the manual"
 
 # ---- every command: what a test of its JSON says behind it
 declare -A arguments=(
-    [status]="" [doctor]="" [help]="node list" [explain]="pool.dcis"
+    [status]="" [doctor]="" [help]="node list" [version]="" [explain]="pool.dcis"
     [diff]="-f $work/set.json"
     [describe node]="node-a" [describe tenant]="web" [describe window]="w" [describe pool]="p"
         [describe token]="t"
@@ -68,8 +68,8 @@ declare -A arguments=(
     [context set]="here output=table" [context get]="here"
         [context list]="" [context use]="here" [context delete]="here"
 )
-order="status doctor help explain apply diff list create set label get use cordon drain uncordon"
-order+=" watch revoke node tenant window pool token delete"
+order="status doctor version help explain apply diff list create set label get use cordon drain"
+order+=" uncordon watch revoke node tenant window pool token delete"
 echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/set.json"
 worker=$(rdmactl worker list -o json | jq -r '.workers[0].id')
 lease=$(rdmactl lease list -o json | jq -r '.leases[0].id')

@@ -30,6 +30,8 @@ int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_apply(const struct ctl_options *o, struct base_errbuf *err);
 /* With o->dry_run nothing is set. What files would change. -EIO: something. */
 int ctl_diff(const struct ctl_options *o, struct base_errbuf *err);
+/* Of this program, and of the metaserver. */
+int ctl_version(const struct ctl_options *o, struct base_errbuf *err);
 /* Of o->kind. */
 int ctl_describe(const struct ctl_options *o, struct base_errbuf *err);
 /* Asks nobody. -EINVAL: there is no such kind or field. */

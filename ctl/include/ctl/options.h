@@ -49,7 +49,8 @@ enum ctl_command {
     CTL_CONTEXT_SET,
     CTL_CONTEXT_DELETE,
     CTL_HELP,
-    CTL_VERSION,
+    CTL_VERSION,     /* of this program and of the metaserver */
+    CTL_OWN_VERSION, /* --version */
 };
 
 enum {
@@ -93,6 +94,7 @@ struct ctl_options {
     const char *uid;                    /* of RESOURCE_LIST of tenants: whose it is; or NULL */
     const char *of_kind;                /* of --kind, which is `kind` then */
     const char *name;                   /* of EVENT_*: of what is called so; or NULL */
+    const char *since;                  /* of EVENT_LIST: a duration or a time; or NULL */
     uint64_t limit;                     /* of EVENT_LIST: the newest; 0: all */
     bool from_revision;
     uint64_t revision;           /* of EVENT_WATCH: begin after this one */
