@@ -36,7 +36,7 @@ static void append_escaped(struct base_text *t, const char *value, bool label)
 void base_metric_head(struct base_text *t, const char *name, enum base_metric_type type,
                       const char *help)
 {
-    static const char *const types[] = {"counter", "gauge"};
+    static const char *const types[] = {"counter", "gauge", "histogram"};
     BASE_ASSERT(is_name(name));
     base_text_printf(t, "# HELP %s ", name);
     append_escaped(t, help, false);

@@ -14,7 +14,8 @@
 /* The Content-Type of such a text. */
 #define BASE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-enum base_metric_type { BASE_METRIC_COUNTER, BASE_METRIC_GAUGE };
+/* A histogram's series are written by latency.h. */
+enum base_metric_type { BASE_METRIC_COUNTER, BASE_METRIC_GAUGE, BASE_METRIC_HISTOGRAM };
 
 struct base_metric_label {
     const char *name;
