@@ -4,6 +4,7 @@
 #include "agent/connector.h"
 #include "agent_query.h"
 #include "applied_report.h"
+#include "base/latency.h"
 #include "base/metrics.h"
 #include "clock_watch.h"
 #include "control/world_log.h"
@@ -17,6 +18,7 @@
 #include "windows.h"
 
 static const enum base_metric_type GAUGE = BASE_METRIC_GAUGE, COUNTER = BASE_METRIC_COUNTER;
+static const enum base_metric_type HISTOGRAM = BASE_METRIC_HISTOGRAM;
 
 /* What each tenant has of what its quotas bound. */
 static void tenant_metrics(const struct agent *a, const struct used *used, struct base_text *t)
@@ -185,6 +187,47 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
               "Registrations that the operator took away by force.", p->leases.forced);
 }
 
+/* Of each pool a family's histogram. */
+static void print_latency(const struct agent *a, struct base_text *t, const char *name,
+                          const char *help,
+                          const struct base_latency *(*of)(const struct pool *, int which),
+                          int which)
+{
+    base_metric_head(t, name, HISTOGRAM, help);
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+        const struct base_metric_label label = {"pool", p->name};
+        base_latency_print(t, name, &label, 1, of(p, which));
+    }
+}
+
+static const struct base_latency *latency_of_lane(const struct pool *p, int which)
+{
+    return lane_latency(p->lane, (enum lane_latency)which);
+}
+
+static const struct base_latency *latency_of_attach(const struct pool *p, int which)
+{
+    (void)which;
+    return &p->attach_latency;
+}
+
+static void latency_metrics(const struct agent *a, struct base_text *t)
+{
+    print_latency(a, t, "kedge_agent_attach_seconds",
+                  "How long workers that attached had waited for their sessions since they asked.",
+                  latency_of_attach, 0);
+    print_latency(a, t, "kedge_agent_connect_seconds",
+                  "How long workers' connects took that had to ask the agent for an endpoint.",
+                  latency_of_lane, LANE_LATENCY_CONNECT);
+    print_latency(a, t, "kedge_agent_control_operation_seconds",
+                  "How long took what else workers ask lanes for beside data, withdrawals apart.",
+                  latency_of_lane, LANE_LATENCY_CONTROL);
+    print_latency(a, t, "kedge_agent_operation_seconds",
+                  "How long requests were out that completed well: a sample, of each pool at most "
+                  "one in a millisecond.",
+                  latency_of_lane, LANE_LATENCY_OPERATION);
+}
+
 static void fenced_metrics(const struct agent *a, struct base_text *t)
 {
     base_metric_one(t, "kedge_agent_fenced_regions", GAUGE,
@@ -213,6 +256,7 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
                     "Lines of the log that nobody took in time.", world_log_dropped(a->world));
     lane_metrics(a, t);
     pool_metrics(a, t);
+    latency_metrics(a, t);
     if (a->rc)
         connector_metrics(a, t);
     base_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",

@@ -153,9 +153,10 @@ static void hand_over(struct connection *c, uint32_t tag)
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};
     int status = agent_connection_send(c, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, &lent);
     agent_session_begin(p, c->session);
-    if (status == 0)
+    if (status == 0) {
         agent_unread_sent(c, SCHEMA_FD_COUNT);
-    else if (agent_unread_failed(c->agent, status, &why))
+        base_latency_record(&p->attach_latency, world_now_ns(p->world) - c->asked_ns);
+    } else if (agent_unread_failed(c->agent, status, &why))
         agent_connection_refuse(c, tag, -EAGAIN, why.text);
     else
         agent_connection_close(c);
@@ -398,6 +399,7 @@ void agent_connection_attach(struct connection *c, const struct schema_control_a
                                 "this connection has a session already: open another one");
         return;
     }
+    c->asked_ns = world_now_ns(a->world);
     struct pool *p = choose_pool(c, m);
     if (p == NULL)
         return;

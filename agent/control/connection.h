@@ -35,6 +35,7 @@ struct connection {
     struct tenant_queue_item turn; /* waits for a session: in its pool's queue */
     uint32_t queued_tag;           /* of its ATTACH */
     uint64_t queued_ns;            /* since when; 0: it never was */
+    uint64_t asked_ns;             /* its ATTACH was read */
     uint32_t wait_ms;              /* for so long at most */
     bool counted;                  /* agent_connection_note() */
     struct connection *next, **at; /* of agent->connections; at: what points to it there */

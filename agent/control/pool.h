@@ -9,6 +9,7 @@
 
 #include "address_change.h"
 #include "agent/lane.h"
+#include "base/latency.h"
 #include "base/log.h"
 #include "control/config.h"
 #include "control/lanes.h"
@@ -75,6 +76,7 @@ struct pool {
     /* sessions.c */
     struct agent_session *sessions;
     struct agent_sessions sessions_empty, sessions_ready;
+    struct base_latency attach_latency; /* admit.c: of workers that got a session */
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
     struct lane_quota quota[AGENT_TENANT_SLOTS];
     bool quarantined[AGENT_TENANT_SLOTS];  /* agent_quotas_apart() */

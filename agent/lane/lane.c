@@ -30,6 +30,7 @@
 #include "session_state.h"
 #include "transmit/inflight_timeout.h"
 #include "transmit/initiators.h"
+#include "transmit/timing.h"
 #include "transmit/own_read.h"
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
@@ -330,6 +331,7 @@ static void keep_house(struct lane *l)
             lane_quarantine_look(l);
         if (returns_wait(l))
             lane_returns_take(l);
+        lane_latency_want(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
@@ -339,6 +341,8 @@ static void keep_house(struct lane *l)
         lane_sessions_end_doomed(l);
     if (endings_wait(l))
         lane_endings_go_on(l);
+    if (l->counters.latencies.timing)
+        lane_latency_go_on(l);
 }
 
 uint32_t lane_step(struct lane *l, uint64_t now_ns)
@@ -404,6 +408,8 @@ static uint64_t next_due(const struct lane *l)
 uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
 {
     l->now_ns = now_ns;
+    if (l->counters.latencies.timing)
+        lane_latency_go_on(l);
     if (fab_is_busy(l->res.cq)) /* only polling it makes it go on */
         return 0;
     lane_sessions_sleep(l);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/lane_command.h"
+#include "transmit/timing.h"
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
@@ -16,6 +17,7 @@ struct lane_counters {
         reposted, retried, walked, sessions, vqps, peers, flows, mrs, suspects, links, paths_failed,
         links_evicted, quarantined, tenants_quarantined, tenants_resting;
     _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
+    struct latencies latencies;
 };
 #define COUNT(lane, what, n)                                                                       \
     atomic_store_explicit(&(lane)->counters.what,                                                  \

@@ -91,6 +91,7 @@ struct session {
     /* But for withdrawals one control request at a time; nothing more is taken from the ring until
      * it is answered. LANE_CONTROL_WAITS: nor until its turn has come. */
     uint32_t control_op, control_tag;
+    uint64_t control_ns; /* since when it waits or is being done */
     struct turn control_turn;
     struct lane_quota *quota;
     struct lane_memory *memory;

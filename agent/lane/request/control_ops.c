@@ -48,6 +48,7 @@ bool lane_control_enter(struct lane *l, struct session *s)
     }
     BASE_ASSERT(s->control_op == 0);
     session_hold(s, LANE_CONTROL_WAITS);
+    s->control_ns = l->now_ns;
     lane_fair_queue_join(&t->sessions, &s->control_turn);
     if (!t->paused && !t->turn.waits)
         lane_fair_queue_join(&l->controls, &t->turn);

@@ -7,6 +7,7 @@
 #include "schedule/vqp.h"
 #include "request/active.h"
 #include "session_state.h"
+#include "transmit/timing.h"
 #include "transmit/wr.h"
 
 enum {
@@ -74,6 +75,9 @@ void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t 
     if (secret != NULL)
         memcpy(r->secret, secret, sizeof r->secret);
     atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
+    lane_latency_ended(
+        l, s->control_op == SCHEMA_OP_CONNECT ? LANE_LATENCY_CONNECT : LANE_LATENCY_CONTROL,
+        s->control_ns);
     session_hold(s, 0);
     lane_session_tell(l, s);
     lane_session_activate(l, s); /* what stands behind the question */

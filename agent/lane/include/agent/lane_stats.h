@@ -10,6 +10,7 @@
 #include "agent/lane_command.h"
 #include "schema/wait_reason.h"
 
+struct base_latency;
 struct lane;
 
 /* Counters, monotonic unless said otherwise; each is written by the lane with relaxed stores, read
@@ -42,6 +43,18 @@ struct lane_stats {
     uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
 void lane_stats(const struct lane *lane, struct lane_stats *out);
+/* How long things took, as the times of the lane's passes show it: requests of workers that ended
+ * well, from their posting to their completion, of which a lane follows one at a time, and one in
+ * a millisecond at most; workers' CONNECTs that had to ask the agent, and what else workers ask
+ * for beside data, from when it is read to its answer (but for DEREG_MR, which is answered when
+ * leases are over). Borrowed from the lane; any thread. */
+enum lane_latency {
+    LANE_LATENCY_OPERATION,
+    LANE_LATENCY_CONNECT,
+    LANE_LATENCY_CONTROL,
+    LANE_LATENCIES
+};
+const struct base_latency *lane_latency(const struct lane *lane, enum lane_latency which);
 /* One of them alone, for who asks often. */
 uint64_t lane_lookups_failed(const struct lane *lane);
 /* How often the requests of the tenant in that place have had to wait since they had broken queue
