@@ -381,6 +381,7 @@ static enum MHD_Result give_to_handler(struct http_exchange *r)
     struct http_server *s = r->connection->server;
     r->stage = HTTP_HANDLING;
     http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);
+    r->public.whole_ns = base_clock_ns();
     s->stats.requests++;
     if (s->ending) {
         r->stage = HTTP_ANSWERED;

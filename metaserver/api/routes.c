@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/latency.h"
 #include "metaserver/json.h"
 #include "rest_private.h"
 
@@ -44,6 +45,8 @@ enum {
     {                                                                                              \
         "DELETE", path "/{name}", write, META_AGENT_NO, meta_rest_delete_resource, kind, 0         \
     }
+
+static void get_metrics(struct call *c); /* of what is counted by route too */
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -86,11 +89,28 @@ static const struct route routes[] = {
      PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
     {"GET", "/healthz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_health, 0, 0},
     {"GET", "/readyz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_ready, 0, 0},
-    {"GET", "/metrics", META_NEED_READER, META_AGENT_NO, meta_rest_get_metrics, 0, 0},
+    {"GET", "/metrics", META_NEED_READER, META_AGENT_NO, get_metrics, 0, 0},
     {"GET", "/version", META_NEED_READER, META_AGENT_NO, meta_rest_get_version, 0, 0},
 };
 /* clang-format on */
 #define ROUTES (sizeof routes / sizeof routes[0])
+_Static_assert(ROUTES < META_SERVICE_ROUTES, "a histogram each, and one more");
+
+static void get_metrics(struct call *c)
+{
+    static const char name[] = "kedge_metad_http_request_seconds";
+    meta_rest_get_metrics(c);
+    base_metric_head(c->body, name, BASE_METRIC_HISTOGRAM,
+                     "How long answers took, or streams to begin, by the route of the request.");
+    for (size_t i = 0; i <= ROUTES; i++) {
+        const struct base_metric_label labels[] = {
+            {"method", i < ROUTES ? routes[i].method : "other"},
+            {"route", i < ROUTES ? routes[i].path : "other"}};
+        const struct base_latency *took = &c->s->count.took[i];
+        if (base_latency_count(took) > 0)
+            base_latency_print(c->body, name, labels, 2, took);
+    }
+}
 
 /* The ids in a path. */
 struct ids {
@@ -318,6 +338,7 @@ static void route_request(struct call *c)
 {
     struct ids ids;
     const struct route *route = find_route(c, &ids);
+    c->answer->took = &c->s->count.took[route != NULL ? (size_t)(route - routes) : ROUTES];
     if (route == NULL)
         return;
     copy_id(&ids, 0, c->id, sizeof c->id);

@@ -302,6 +302,9 @@ static void store_metrics(const struct meta_service *s, struct base_text *out)
                     "Changes that are with the store, or wait for it.", s->writes.count);
     base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
                     "Writes that the store refused.", s->count.store_errors);
+    base_metric_head(out, "kedge_metad_store_transaction_seconds", BASE_METRIC_HISTOGRAM,
+                     "How long transactions were with the store.");
+    base_latency_print(out, "kedge_metad_store_transaction_seconds", NULL, 0, &s->count.store_took);
     base_metric_one(out, "kedge_metad_store_failing", BASE_METRIC_GAUGE,
                     "Whether the store has failed to do what it was given last.",
                     s->writes.why.text[0] != '\0');

@@ -239,6 +239,7 @@ static bool advance_first(struct meta_service *s, uint64_t now)
     meta_service_lapse(s, now);
     begin_later(&l, s, w, now);
     if (w->state == META_WRITE_DONE) {
+        base_latency_record(&s->count.store_took, now - s->writes.began_ns);
         note_outcome(&s->writes, &w->job.outcome, now);
         w->kind->end(&l.call, w);
     } else if (is_wanted(&l.call, w) && w->kind->begin(&l.call, w)) {

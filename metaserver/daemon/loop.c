@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/http/library.h"
 #include "base/http/server.h"
+#include "base/latency.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "device.h"
@@ -67,6 +68,8 @@ static void wake_stream(void *token)
 static void send_reply(struct http_request *request, const struct meta_service_answer *answer,
                        const struct base_text *body)
 {
+    if (request->data != NULL)
+        base_latency_record(request->data, base_clock_ns() - request->whole_ns);
     if (body->error != 0) {
         http_reply_error(request, body->error, NULL);
         return;
@@ -174,6 +177,7 @@ static enum http_verdict handle_request(void *user, struct http_request *request
     count_refusals(m);
     base_text_reset(&m->body);
     meta_service_handle(m->service, &asked, base_clock_ns(), &m->body, &answer);
+    request->data = answer.took;
     if (answer.status == META_SERVICE_LATER)
         return HTTP_DEFER;
     send_reply(request, &answer, &m->body);

@@ -84,17 +84,21 @@ found=$(check kedge_agent_ <"$work/b.first") || fail "agent: $found"
 ok "$(grep -c '^# TYPE' "$work/metad.first") families of the metaserver and" \
     "$(grep -c '^# TYPE' "$work/a.first") of an agent keep to the conventions"
 
-# What the pages name is there, by the whole name or by its beginning: those of connections with
-# rc alone.
+# What the pages name is there, by the whole name or by its beginning, or as a series of a
+# histogram: those of connections with rc alone.
 absent() { # of the names on standard input
     local name
     while read -r name; do
         grep -qE "^# TYPE ${name}$([[ $name == *_ ]] || echo ' ')" \
-            "$work/metad.first" "$work/a.first" || echo "$name"
+            "$work/metad.first" "$work/a.first" ||
+            { [[ $name =~ ^(.*)_(bucket|sum|count)$ ]] && grep -qE \
+                "^# TYPE ${BASH_REMATCH[1]} histogram$" "$work/metad.first" "$work/a.first"; } ||
+            echo "$name"
     done
 }
-[[ $(printf '%s\n' kedge_agent_attached_total kedge_agent_clock_ kedge_agent_attached | absent) == \
-    kedge_agent_attached ]] ||
+[[ $(printf '%s\n' kedge_agent_attached_total kedge_agent_clock_ kedge_agent_attached \
+    kedge_agent_attach_seconds_sum kedge_agent_port_up_sum | absent) == \
+    $'kedge_agent_attached\nkedge_agent_port_up_sum' ]] ||
     fail "a name is not told from a part of one"
 named=$(grep -rhoE 'kedge_(agent|metad)_[a-z0-9_]+' \
     "$root/docs" "$root/README.md" "$root/CHANGELOG.md" | sort -u)
@@ -108,6 +112,25 @@ ok "the $(wc -l <<<"$named") metrics that docs and man pages name are there"
 read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
 curl -s "$url/v1/nothing" >/dev/null
 scrape second
+# What took long is a histogram, in which everything is that there was: a worker that attached,
+# connected to what it did not know, imported and READ.
+counted() { # file, series
+    grep -F "$2" "$work/$1.second" | awk '{ n += $NF } END { print n + 0 }'
+}
+for of in kedge_agent_attach kedge_agent_connect kedge_agent_control_operation \
+    kedge_agent_operation; do
+    (($(counted a "${of}_seconds_count{") > 0)) || fail "there is nothing in ${of}_seconds"
+done
+[[ $(counted a kedge_agent_attach_seconds_count) == \
+    $(counted a kedge_agent_attached_total) ]] || fail "some who attached are not in the histogram"
+for of in 'method="PUT",route="/v1/nodes/{id}"' 'method="GET",route="/metrics"' \
+    'method="other",route="other"'; do
+    (($(counted metad "kedge_metad_http_request_seconds_count{$of}") > 0)) ||
+        fail "there is no request of $of"
+done
+(($(counted metad kedge_metad_store_transaction_seconds_count) > 0)) ||
+    fail "no transaction of the store was timed"
+ok "histograms have attaches, connects, operations, requests and transactions"
 grown=0
 for of in metad a b; do
     awk 'FNR == NR {

@@ -15,6 +15,7 @@
 #include "metaserver/agent_query.h"
 #include "metaserver/directory.h"
 #include "metaserver/liveness.h"
+#include "metaserver/service_counters.h"
 #include "metaserver/store_watch.h"
 #include "metaserver/table_responders.h"
 #include "metaserver/watch.h"
@@ -27,28 +28,6 @@ struct meta_service_endpoint {
     uint64_t dc_key;
     uint64_t table_addr;
     uint32_t table_rkey;
-};
-
-/* Zeroed to begin; only ever grows. */
-struct meta_service_counters {
-    uint64_t registrations; /* accepted, repetitions included */
-    uint64_t renewals;
-    uint64_t removals;
-    uint64_t expiries;
-    uint64_t stale;      /* refused: incarnation */
-    uint64_t taken;      /* refused: another node's endpoint */
-    uint64_t full;       /* refused: no room */
-    uint64_t readerless; /* refused: no initiator, or one of no use */
-    uint64_t store_errors;
-    uint64_t changes;   /* of resources */
-    uint64_t http[600]; /* answers by status */
-    /* What the HTTP server did not let in: connections; requests; either, for their client's bound.
-     */
-    uint64_t http_refused, http_rejected, http_limited, http_over_time;
-    uint64_t http_dropped; /* connections that made room for others */
-    uint64_t log_dropped;  /* lines of the log */
-    /* Which there are now: without a token, with one that only reads, with another one. */
-    uint64_t http_connections[3];
 };
 
 struct meta_service_answer;
@@ -195,6 +174,9 @@ struct meta_service_answer {
     char authenticate[96];    /* and of the WWW-Authenticate header */
     uint64_t revision;        /* of what is shown, for the ETag header; or 0 */
     unsigned retry_after_s;   /* for the Retry-After header; 0: there is none */
+    /* Where to record how long the answer took, whenever it comes; NULL: it came later, and where
+     * was said then. */
+    struct base_latency *took;
     /* Not NULL: the body comes from this, which is the caller's now, and the token is kept. */
     struct meta_watch *watch;
 };
@@ -216,7 +198,7 @@ bool meta_service_is_stopped(const struct meta_service *s);
  * of the service's; nothing but an end of the process comes after this. */
 void meta_service_abandon(struct meta_service *s, uint64_t now);
 
-/* The counters and gauges, as Prometheus wants them. */
+/* The counters, gauges and histograms, as Prometheus wants them. */
 void meta_service_metrics(const struct meta_service *s, struct base_text *out);
 
 #endif

@@ -24,6 +24,7 @@ struct fixture {
     int fail; /* the store's */
     struct base_text body;
     struct meta_service_answer answer;
+    struct base_latency *took; /* of the last request's route */
 };
 
 static void on_answer(void *token, const struct meta_service_answer *answer,
@@ -78,6 +79,7 @@ static int ask_as(struct fixture *f, const char *method, const char *path, const
                                            .token = f};
     base_text_reset(&f->body);
     meta_service_handle(&f->s, &request, f->now, &f->body, &f->answer);
+    f->took = f->answer.took;
     test_world_settle(&f->world, &f->s, f->now);
     ck_assert_int_eq(f->body.error, 0);
     return f->answer.status;
@@ -466,6 +468,38 @@ START_TEST(metrics_count_what_happened)
 }
 END_TEST
 
+START_TEST(an_answer_says_which_route_took_so_long_and_ids_are_no_labels)
+{
+    static const char *const lines[] = {
+        "# TYPE kedge_metad_http_request_seconds histogram\n",
+        "_count{method=\"PUT\",route=\"/v1/nodes/{id}\"} 1\n",
+        "_bucket{method=\"GET\",route=\"/v1/nodes/{id}\",le=\"0.001\"} 0\n",
+        "_bucket{method=\"GET\",route=\"/v1/nodes/{id}\",le=\"0.005\"} 2\n",
+        "_count{method=\"other\",route=\"other\"} 2\n",
+    };
+    static const struct {
+        const char *method, *path;
+    } asked[] = {{"PUT", "/v1/nodes/a"},
+                 {"GET", "/v1/nodes/a"},
+                 {"HEAD", "/v1/nodes/b"},
+                 {"GET", "/v1/\"\n"},
+                 {"POST", "/v1/nodes/a"}};
+    struct fixture f;
+    setup(&f);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        (void)ask(&f, asked[i].method, asked[i].path, NODE("1", "fe80::1", KEY_A));
+        ck_assert_ptr_nonnull(f.took);
+        base_latency_record(f.took, 3000000);
+    }
+    ck_assert_int_eq(ask(&f, "GET", "/metrics", ""), 200);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        ck_assert_msg(says(&f, lines[i]), "%s is not in %s", lines[i], base_text_str(&f.body));
+    ck_assert(!says(&f, "route=\"/v1/windows\""));
+    ck_assert(says(&f, "\nkedge_metad_store_transaction_seconds_count 1\n"));
+    teardown(&f);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_node_registers_renews_is_shown_without_keys_and_leaves)                                    \
     T(conflicts_say_what_is_known)                                                                 \
@@ -477,5 +511,6 @@ END_TEST
     T(an_endpoint_may_have_a_later_incarnation_than_its_node)                                      \
     T(too_deep_and_too_large_bodies_are_refused)                                                   \
     T(a_list_is_read_page_by_page)                                                                 \
-    T(metrics_count_what_happened)
+    T(metrics_count_what_happened)                                                                 \
+    T(an_answer_says_which_route_took_so_long_and_ids_are_no_labels)
 KEDGE_CHECK_MAIN("metaserver rest", TESTS)

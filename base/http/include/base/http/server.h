@@ -53,7 +53,8 @@ struct http_request {
     /* It came over a network as it is: whoever was on the way has seen it. */
     bool exposed;
     const struct http_certificate *certificate; /* that its client has; NULL: none */
-    void *data;                                 /* the handler's own, NULL to begin */
+    uint64_t whole_ns; /* base_clock_ns() when it was whole, and given to the handler */
+    void *data;        /* the handler's own, NULL to begin */
 };
 
 struct http_header {
