@@ -48,6 +48,8 @@ static const struct option options[] = {
     {"agent", "prove_every", A_TIME, AT(prove_ns), 0, 60000 * MS, "5s",
      "try whether another node, or a metaserver, is reached; 0ms: never"},
     {"agent", "log_level", A_LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
+    {"agent", "log_format", A_FORMAT, AT(log_format), 0, 0, "text",
+     "text or json: lines, or one object a line"},
     {"fabric", "provider", A_TEXT, AT(provider), 0, 0, "soft",
      "soft: a software RNIC for one host; verbs: an RDMA device"},
     {"fabric", "device", A_TEXT, AT(device), 0, 0, "",

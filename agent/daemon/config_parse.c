@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/setting.h"
 #include "base/text.h"
 #include "fabric/fault.h"
@@ -27,6 +28,14 @@ static int set_level(void *at, const char *value, struct base_errbuf *must)
         if (strcmp(levels[i], value) == 0)
             return set_text(at, value, AGENT_TEXT, must);
     return base_err(must, -EINVAL, "must be error, warn, info or debug");
+}
+
+static int set_format(void *at, const char *value, struct base_errbuf *must)
+{
+    enum base_log_format format;
+    if (base_log_parse_format(value, &format) != 0)
+        return base_err(must, -EINVAL, "must be text or json");
+    return set_text(at, value, AGENT_TEXT, must);
 }
 
 /* As metaservers take it. size: of its place, 0: AGENT_TEXT. */
@@ -118,6 +127,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_text(at, value, max != 0 ? (size_t)max : AGENT_TEXT, must);
     case A_LEVEL:
         return set_level(at, value, must);
+    case A_FORMAT:
+        return set_format(at, value, must);
     case A_NAME:
         return set_name(at, (size_t)max, value, must);
     case A_CPU:

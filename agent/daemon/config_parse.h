@@ -8,6 +8,7 @@
 enum agentd_type {
     A_TEXT,
     A_LEVEL,
+    A_FORMAT,
     A_NAME,
     A_PATH,
     A_PATH_OR_NONE,

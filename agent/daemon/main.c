@@ -86,6 +86,17 @@ static int open_hangups(int *fd, struct base_errbuf *err)
                                strerror(errno));
 }
 
+/* What --check-config says is for people. */
+static void begin_log(const struct agent_config *config)
+{
+    enum base_log_level level = BASE_LOG_INFO;
+    enum base_log_format format = BASE_LOG_TEXT;
+    (void)base_log_parse_level(config->log_level, &level);
+    (void)base_log_parse_format(config->log_format, &format);
+    base_log_set_format(format);
+    base_log_init("kedge-agentd", level);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
@@ -96,7 +107,6 @@ int main(int argc, char **argv)
     static struct agent agent;
     static struct process process;
     struct base_errbuf err = {""};
-    enum base_log_level level = BASE_LOG_INFO;
     const char *path = NULL;
     bool check = false;
     keep_little_memory();
@@ -126,13 +136,13 @@ int main(int argc, char **argv)
     agent.config_path = path;
     if (agent_config_read(path, &agent.config, &err) != 0)
         return agentd_fail_for_good(err.text);
+    if (!check)
+        begin_log(&agent.config);
     int status = agentd_start_check(&agent.config, &err);
     if (status != 0)
         return status == -EINVAL ? agentd_fail_for_good(err.text) : agentd_fail_start(err.text);
     if (check)
         return check_only(&agent.config);
-    (void)base_log_parse_level(agent.config.log_level, &level);
-    base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
     agentd_ring_guard_start();
     hold_signals();

@@ -35,7 +35,7 @@
 
 int agentd_fail_start(const char *sentence)
 {
-    fprintf(stderr, "kedge-agentd: %s\n", sentence);
+    base_log_fail("kedge-agentd", sentence);
     return EXIT_FAILURE;
 }
 

@@ -8,10 +8,11 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/ini.h"
+#include "base/log.h"
 #include "base/setting.h"
 #include "base/text.h"
 
-enum type { TEXT, LEVEL, ACCESS, STORE, COUNT, DURATION, GID, SERVICE };
+enum type { TEXT, LEVEL, FORMAT, ACCESS, STORE, COUNT, DURATION, GID, SERVICE };
 
 struct option {
     const char *section, *key;
@@ -62,6 +63,8 @@ static const struct option options[] = {
     {"metaserver", "events", COUNT, AT(events), 16, 65536, "1024",
      "changes by operators that the trail remembers"},
     {"metaserver", "log_level", LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
+    {"metaserver", "log_format", FORMAT, AT(log_format), 0, 0, "text",
+     "text or json: lines, or one object a line"},
     {"store", "kind", STORE, AT(store_shared), 0, 0, "sqlite",
      "sqlite: a file in data_dir, this metaserver's own; etcd: shared by several"},
     {"store", "member", TEXT, AT(member), 0, 0, "",
@@ -122,6 +125,7 @@ static int set_option(struct meta_config *config, const struct option *o, const 
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     void *at = (char *)config + o->offset;
+    enum base_log_format format;
     bool known = false;
     switch (o->type) {
     case LEVEL:
@@ -129,6 +133,11 @@ static int set_option(struct meta_config *config, const struct option *o, const 
             known |= strcmp(levels[i], value) == 0;
         if (!known)
             return base_err(must, -EINVAL, "must be error, warn, info or debug");
+        memcpy(at, value, strlen(value) + 1);
+        return 0;
+    case FORMAT:
+        if (base_log_parse_format(value, &format) != 0)
+            return base_err(must, -EINVAL, "must be text or json");
         memcpy(at, value, strlen(value) + 1);
         return 0;
     case ACCESS:

@@ -47,7 +47,7 @@ static void print_help(void)
 /* One sentence on standard error; the program ends with 1. */
 static int fail_with(const char *sentence)
 {
-    fprintf(stderr, "kedge-metad: %s\n", sentence);
+    base_log_fail("kedge-metad", sentence);
     return EXIT_FAILURE;
 }
 
@@ -142,6 +142,17 @@ static int run_server(const struct meta_config *config, const char *path, struct
     return status;
 }
 
+/* What --check-config and commands say is for people. */
+static void begin_log(const struct meta_config *config)
+{
+    enum base_log_level level = BASE_LOG_INFO;
+    enum base_log_format format = BASE_LOG_TEXT;
+    (void)base_log_parse_level(config->log_level, &level);
+    (void)base_log_parse_format(config->log_format, &format);
+    base_log_set_format(format);
+    base_log_init("kedge-metad", level);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
@@ -151,7 +162,6 @@ int main(int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     struct meta_config config;
     struct base_errbuf err;
-    enum base_log_level level = BASE_LOG_INFO;
     const char *path = NULL;
     bool check = false;
     for (int option; (option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
@@ -186,6 +196,8 @@ int main(int argc, char **argv)
                                                                        &err) == 0
                    ? EXIT_SUCCESS
                    : fail_with(err.text);
+    if (!check)
+        begin_log(&config);
     int status = meta_start_check(&config, &err);
     if (status != 0) {
         (void)fail_with(err.text);
@@ -195,8 +207,6 @@ int main(int argc, char **argv)
         printf("kedge-metad: the settings are right\n");
         return EXIT_SUCCESS;
     }
-    (void)base_log_parse_level(config.log_level, &level);
-    base_log_init("kedge-metad", level);
     signal(SIGPIPE, SIG_IGN);
     base_notify_init();
     return run_server(&config, path, &err) == 0 ? EXIT_SUCCESS : fail_with(err.text);

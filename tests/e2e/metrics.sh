@@ -3,7 +3,7 @@
 # What metaserver and agent tell Prometheus keeps to its format and to its conventions of names and
 # units (metrics.awk, which is shown to find what it looks for), and counters only grow. Values of
 # labels are names that hold nothing to escape; that they would be is shown by unit.base.hist. What
-# the pages name is there.
+# the pages name is there. Beside that, their logs are JSON, as they are told.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-commit.sh"
 checker=$(dirname "$0")/metrics.awk
@@ -55,6 +55,7 @@ finds "le is of histograms" 's/why=/le=/'
 ok "the checker finds each offence that it is for"
 
 agents=2
+more_metad='log_format = json' more_agent=$more_metad
 start
 export_text b "counted"
 read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
@@ -154,4 +155,24 @@ done
 ((grown > 3)) || fail "only $grown counters grew: is this the right comparison?"
 
 ok "counters grow ($grown did) and never fall"
+
+# One with which a daemon ends is a line of it too.
+is_json() { # file program
+    jq -es --arg component "$2" 'length > 0 and all(.[]; .component == $component
+        and (.level | IN("error", "warn", "info")) and (.message | length > 0)
+        and (.time | test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$")))' \
+        "$1" >/dev/null &&
+        [[ $(jq -es length "$1") == $(wc -l <"$1") ]]
+}
+mkdir -m 0700 "$work/other"
+sed "s|^listen = .*|listen = 192.0.2.1:1|; s|$work/metad|$work/other|" "$work/metad.conf" \
+    >"$work/other.conf"
+! timeout 60 "$bin/kedge-metad" --config "$work/other.conf" >/dev/null 2>"$work/other.log" ||
+    fail "a metaserver listens where it cannot"
+tail -n 1 "$work/other.log" | jq -e '.level == "error" and (.error | test("192.0.2.1"))' \
+    >/dev/null || fail "why it ends is: $(tail -n 1 "$work/other.log")"
+is_json "$work/other.log" kedge-metad || fail "the log of one that cannot begin is no JSON"
+is_json "$work/metad.log" kedge-metad || fail "the metaserver's log is no JSON"
+is_json "$work/a.log" kedge-agentd || fail "an agent's log is no JSON"
+ok "every line of their logs is an object, $(head -n 1 "$work/a.log" | jq -c keys)"
 stop

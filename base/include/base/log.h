@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line a message on stderr: time, level, component, event, then key=value pairs.
+/* One line a message on stderr: time, level, component, event, then key=value pairs; or the same as
+ * one JSON object a line: members time, level, component and message, and one for each pair, a
+ * number where the format gives it an integer (%d, %u, %llu), else a string.
  *
  * Any thread. A line is one write of at most BASE_LOG_LINE bytes; when stderr takes nothing for
  * BASE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
- * Control characters become '?' and the values' own quotes apostrophes, so that no value can forge
- * a line, nor a pair if the format has it in quotes. Level and component, which main() sets once,
- * and the count of lines that were dropped are the only state. */
+ * Control characters become '?' and in text the values' own quotes apostrophes, so that no value
+ * can forge a line, nor a pair if the format has it in quotes. Level, component and format, which
+ * main() sets once, and the count of lines that were dropped are the only state. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -24,6 +26,12 @@ enum {
  * that is written. Before it: "kedge" and INFO. Call before other threads start. */
 void base_log_init(const char *component, enum base_log_level level);
 
+/* Lines are text until this is called, before other threads start. */
+enum base_log_format { BASE_LOG_TEXT, BASE_LOG_JSON };
+void base_log_set_format(enum base_log_format format);
+/* "text", "json" -> format. 0, or -EINVAL. */
+int base_log_parse_format(const char *text, enum base_log_format *format);
+
 /* "error", "warn", "info", "debug" -> level. 0, or -EINVAL. */
 int base_log_parse_level(const char *text, enum base_log_level *level);
 
@@ -33,6 +41,9 @@ void base_log(enum base_log_level level, const char *event, const char *format, 
     __attribute__((format(printf, 3, 4)));
 void base_log_v(enum base_log_level level, const char *event, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+
+/* Why a program ends, as its last line: "program: sentence", or an object as above. */
+void base_log_fail(const char *program, const char *sentence);
 
 /* Lines that were dropped since the program started. */
 uint64_t base_log_dropped(void);

@@ -79,7 +79,7 @@ struct agent_config {
     uint32_t metaservers;
     char token_file[AGENT_TEXT]; /* "": none */
     uint64_t prove_ns;           /* 0: never */
-    char log_level[AGENT_TEXT];
+    char log_level[AGENT_TEXT], log_format[AGENT_TEXT];
     /* [fabric] */
     char provider[AGENT_TEXT], device[AGENT_TEXT];
     uint64_t port;   /* 0: the first that is up */

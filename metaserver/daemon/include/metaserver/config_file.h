@@ -21,7 +21,7 @@ struct meta_config {
     bool tokens_needed;                     /* access: "tokens", or "open" */
     char advertise[META_CONFIG_TEXT_BYTES]; /* "": listen says it */
     char data_dir[META_CONFIG_TEXT_BYTES];
-    char log_level[META_CONFIG_TEXT_BYTES];
+    char log_level[META_CONFIG_TEXT_BYTES], log_format[META_CONFIG_TEXT_BYTES];
     uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;
     uint64_t client_connections, token_connections; /* of one address, of one token */
     uint64_t client_rate;                           /* requests a second of either; 0: no bound */

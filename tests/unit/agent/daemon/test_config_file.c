@@ -88,6 +88,7 @@ START_TEST(a_wrong_value_says_what_it_must_be)
             "must be a list of URLs without a path, such as http://");
     refused("[agent]\nmetaservers = http://10.0.0.1:7480/v1\n", "without a path");
     refused("[agent]\nlog_level = loud\n", "must be error, warn, info or debug");
+    refused("[agent]\nlog_format = xml\n", "must be text or json");
     refused("[pool]\nname = Gold\n", "must be 1 to 31 of a-z");
     refused("[fabric]\ngid = 1.2.3\n", "must be a unicast IPv6 address");
     refused("[fabric]\ngid = ff02::1\n", "must be a unicast IPv6 address, not \"ff02::1\"");

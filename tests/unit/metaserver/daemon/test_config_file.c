@@ -58,6 +58,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
         {"[metaserver]\nnode_lease = 1ms\n", "from 100 ms"},
         {"[metaserver]\n\n\nlog_level = loud\n",
          ":4: log_level must be error, warn, info or debug"},
+        {"[metaserver]\nlog_format = xml\n", ":2: log_format must be text or json"},
         {"[metaserver]\nlisten=a\nlisten=b\n", ":3: listen is set a second time"},
         {"[fabric]\nservice_level = 16\n", ":2: service_level must be a number from 0 to 15"},
         {"[fabric]\ngid = x\n", ":2: gid must be a unicast IPv6 address"},
