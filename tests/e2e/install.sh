@@ -19,6 +19,7 @@ for file in bin/rdmactl bin/kedge-perf sbin/kedge-agentd sbin/kedge-metad includ
     share/man/man5/kedge-agent.conf.5 \
     share/doc/kedge/{openapi.yaml,README.md,CHANGELOG.md,LICENSE} \
     share/doc/kedge/docs/{operations.md,decisions/README.md} \
+    share/doc/kedge/examples/kedge-{rules.yaml,dashboard.json} \
     share/man/man8/kedge-agentd.8 share/man/man8/kedge-metad.8 \
     share/bash-completion/completions/rdmactl; do
     [[ -s $prefix/$file ]] || fail "$file is not installed"

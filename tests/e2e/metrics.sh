@@ -113,6 +113,42 @@ ok "the $(wc -l <<<"$named") metrics that docs and man pages name are there"
 read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
 curl -s "$url/v1/nothing" >/dev/null
 scrape second
+# Alerts and the dashboard are about what there is. The checker is shown to find what it is for.
+rules=$root/ops/prometheus/kedge-rules.yaml board=$root/ops/dashboards/kedge.json
+alerts() { python3 "$(dirname "$0")/alerts.py" "$1" "$2" "$work/metad.second" "$work/a.second"; }
+misses() { # pattern; rules or board; a sed program that spoils it
+    [[ $transport != rc ]] || return 0 # it has been shown without
+    local spoiled=$work/spoiled found of=("$rules" "$board")
+    sed "$3" "${!2}" >"$spoiled"
+    ! cmp -s "$spoiled" "${!2}" || fail "\"$3\" spoils nothing"
+    [[ $2 == rules ]] && of[0]=$spoiled || of[1]=$spoiled
+    ! found=$(alerts "${of[@]}") || fail "not found after $3: $1"
+    grep -qF "$1" <<<"$found" || fail "after $3 it finds: $found"
+}
+if python3 -c 'import yaml' 2>/dev/null; then
+    found=$(alerts "$rules" "$board") || fail "alerts and dashboard: $found"
+    misses "no daemon has kedge_agent_port" rules 's/kedge_agent_port_up/kedge_agent_port/'
+    misses "no daemon has kedge_agent_attach" rules 's/attach_seconds_bucket/attach_ms_bucket/'
+    misses "has a label pol" rules 's/le, instance, pool/le, instance, pol/'
+    misses "has no label whose" rules 's/{why=~/{whose=~/'
+    misses "it says not for how long" rules '0,/for: 1m/s///'
+    misses "severity is critical or warning" rules 's/severity: critical/severity: high/'
+    misses "annotations.summary says nothing" rules '0,/summary:/s//summery:/'
+    misses "it is there twice" rules 's/KedgePortDown/KedgeAddressGone/'
+    misses "no daemon has kedge_metad_node" board 's/kedge_metad_nodes{/kedge_metad_node{/'
+    misses "there is no variable host" board 's/\$instance/$host/'
+    misses "it lies over" board '0,/"x": 8/s//"x": 7/'
+    ok "$found are about what the daemons print"
+else
+    skip "alerts and dashboard: python3-yaml is not installed"
+fi
+if command -v promtool >/dev/null; then
+    promtool check rules "$rules" >"$work/promtool" 2>&1 || fail "$(cat "$work/promtool")"
+    ok "promtool: $(grep SUCCESS "$work/promtool")"
+else
+    skip "syntax of the alerts' expressions: there is no promtool (Debian's package prometheus)"
+fi
+
 # What took long is a histogram, in which everything is that there was: a worker that attached,
 # connected to what it did not know, imported and READ.
 counted() { # file, series
