@@ -229,7 +229,7 @@ static void status_lists(struct agent *a, struct base_text *t)
         base_json_string(t, "url", r->url);
         base_json_string(t, "state", state_name(r->state));
         base_json_string(t, "pool", r->state != REGISTRATION_DONE ? r->pool->name : "");
-        base_json_string(t, "why", r->why);
+        base_json_string(t, "why", r->state == REGISTRATION_DONE ? r->quiet : r->why);
         base_json_object_end(t);
     }
     base_json_array_end(t);

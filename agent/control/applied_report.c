@@ -17,6 +17,7 @@
 #include "due.h"
 #include "follow.h"
 #include "pools.h"
+#include "prefer.h"
 #include "proofs.h"
 #include "register.h"
 
@@ -106,7 +107,7 @@ static uint64_t hash_applied(const struct agent *a)
 
 static bool is_to_be_told(const struct registration *r, uint64_t hash)
 {
-    return r->state == REGISTRATION_DONE && !r->telling && r->told != hash;
+    return agent_prefer_is_sound(r) && !r->telling && r->told != hash;
 }
 
 uint64_t agent_report_due_ns(const struct agent *a)

@@ -21,6 +21,7 @@
 #include "names.h"
 #include "node.h"
 #include "pools.h"
+#include "prefer.h"
 #include "quotas.h"
 #include "register.h"
 #include "sessions.h"
@@ -261,7 +262,7 @@ static void watch_configuration(struct agent *a)
     c.silence_timeout_ms = SILENCE_MS;
     c.max_response_bytes = AGENT_SETTINGS_BYTES;
     c.on_line = take_line;
-    if (a->pools[0]->registration[f->metaserver].state != REGISTRATION_DONE ||
+    if (!agent_prefer_is_sound(&a->pools[0]->registration[f->metaserver]) ||
         world_call(a->world, &c, on_end, a, &f->call) != 0)
         try_next(a);
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "bounds.h"
 #include "names.h"
+#include "prefer.h"
 #include "quotas.h"
 #include "register.h"
 
@@ -29,7 +30,7 @@ struct names_question {
     struct names_account *account;
     struct names_waiter *first, *last;
     uint16_t pool;   /* of the endpoint */
-    uint32_t next;   /* of the metaservers */
+    uint32_t asked;  /* of the metaservers: bit i */
     uint64_t end_ns; /* by then there is an answer: the first that waits */
     int status;      /* so far */
     char name[64];
@@ -142,7 +143,7 @@ static void answer_question(struct names_question *q, int status, const uint8_t 
         remove_question(q); /* whoever asks from now on puts another one */
     tell_waiters(told, status, gid, q->pool);
     if (again) {
-        q->next = 0;
+        q->asked = 0;
         q->end_ns = q->first->end_ns;
         q->status = -EHOSTUNREACH;
         ask_next(q);
@@ -187,14 +188,29 @@ static void on_named(void *user, const struct http_answer *answer)
         ask_next(q);
 }
 
+/* The metaserver that is asked next; AGENT_METASERVERS: none is left. And how many there are. */
+static uint32_t find_next(const struct names_question *q, uint32_t *left)
+{
+    uint8_t order[AGENT_METASERVERS];
+    const struct pool *own = q->agent->pools[0];
+    const uint32_t count = agent_prefer_order(own, order);
+    uint32_t next = AGENT_METASERVERS;
+    *left = 0;
+    for (uint32_t i = count; i-- > 0;) {
+        const uint32_t number = order[i];
+        if ((q->asked >> number & 1) != 0 || own->registration[number].state != REGISTRATION_DONE)
+            continue;
+        next = number;
+        ++*left;
+    }
+    return next;
+}
+
 /* What one metaserver may take, so that those after it can be asked too. */
-static uint32_t share_ms(const struct names_question *q)
+static uint32_t share_ms(const struct names_question *q, uint32_t metaservers)
 {
     uint64_t now = world_now_ns(q->agent->world), left = q->end_ns > now ? q->end_ns - now : 0;
-    uint32_t others = 0;
-    for (uint32_t i = q->next; i < q->agent->config.metaservers; i++)
-        others += q->agent->pools[0]->registration[i].state == REGISTRATION_DONE;
-    return (uint32_t)(left / (others + 1) / BASE_NS_PER_MS) + 1;
+    return (uint32_t)(left / metaservers / BASE_NS_PER_MS) + 1;
 }
 
 /* One metaserver after another, until one knows a live node of that name. */
@@ -203,11 +219,12 @@ static void ask_next(struct names_question *q)
     static const uint8_t none[16];
     struct agent *a = q->agent;
     char url[METASERVER_URL_BYTES];
-    while (!a->stopping && q->next < a->config.metaservers) {
-        const struct registration *r = &a->pools[0]->registration[q->next++];
-        snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
-        const struct http_call c = agent_metaserver_call(a, NULL, url, share_ms(q));
-        if (r->state == REGISTRATION_DONE && world_call(a->world, &c, on_named, q, NULL) == 0)
+    uint32_t next, left;
+    while (!a->stopping && (next = find_next(q, &left)) < AGENT_METASERVERS) {
+        q->asked |= 1u << next;
+        snprintf(url, sizeof url, "%s/v1/nodes/%s", a->pools[0]->registration[next].url, q->name);
+        const struct http_call c = agent_metaserver_call(a, NULL, url, share_ms(q, left));
+        if (world_call(a->world, &c, on_named, q, NULL) == 0)
             return;
     }
     answer_question(q, q->status, none);

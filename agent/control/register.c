@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registration with every metaserver: put, renewed, put again when a metaserver has forgotten; and
- * what its answer says of its table goes to the lane. */
+/* Registration with every metaserver: put, and put again when a metaserver has forgotten; and what
+ * its answer says of its table goes to the lane. renew.c keeps it. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -9,24 +9,21 @@
 
 #include "agent.h"
 #include "base/clock.h"
-#include "base/json_writer.h"
 #include "control/world_log.h"
 #include "fabric/limits.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "pool.h"
+#include "prefer.h"
 #include "register.h"
 #include "register_json.h"
+#include "register_private.h"
 #include "superseded.h"
 #include "table_initiators.h"
 
 static void try_later(struct registration *r);
 static void complete_registration(struct registration *r);
-static void lose_registration(struct registration *r, const char *why);
 static void look_again(struct registration *r);
-static void look_with_others(const struct registration *r);
-static void on_timer(void *user);
-static void put_registration(struct registration *r);
 
 static struct pool *own_pool(const struct agent *a)
 {
@@ -34,15 +31,6 @@ static struct pool *own_pool(const struct agent *a)
 }
 
 /* ---- what follows */
-
-static void tell_lane(struct pool *p)
-{
-    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
-    for (uint32_t i = 0; i < p->config->metaservers; i++)
-        if (p->registration[i].lane.ah != NULL || p->registration[i].lane.qp != NULL)
-            c.metaservers.at[c.metaservers.count++] = p->registration[i].lane;
-    agent_pool_command(p, &c);
-}
 
 /* Whether what is over was begun before this node had another address. */
 static bool is_stale(struct registration *r)
@@ -68,7 +56,7 @@ static void on_dropped(struct fab_ctl *ctl)
     r->resolving = false;
     (void)is_stale(r); /* of what comes now nothing was begun yet */
     if (!r->pool->stopping)
-        put_registration(r);
+        agent_registration_put(r);
 }
 
 /* False: it was begun before this node had another address, and goes again. */
@@ -83,7 +71,7 @@ static bool take_address(struct registration *r, struct fab_ctl *ctl)
             r->resolve = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ctl->ah.x}};
             submit_address(r, on_dropped);
         } else if (!p->stopping) {
-            put_registration(r);
+            agent_registration_put(r);
         }
         return false;
     }
@@ -102,7 +90,7 @@ static void lose_address(struct registration *r, int status)
     (void)fab_limit_explain(status, UINT64_MAX, "", &why);
     char text[sizeof r->why];
     snprintf(text, sizeof text, "its endpoint's address cannot be resolved: %.400s", why.text);
-    lose_registration(r, text);
+    agent_registration_lose(r, text);
 }
 
 static void on_address(struct fab_ctl *ctl)
@@ -122,9 +110,9 @@ static void on_address_again(struct fab_ctl *ctl)
     if (!take_address(r, ctl) || r->pool->stopping)
         return;
     if (ctl->status == 0) /* whatever it is meanwhile: who has the former one gives it back */
-        tell_lane(r->pool);
+        agent_prefer_tell_lane(r->pool);
     if (r->state == REGISTRATION_ASKING) /* it was lost meanwhile, and put while this was out */
-        put_registration(r);
+        agent_registration_put(r);
 }
 
 /* A handle has the MAC that its GID had when it was made: of the metaserver's host, or of a router
@@ -152,7 +140,7 @@ static void make_ah(struct registration *r, const struct table_initiator_peer *p
         return;
     }
     if (r->before != NULL) {
-        lose_registration(r, "the lane has not given its former address back yet");
+        agent_registration_lose(r, "the lane has not given its former address back yet");
         return;
     }
     r->resolve =
@@ -160,7 +148,7 @@ static void make_ah(struct registration *r, const struct table_initiator_peer *p
     submit_address(r, on_address);
 }
 
-static void lose_registration(struct registration *r, const char *why)
+void agent_registration_lose(struct registration *r, const char *why)
 {
     /* At once; then other reasons, a few a minute, until it is registered again. One that was held
      * back is said when its turn comes, if it still holds. */
@@ -179,16 +167,20 @@ static void lose_registration(struct registration *r, const char *why)
     if (r->offered != NULL)
         agent_table_initiator_withdraw(r->offered);
     r->offered = NULL;
-    r->state = REGISTRATION_LOST;
     snprintf(r->why, sizeof r->why, "%s", why);
+    r->quiet[0] = '\0';
+    const bool was_sound = r->state == REGISTRATION_DONE;
+    r->state = REGISTRATION_LOST;
+    if (was_sound)
+        agent_prefer_tell_lane(r->pool);
     try_later(r);
 }
 
-static void on_refused(struct registration *r, const struct http_answer *answer)
+void agent_registration_refuse(struct registration *r, const struct http_answer *answer)
 {
     char why[sizeof r->why];
     if (answer->status < 0) {
-        lose_registration(r, answer->why);
+        agent_registration_lose(r, answer->why);
         return;
     }
     json_t *problem = json_loads(answer->body, 0, NULL);
@@ -200,45 +192,9 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
         snprintf(why, sizeof why, "%d: %.60s%s%s", answer->status, field != NULL ? field : "",
                  field != NULL ? ": " : "", detail);
         agent_register_json_name_gid(r, why, sizeof why);
-        lose_registration(r, why);
+        agent_registration_lose(r, why);
     }
     json_decref(problem);
-}
-
-/* The other end of the queue pair to its table has broken: what is out ends at once, and another
- * pair is made meanwhile. One that was connected after this was written is not what it names. */
-static void heed_broken(struct registration *r, const char *body)
-{
-    const struct table_initiator *initiator = agent_table_initiator_of(r, r->lane.qp);
-    if (initiator == NULL || !agent_register_json_is_broken(body, initiator->rtr.dest_qp_num))
-        return;
-    world_log(r->pool->world, BASE_LOG_WARN,
-              "a metaserver says that its end of the queue pair to its table broke: another one is "
-              "made",
-              "pool=%s metaserver=\"%s\"", r->pool->name, r->url);
-    agent_pool_command(r->pool,
-                       &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = r->lane.qp});
-    put_registration(r);
-}
-
-/* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than
- * this pool reads: one that was started again knows the node as soon as any of its pools has put
- * it. What was lost since it was asked is put anew all the same, whatever it answers. */
-static void on_renewed(void *user, const struct http_answer *answer)
-{
-    struct registration *r = user;
-    r->pool->calls--;
-    if (r->pool->stopping || r->state != REGISTRATION_DONE)
-        return;
-    if (answer->status == 404 ||
-        (answer->status == 200 && !agent_register_json_is_of_table(r, answer->body)))
-        put_registration(r);
-    else if (answer->status != 200)
-        on_refused(r, answer);
-    else {
-        r->backoff_ms = BACKOFF_MS;
-        heed_broken(r, answer->body);
-    }
 }
 
 /* There is a way to what has answered: both are in force from now on. */
@@ -256,11 +212,10 @@ static void complete_registration(struct registration *r)
     agent_registrations_look_at_token(r->pool->agent);
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
-    r->backoff_ms = BACKOFF_MS;
-    tell_lane(r->pool);
-    try_later(r);
+    agent_registration_answered(r, r->put_ns);
+    agent_prefer_tell_lane(r->pool);
     look_again(r);
-    look_with_others(r);
+    agent_registration_look_with_others(r);
 }
 
 static void on_registered(void *user, const struct http_answer *answer)
@@ -275,19 +230,19 @@ static void on_registered(void *user, const struct http_answer *answer)
     if (is_stale(r) && offered != NULL) { /* the metaserver has connected to the former address */
         agent_table_initiator_withdraw(offered);
         r->offered = NULL;
-        put_registration(r);
+        agent_registration_put(r);
         return;
     }
     if (answer->status != 200 && answer->status != 201) {
-        on_refused(r, answer);
+        agent_registration_refuse(r, answer);
         return;
     }
     if (offered == NULL && r->pool->device.rc) { /* withdrawn: it was lost while this was put */
-        put_registration(r);
+        agent_registration_put(r);
         return;
     }
     if (!agent_register_json_understand(r, answer->body, &peer)) {
-        lose_registration(r, "its answer is not a metaserver's, or of another version");
+        agent_registration_lose(r, "its answer is not a metaserver's, or of another version");
         return;
     }
     if (offered != NULL) {
@@ -304,11 +259,11 @@ void agent_registration_initiator_up(struct registration *r, struct table_initia
     if (is_stale(r)) {
         if (status == 0)
             agent_table_initiator_drop(initiator);
-        put_registration(r);
+        agent_registration_put(r);
         return;
     }
     if (status != 0) {
-        lose_registration(
+        agent_registration_lose(
             r, "the queue pair to its table cannot be connected: is its endpoint on this network?");
         return;
     }
@@ -321,12 +276,12 @@ void agent_registration_initiator_lost(struct registration *r)
     r->lane.qp = NULL;
     if (r->pool->stopping)
         return;
-    tell_lane(r->pool);
+    agent_prefer_tell_lane(r->pool);
     for (int i = 0; i < 2; i++) /* another one is on its way */
         if (r->initiator[i].state == INITIATOR_OFFERED ||
             r->initiator[i].state == INITIATOR_RAISING)
             return;
-    lose_registration(
+    agent_registration_lose(
         r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
@@ -349,32 +304,35 @@ struct http_call agent_metaserver_call(const struct agent *a, const char *method
                               .timeout_ms = ms};
 }
 
-/* It could not even be asked. */
-static void lost_call(struct registration *r, int status)
+int agent_registration_call(struct registration *r, const char *method, const char *tail,
+                            const char *body, uint32_t ms, http_done done, struct base_errbuf *why)
 {
-    struct base_errbuf why = {"too many HTTP calls at once"};
-    if (status == -ENOKEY && world_has_token(r->pool->world, r->pool->device.fab->caps.gid, &why))
-        base_err(&why, status, "its token_file held no token a moment ago");
-    lose_registration(r, why.text);
+    struct pool *p = r->pool;
+    char url[METASERVER_URL_BYTES];
+    snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, p->config->node, tail);
+    struct http_call c = agent_metaserver_call(p->agent, method, url, ms);
+    c.body = body;
+    c.body_length = strlen(body);
+    const int status = world_call(p->world, &c, done, r, NULL);
+    p->calls += status == 0;
+    if (status == 0)
+        return 0;
+    if (status == -ENOKEY && world_has_token(p->world, p->device.fab->caps.gid, why))
+        return base_err(why, status, "its token_file held no token a moment ago");
+    return status == -ENOKEY ? status : base_err(why, status, "too many HTTP calls at once");
 }
 
 /* False: it cannot be asked, and is lost. */
-static bool call_metaserver(struct registration *r, const char *method, const char *tail,
-                            const char *body, http_done done)
+static bool put_body(struct registration *r, const char *body, http_done done)
 {
-    char url[METASERVER_URL_BYTES];
-    snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
-    struct http_call c = agent_metaserver_call(r->pool->agent, method, url, CALL_MS);
-    c.body = body;
-    c.body_length = strlen(body);
-    int status = world_call(r->pool->world, &c, done, r, NULL);
-    r->pool->calls += status == 0;
+    struct base_errbuf why;
+    const int status = agent_registration_call(r, "PUT", "", body, CALL_MS, done, &why);
     if (status != 0)
-        lost_call(r, status);
+        agent_registration_lose(r, why.text);
     return status == 0;
 }
 
-static void put_registration(struct registration *r)
+void agent_registration_put(struct registration *r)
 {
     /* Several renewals may hear at once that the metaserver has forgotten. */
     if (r->offered != NULL || r->putting || r->resolving)
@@ -392,50 +350,39 @@ static void put_registration(struct registration *r)
             return;
         }
         if (r->offered == NULL) {
-            lose_registration(r, "both queue pairs for its table are in use or being repaired");
+            agent_registration_lose(r,
+                                    "both queue pairs for its table are in use or being repaired");
             return;
         }
     }
     r->endpoints = r->pool->agent->endpoints;
     char *body = agent_register_json_describe(r->pool, r->offered);
     if (body == NULL) {
-        lose_registration(r, "out of memory");
+        agent_registration_lose(r, "out of memory");
         return;
     }
-    r->putting = call_metaserver(r, "PUT", "", body, on_registered);
+    r->put_ns = world_now_ns(r->pool->world);
+    r->putting = put_body(r, body, on_registered);
     free(body);
 }
 
-enum { RENEWAL_BYTES = 64 };
+/* Lost: another try, each later than the one before. */
+static void try_later(struct registration *r)
+{
+    const uint64_t ms = r->backoff_ms;
+    r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
+    world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
+}
 
 static void on_timer(void *user)
 {
     struct registration *r = user;
-    struct base_text body;
-    if (r->state != REGISTRATION_DONE) {
-        r->state = REGISTRATION_ASKING;
-        put_registration(r);
+    if (r->state == REGISTRATION_DONE) {
+        agent_registration_renew(r);
         return;
     }
-    try_later(r);
-    base_text_init(&body, RENEWAL_BYTES);
-    base_json_object(&body, NULL);
-    base_json_u64(&body, "incarnation", r->pool->agent->incarnation);
-    base_json_object_end(&body);
-    (void)call_metaserver(r, "POST", "/renew", base_text_str(&body), on_renewed);
-    base_text_fini(&body);
-}
-
-/* Done: the next renewal, at a third of the lease. Else another try, each later than the one
- * before. */
-static void try_later(struct registration *r)
-{
-    uint64_t ms = r->answered.lease_ms / 3;
-    if (r->state != REGISTRATION_DONE) {
-        ms = r->backoff_ms;
-        r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
-    }
-    world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
+    r->state = REGISTRATION_ASKING;
+    agent_registration_put(r);
 }
 
 void agent_registrations_start(struct pool *p)
@@ -447,7 +394,7 @@ void agent_registrations_start(struct pool *p)
         r->state = REGISTRATION_ASKING;
         r->backoff_ms = BACKOFF_MS;
         r->timer = (struct world_timer){.fired = on_timer, .user = r};
-        put_registration(r);
+        agent_registration_put(r);
     }
 }
 
@@ -470,14 +417,12 @@ void agent_registrations_readdress(struct pool *p)
         memset(&r->address, 0, sizeof r->address); /* it is resolved anew */
         r->readdressed |= r->resolving;
         if (r->state == REGISTRATION_DONE)
-            put_registration(r);
+            agent_registration_put(r);
     }
 }
 
 /* ---- the node's endpoints, without a table initiator: they change while the one that there is
  * goes on */
-
-static void tell_endpoints(struct registration *r);
 
 static void endpoints_told(void *user, const struct http_answer *answer)
 {
@@ -486,16 +431,21 @@ static void endpoints_told(void *user, const struct http_answer *answer)
     r->announcing = false;
     if (r->pool->stopping || r->state != REGISTRATION_DONE)
         return;
-    if (answer->status != 200 && answer->status != 201)
-        on_refused(r, answer);
-    else if (!agent_register_json_is_of_table(r, answer->body))
-        put_registration(r);
-    else
-        look_again(r);
+    if (answer->status == 200 || answer->status == 201) {
+        if (!agent_register_json_is_of_table(r, answer->body))
+            agent_registration_put(r);
+        else
+            look_again(r);
+    } else if (agent_registration_is_no_answer(answer->status)) {
+        r->endpoints--; /* told again when it answers */
+        agent_registration_silent(r, answer->status, answer->why);
+    } else {
+        agent_registration_refuse(r, answer);
+    }
 }
 
 /* Of the own pool, which is there as long as the agent. */
-static void tell_endpoints(struct registration *r)
+void agent_registration_tell_endpoints(struct registration *r)
 {
     const struct agent *a = r->pool->agent;
     if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints ||
@@ -503,11 +453,11 @@ static void tell_endpoints(struct registration *r)
         return;
     char *body = agent_register_json_describe(r->pool, NULL);
     if (body == NULL) {
-        lose_registration(r, "out of memory");
+        agent_registration_lose(r, "out of memory");
         return;
     }
     r->endpoints = a->endpoints;
-    r->announcing = call_metaserver(r, "PUT", "", body, endpoints_told);
+    r->announcing = put_body(r, body, endpoints_told);
     free(body);
 }
 
@@ -519,43 +469,7 @@ static void look_again(struct registration *r)
     if (r->endpoints == a->endpoints)
         return;
     first->endpoints = r->endpoints;
-    tell_endpoints(first);
-}
-
-/* ---- before its time
- *
- * A renewal, or the next try, comes sooner when there is reason to believe that its metaserver was
- * started again. The moments differ, since as many agents may have that reason at once, and none
- * asks so more often than once a second, whatever others say. */
-
-static void look_soon(struct registration *r)
-{
-    struct world *w = r->pool->world;
-    const uint64_t now_ns = world_now_ns(w), due_ns = world_timer_due_ns(&r->timer);
-    uint32_t random = 0;
-    (void)world_random(w, &random, sizeof random); /* else at once */
-    const uint64_t soon_ns = now_ns + random % LOOK_SOON_MS * BASE_NS_PER_MS;
-    if (r->pool->stopping || due_ns == UINT64_MAX || due_ns <= soon_ns ||
-        (r->looked_ns != 0 && now_ns < r->looked_ns + LOOK_AGAIN_MS * BASE_NS_PER_MS))
-        return;
-    r->looked_ns = now_ns;
-    world_timer_at(w, &r->timer, soon_ns);
-}
-
-/* Each pool registers by itself. Those that do not know the table that one of them is told of now
- * learn of it by asking. */
-static void look_with_others(const struct registration *r)
-{
-    const struct agent *a = r->pool->agent;
-    for (uint32_t i = 0; i < POOLS; i++) {
-        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
-            continue;
-        struct registration *other = &a->pools[i]->registration[r - r->pool->registration];
-        if (other->pool != NULL &&
-            (other->state != REGISTRATION_DONE ||
-             other->answered.table.generation != r->answered.table.generation))
-            look_soon(other);
-    }
+    agent_registration_tell_endpoints(first);
 }
 
 void agent_registrations_take_back(struct pool *p, const struct fab_ah *ah)
@@ -571,7 +485,7 @@ void agent_registrations_note_lookups(struct pool *p, uint64_t failed)
     p->lookups_failed = failed;
     for (uint32_t i = 0; more && i < p->config->metaservers; i++)
         if (p->registration[i].state == REGISTRATION_DONE) {
-            look_soon(&p->registration[i]);
+            agent_registration_look_soon(&p->registration[i]);
             resolve_again(&p->registration[i]);
         }
 }
@@ -590,8 +504,8 @@ void agent_registrations_changed(struct agent *a)
     for (uint32_t k = 0; a->readdressing == 0 && k < POOLS; k++)
         for (uint32_t i = 0; a->pools[k] != NULL && i < a->config.metaservers; i++)
             if (a->pools[k]->registration[i].held && !a->pools[k]->stopping)
-                put_registration(&a->pools[k]->registration[i]);
+                agent_registration_put(&a->pools[k]->registration[i]);
     for (uint32_t i = 0; i < a->config.metaservers; i++)
         if (own_pool(a)->registration[i].state == REGISTRATION_DONE)
-            tell_endpoints(&own_pool(a)->registration[i]);
+            agent_registration_tell_endpoints(&own_pool(a)->registration[i]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node and its pools at the metaservers (register.c, registered.c, unregister.c). Control
- * thread. */
+/* The node and its pools at the metaservers (register.c, renew.c, registered.c, unregister.c).
+ * Control thread. */
 #ifndef CONTROL_REGISTER_H
 #define CONTROL_REGISTER_H
 
@@ -42,6 +42,10 @@ struct registration {
     enum registration_state state;
     struct world_timer timer; /* the next renewal, or the next try */
     uint64_t backoff_ms;
+    uint64_t put_ns, asked_ns; /* when it was put last, and a renewal asked for */
+    uint64_t kept_ns;          /* DONE: its lease runs until then, as far as this node can know */
+    bool renewing, renew_soon; /* a renewal is out; and another one is to follow it */
+    char quiet[160];           /* DONE: why nothing was heard since; "": it has answered */
     struct registration_answer answered; /* goes to lane with the way there, once there is one */
     uint64_t looked_ns;                  /* when that was brought forward last; 0: never */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */

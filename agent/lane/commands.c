@@ -198,7 +198,6 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
     lane_lookups_set_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
         take_connection(l, i, lost);
-    memset(l->silence, 0, sizeof l->silence);
     lane_returns_ring(l);
     give_handles_back(l, list, listed);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {

@@ -344,9 +344,24 @@ static uint8_t place_now(const struct lane *l, const struct lane_metaserver *bef
     return NO_METASERVER;
 }
 
+/* Of one that is reached in another way now nothing is known yet. */
+static void move_silences(struct lane *l, const struct lane_metaserver *before)
+{
+    struct silence now[LANE_MAX_METASERVERS] = {{0}};
+    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
+        const uint8_t at =
+            before[i].table.log2_slots != 0 ? place_now(l, before, (uint8_t)i) : NO_METASERVER;
+        if (at != NO_METASERVER && before[i].ah == l->metaserver[at].ah &&
+            before[i].qp == l->metaserver[at].qp)
+            now[at] = l->silence[i];
+    }
+    memcpy(l->silence, now, sizeof now);
+}
+
 void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
+    move_silences(l, before);
     for (uint32_t i = 0; i < l->lookups.reads; i++)
         l->lookups.all_reads[i].metaserver =
             place_now(l, before, l->lookups.all_reads[i].metaserver);

@@ -29,9 +29,11 @@ static struct {
     struct fab_ah ah[8];
     struct fab_qp qp[2];
     uint32_t made, dropped, told, raised;
-    struct lane_metaserver heard;        /* by the lane: the first of the last list */
-    uint16_t lid;                        /* of the metaserver; 0: it is on Ethernet */
-    struct fab_ctl *resolving, *raising; /* that the device has */
+    struct lane_metaserver heard;             /* by the lane: the first of the last list */
+    uint32_t listed, list[AGENT_METASERVERS]; /* likewise: all of it, by their numbers */
+    unsigned lease_ms;                        /* that metaservers give; 0: very long */
+    uint16_t lid;                             /* of the metaserver; 0: it is on Ethernet */
+    struct fab_ctl *resolving, *raising;      /* that the device has */
 } w;
 
 static inline void tell_lane(const struct lane_command *command)
@@ -41,6 +43,9 @@ static inline void tell_lane(const struct lane_command *command)
     w.told++;
     w.heard = command->metaservers.count > 0 ? command->metaservers.at[0]
                                              : (struct lane_metaserver){.ah = NULL};
+    w.listed = command->metaservers.count;
+    for (uint32_t i = 0; i < w.listed; i++)
+        w.list[i] = command->metaservers.at[i].number;
 }
 
 static inline void submit(struct fab *fab, struct fab_ctl *ctl)
@@ -68,7 +73,8 @@ static inline int run(struct fab *fab)
     return 0;
 }
 
-static inline struct registration *begin(void)
+/* With so many metaservers. */
+static inline struct registration *begin_with(uint32_t metaservers)
 {
     memset(&w, 0, sizeof w);
     test_world_init(&w.world);
@@ -83,9 +89,16 @@ static inline struct registration *begin(void)
     w.pool.device.system_pd = &w.system_pd;
     w.agent.fab = &w.fab;
     w.agent.pools[0] = &w.pool;
-    w.agent.config.metaservers = 1;
+    w.agent.config.metaservers = metaservers;
+    for (uint32_t i = 0; i < metaservers; i++)
+        w.pool.registration[i].lane.number = i;
     agent_registrations_start(&w.pool);
     return &w.pool.registration[0];
+}
+
+static inline struct registration *begin(void)
+{
+    return begin_with(1);
 }
 
 static inline void end(void)
@@ -112,10 +125,7 @@ static inline struct registration *begin_rc(void)
     return r;
 }
 
-static inline void answer_by(uint32_t call, int status, const char *body)
-{
-    test_world_answer(&w.world, call, status, body);
-}
+#define answer_by(call, status, body) test_world_answer(&w.world, call, status, body)
 
 /* To a registration; its table's generation is one hexadecimal digit. */
 static inline void answer_of_table(uint32_t call, int status, char generation)
@@ -124,13 +134,13 @@ static inline void answer_of_table(uint32_t call, int status, char generation)
     if (w.lid != 0)
         snprintf(lid, sizeof lid, "\"lid\":%u,", w.lid);
     snprintf(body, sizeof body,
-             "{\"node_lease_ms\":3000000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",%s\"dct_"
+             "{\"node_lease_ms\":%u,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",%s\"dct_"
              "number\":"
              "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
              "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
              "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
              "\"version\":1}}}",
-             lid, generation);
+             w.lease_ms != 0 ? w.lease_ms : 3000000, lid, generation);
     answer_by(call, status, body);
 }
 
@@ -148,15 +158,9 @@ static inline void prolong_of(uint32_t call, char generation, unsigned dctn)
     answer_by(call, 200, body);
 }
 
-static inline void prolong(uint32_t call, char generation)
-{
-    prolong_of(call, generation, 7);
-}
+#define prolong(call, generation) prolong_of(call, generation, 7)
 
-static inline void answer(uint32_t call)
-{
-    answer_with(call, 201);
-}
+#define answer(call) answer_with(call, 201)
 
 /* The queue pair that was offered goes to RTR and RTS. */
 static inline void raise_initiator(void)
@@ -170,10 +174,7 @@ static inline void raise_initiator(void)
     }
 }
 
-static inline void wait_for_call(uint32_t calls, const char *method)
-{
-    test_world_await_call(&w.world, calls, method);
-}
+#define wait_for_call(calls, method) test_world_await_call(&w.world, calls, method)
 
 static inline void resolve_with(int status)
 {
@@ -186,10 +187,7 @@ static inline void resolve_with(int status)
     ctl->done(ctl);
 }
 
-static inline void resolve(void)
-{
-    resolve_with(0);
-}
+#define resolve() resolve_with(0)
 
 static inline void give_back(struct fab_ah *ah)
 {

@@ -175,7 +175,7 @@ END_TEST
 /* The answer to a renewal may be under way while the wire is cut, and the queue pair breaks. */
 START_TEST(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)
 {
-    static const int late[] = {200, 404, 500};
+    static const int late[] = {200, 404, 403, 500};
     for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
         struct registration *r = begin_rc();
         answer(0);
@@ -272,7 +272,7 @@ START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
     ck_assert_uint_eq(w.world.calls, 3);
     agent_registrations_doubt(&w.agent, 0);
     wait_for_call(4, "POST");
-    answer_with(3, 500);
+    answer_with(3, 403);
     ck_assert_ptr_null(r->offered);
     answer(2);
     ck_assert_uint_eq(w.world.calls, 5);

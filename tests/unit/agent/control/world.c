@@ -272,7 +272,10 @@ void test_world_await_call(struct test_world *w, uint32_t calls, const char *met
 
 void test_world_answer(struct test_world *w, uint32_t call, int status, const char *body)
 {
-    const struct http_answer answer = {.status = status, .body = body, .body_length = strlen(body)};
+    const struct http_answer answer = {.status = status,
+                                       .why = status < 0 ? body : "",
+                                       .body = status < 0 ? "" : body,
+                                       .body_length = status < 0 ? 0 : strlen(body)};
     ck_assert_uint_lt(call, w->calls);
     const http_done done = w->call[call].done;
     ck_assert(done != NULL);

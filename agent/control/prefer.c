@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prefer.h"
+
+#include "lane_setup.h"
+#include "pool.h"
+#include "register.h"
+
+/* By which they are sorted: those that are alike stay as the agent's file has them. */
+enum { SOUND, QUIET, UNREGISTERED, RANKS };
+
+bool agent_prefer_is_sound(const struct registration *r)
+{
+    return r->state == REGISTRATION_DONE && r->quiet[0] == '\0';
+}
+
+static int rank_of(const struct registration *r)
+{
+    return r->state != REGISTRATION_DONE ? UNREGISTERED : r->quiet[0] != '\0' ? QUIET : SOUND;
+}
+
+uint32_t agent_prefer_order(const struct pool *p, uint8_t order[AGENT_METASERVERS])
+{
+    uint32_t n = 0;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (uint32_t i = 0; i < p->config->metaservers; i++)
+            if (rank_of(&p->registration[i]) == rank)
+                order[n++] = (uint8_t)i;
+    return n;
+}
+
+void agent_prefer_tell_lane(struct pool *p)
+{
+    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
+    uint8_t order[AGENT_METASERVERS];
+    const uint32_t n = agent_prefer_order(p, order);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct lane_metaserver *m = &p->registration[order[i]].lane;
+        if (m->ah != NULL || m->qp != NULL)
+            c.metaservers.at[c.metaservers.count++] = *m;
+    }
+    agent_pool_command(p, &c);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which metaserver is asked first. Control thread. */
+#ifndef CONTROL_PREFER_H
+#define CONTROL_PREFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control/config.h"
+
+struct pool;
+struct registration;
+
+/* Whether a metaserver has the node, and answers. */
+bool agent_prefer_is_sound(const struct registration *r);
+/* The pool's metaservers by their numbers, in the order in which they are to be asked: the sound
+ * ones first. Returns how many there are. */
+uint32_t agent_prefer_order(const struct pool *p, uint8_t order[AGENT_METASERVERS]);
+/* The lane hears of those that it can READ, in that order. */
+void agent_prefer_tell_lane(struct pool *p);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between register.c, which registers, and renew.c, which keeps what is registered. Control thread.
+ */
+#ifndef CONTROL_REGISTER_PRIVATE_H
+#define CONTROL_REGISTER_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "register.h"
+
+/* ---- register.c */
+
+void agent_registration_put(struct registration *r);
+/* It is tried again from now on, later each time. */
+void agent_registration_lose(struct registration *r, const char *why);
+/* An answer that says no. */
+void agent_registration_refuse(struct registration *r, const struct http_answer *answer);
+/* A request about this node. ms: of it all. 0; or -errno and why it cannot be asked. */
+int agent_registration_call(struct registration *r, const char *method, const char *tail,
+                            const char *body, uint32_t ms, http_done done, struct base_errbuf *why);
+/* Of the own pool: the node's endpoints, if it has not been told. */
+void agent_registration_tell_endpoints(struct registration *r);
+
+/* ---- renew.c */
+
+/* Whether a request with that status was left without an answer of the metaserver's own: it may not
+ * have come, or the metaserver could not look. */
+bool agent_registration_is_no_answer(int status);
+/* DONE: it has answered what was asked at that time; the next renewal follows in time. */
+void agent_registration_answered(struct registration *r, uint64_t asked_ns);
+/* DONE: it has not. It is kept, and asked again, as long as its lease runs. */
+void agent_registration_silent(struct registration *r, int status, const char *why);
+/* DONE: asks for a renewal. */
+void agent_registration_renew(struct registration *r);
+/* A renewal, or the next try, comes sooner: its metaserver may have been started again. */
+void agent_registration_look_soon(struct registration *r);
+/* Likewise those of other pools that do not know the table that this one has been told of. */
+void agent_registration_look_with_others(const struct registration *r);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is registered is kept while its lease runs, whether its metaserver answers or not. */
+#include "../../check_main.h"
+#include "prefer.h"
+#include "register_bed.h"
+
+enum { LEASE_MS = 30000 };
+
+static struct registration *registered_with(uint32_t metaservers)
+{
+    struct registration *r = begin_with(metaservers);
+    w.lease_ms = LEASE_MS;
+    for (uint32_t i = 0; i < metaservers; i++) {
+        answer(i);
+        resolve();
+    }
+    return r;
+}
+
+static struct registration *registered_rc(void)
+{
+    struct registration *r = begin_rc();
+    w.lease_ms = LEASE_MS;
+    answer(0);
+    raise_initiator();
+    return r;
+}
+
+/* The renewal that is out, or the next one. */
+static uint32_t next_renewal(void)
+{
+    const uint32_t next = w.world.calls;
+    wait_for_call(next + 1, "POST");
+    return next;
+}
+
+static void ignore(uint32_t call)
+{
+    answer_by(call, -ETIMEDOUT, "no answer after 10000 ms");
+}
+
+START_TEST(a_renewal_without_an_answer_loses_nothing)
+{
+    static const int none[] = {-ETIMEDOUT, -ECONNREFUSED, -ECONNRESET, 429, 500, 503};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        const struct registration *r = registered_rc();
+        const struct fab_qp *qp = r->lane.qp;
+        answer_by(next_renewal(), none[i], "what went wrong");
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        ck_assert(!agent_prefer_is_sound(r));
+        ck_assert_ptr_eq(w.heard.qp, qp);
+        ck_assert_ptr_null(r->offered);
+        prolong(next_renewal(), '1');
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        ck_assert(agent_prefer_is_sound(r));
+        ck_assert_ptr_eq(w.heard.qp, qp);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(an_answer_that_says_so_loses_it)
+{
+    const struct registration *r = registered_with(1);
+    answer_by(next_renewal(), 403, "{\"detail\":\"the token is another node's\"}");
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    ck_assert_str_eq(r->why, "403: the token is another node's");
+    end();
+}
+END_TEST
+
+START_TEST(one_that_has_forgotten_is_told_again_also_after_a_silence)
+{
+    const struct registration *r = registered_with(1);
+    ignore(next_renewal());
+    const uint32_t renewal = next_renewal();
+    answer_with(renewal, 404);
+    wait_for_call(renewal + 2, "PUT");
+    answer(renewal + 1);
+    ck_assert(agent_prefer_is_sound(r));
+    end();
+}
+END_TEST
+
+/* It is the time at which it was asked for that the metaserver's lease is no older than. */
+START_TEST(the_leases_end_by_this_nodes_clock_loses_it_and_not_before)
+{
+    const struct registration *r = registered_with(1);
+    const uint64_t begin_ns = w.world.now_ns;
+    uint32_t seen = w.world.calls;
+    for (int ms = 0; r->state == REGISTRATION_DONE; ms++) {
+        ck_assert_int_lt(ms, 2 * LEASE_MS);
+        test_world_advance(&w.world, BASE_NS_PER_MS);
+        if (w.world.calls > seen)
+            ignore(seen++);
+    }
+    const uint64_t lost_ms = (w.world.now_ns - begin_ns) / BASE_NS_PER_MS;
+    ck_assert_uint_ge(lost_ms, LEASE_MS * 7 / 8);
+    ck_assert_uint_lt(lost_ms, LEASE_MS);
+    ck_assert_str_eq(r->why, "no answer after 10000 ms");
+    wait_for_call(w.world.calls + 1, "PUT");
+    end();
+}
+END_TEST
+
+/* One that is out for long is not asked for twice, and counts from when it was asked for. */
+START_TEST(one_renewal_is_out_at_a_time_and_counts_from_its_beginning)
+{
+    const struct registration *r = registered_with(1);
+    const uint32_t renewal = next_renewal();
+    const uint64_t asked_ns = w.world.now_ns;
+    test_world_advance(&w.world, 4 * BASE_NS_PER_S);
+    agent_registrations_renew(&w.agent, 0);
+    agent_registrations_doubt(&w.agent, 0);
+    test_world_advance(&w.world, BASE_NS_PER_S);
+    ck_assert_uint_eq(w.world.calls, renewal + 1);
+    prolong(renewal, '1');
+    ck_assert_uint_eq(r->kept_ns, asked_ns + LEASE_MS * BASE_NS_PER_MS / 8 * 7);
+    test_world_advance(&w.world, BASE_NS_PER_MS);
+    ck_assert_uint_eq(w.world.calls, renewal + 2); /* since it was asked to, meanwhile */
+    end();
+}
+END_TEST
+
+/* A machine that was suspended asks, before it takes its lease for over. */
+START_TEST(a_lease_that_ran_out_while_nobody_asked_is_asked_about_first)
+{
+    const struct registration *r = registered_with(1);
+    w.world.now_ns += 10 * LEASE_MS * BASE_NS_PER_MS;
+    const uint32_t renewal = next_renewal();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    prolong(renewal, '1');
+    ck_assert(agent_prefer_is_sound(r));
+    w.world.now_ns += 10 * LEASE_MS * BASE_NS_PER_MS;
+    ignore(next_renewal());
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    end();
+}
+END_TEST
+
+START_TEST(who_is_silent_is_asked_last_until_it_answers)
+{
+    const struct registration *r = registered_with(3);
+    ck_assert_uint_eq(w.listed, 3);
+    static const uint32_t told[] = {3, 4, 5};
+    wait_for_call(6, "POST");
+    ignore(told[0]);
+    ck_assert_uint_eq(w.list[0], 1);
+    ck_assert_uint_eq(w.list[1], 2);
+    ck_assert_uint_eq(w.list[2], 0);
+    ignore(told[1]);
+    ck_assert_uint_eq(w.list[0], 2);
+    prolong(told[2], '1');
+    uint32_t again;
+    do
+        prolong(again = next_renewal(), '1');
+    while (w.world.call[again].user != r);
+    ck_assert_uint_eq(w.list[0], 0);
+    end();
+}
+END_TEST
+
+START_TEST(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)
+{
+    const struct registration *r = registered_with(1);
+    w.agent.endpoints++;
+    agent_registrations_changed(&w.agent);
+    ignore(1);
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    const uint32_t renewal = next_renewal();
+    prolong(renewal, '1');
+    wait_for_call(renewal + 2, "PUT");
+    answer_with(renewal + 1, 200);
+    ck_assert_uint_eq(r->endpoints, w.agent.endpoints);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_renewal_without_an_answer_loses_nothing)                                                   \
+    T(an_answer_that_says_so_loses_it)                                                             \
+    T(one_that_has_forgotten_is_told_again_also_after_a_silence)                                   \
+    T(the_leases_end_by_this_nodes_clock_loses_it_and_not_before)                                  \
+    T(one_renewal_is_out_at_a_time_and_counts_from_its_beginning)                                  \
+    T(a_lease_that_ran_out_while_nobody_asked_is_asked_about_first)                                \
+    T(who_is_silent_is_asked_last_until_it_answers)                                                \
+    T(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)
+KEDGE_CHECK_MAIN("agent.control.renew", TESTS)
