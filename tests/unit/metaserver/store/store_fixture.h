@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store of either kind, and what is in it as one line. */
+/* A store of any kind, and what is in it as one line. */
 #ifndef TESTS_UNIT_METASERVER_STORE_FIXTURE_H
 #define TESTS_UNIT_METASERVER_STORE_FIXTURE_H
 
@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "../../check_main.h"
+#include "etcd_process.h"
 #include "metaserver/store.h"
 
-enum kind { MEMORY, SQLITE, KINDS };
+enum kind { MEMORY, SQLITE, ETCD, KINDS };
 
 struct fixture {
     char dir[64], path[96];
@@ -32,10 +33,27 @@ static inline struct meta_store *open_memory(const char *path)
     return meta_store_memory(NULL);
 }
 
+/* The path is the prefix of its keys, which nobody else has. */
+static inline struct meta_store *open_etcd(const char *path)
+{
+    struct meta_store *store = NULL;
+    struct base_errbuf err;
+    const struct meta_store_etcd_config config = {
+        .endpoints = etcd_url(), .prefix = path, .member = "only"};
+    ck_assert_msg(meta_store_etcd(&config, &store, &err) == 0, "%s", err.text);
+    return store;
+}
+
+/* Whether stores of that kind can be made here. */
+static inline bool has_kind(enum kind kind)
+{
+    return kind != ETCD || etcd_is_there("a store in etcd");
+}
+
 static inline void setup(struct fixture *f, enum kind kind)
 {
     static struct meta_store *(*const open_of[KINDS])(const char *) = {
-        [MEMORY] = open_memory, [SQLITE] = open_sqlite};
+        [MEMORY] = open_memory, [SQLITE] = open_sqlite, [ETCD] = open_etcd};
     snprintf(f->dir, sizeof f->dir, "/tmp/kedge-store-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(f->dir));
     snprintf(f->path, sizeof f->path, "%s/metad.db", f->dir);

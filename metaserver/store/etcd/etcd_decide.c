@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a transaction, given what is stored: as metaserver/store/memory_store.c does it,
+ * but that others live in the same store. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "etcd_private.h"
+
+struct meta_etcd_subject *meta_etcd_find_subject(struct meta_etcd_decision *d, const char *id)
+{
+    for (uint32_t i = 0; i < d->subject_count; i++)
+        if (strcmp(d->subject[i].id, id) == 0)
+            return &d->subject[i];
+    return NULL;
+}
+
+/* The node, unless it has a later life; or NULL. */
+static struct meta_etcd_subject *find_life(struct meta_etcd_decision *d,
+                                           const struct meta_store_life *life)
+{
+    struct meta_etcd_subject *s = meta_etcd_find_subject(d, life->id);
+    return s != NULL && s->there && s->now.node.incarnation <= life->incarnation ? s : NULL;
+}
+
+/* Returns how many nodes went. */
+static uint32_t remove_life(struct meta_etcd_decision *d, const struct meta_store_life *life)
+{
+    struct meta_etcd_subject *s = find_life(d, life);
+    if (s == NULL)
+        return 0;
+    s->there = s->silent = false;
+    return 1;
+}
+
+/* ---- votes */
+
+static const struct meta_etcd_member *find_member(const struct meta_etcd_decision *d,
+                                                  const char *name)
+{
+    for (uint32_t i = 0; i < d->member_count; i++)
+        if (strcmp(d->members[i].member.name, name) == 0)
+            return &d->members[i];
+    return NULL;
+}
+
+static bool has_voted(const struct meta_etcd_silent *said, const struct meta_etcd_member *m)
+{
+    for (uint32_t i = 0; i < said->count; i++)
+        if (strcmp(said->by[i].name, m->member.name) == 0 && strcmp(said->by[i].life, m->life) == 0)
+            return true;
+    return false;
+}
+
+/* Votes of those who do not live, or live again, count no more. Ours is added. */
+static void add_vote(const struct meta_etcd_decision *d, struct meta_etcd_subject *s)
+{
+    const struct meta_etcd_member *own = find_member(d, d->member);
+    struct meta_etcd_silent *said = &s->said;
+    uint32_t kept = 0;
+    if (!s->silent || said->incarnation != s->now.node.incarnation)
+        said->count = 0;
+    for (uint32_t i = 0; i < said->count; i++) {
+        const struct meta_etcd_member *m = find_member(d, said->by[i].name);
+        if (m != NULL && m != own && strcmp(m->life, said->by[i].life) == 0)
+            said->by[kept++] = said->by[i];
+    }
+    if (kept == META_STORE_MEMBERS_MAX) /* of members there are no more, and we are another one */
+        kept--;
+    struct meta_etcd_vote *vote = &said->by[kept++];
+    snprintf(vote->name, sizeof vote->name, "%s", d->member);
+    snprintf(vote->life, sizeof vote->life, "%s", own != NULL ? own->life : "-");
+    said->count = kept;
+    said->incarnation = s->now.node.incarnation;
+    s->silent = true;
+}
+
+/* Expires it, if each living member says so. False: one has not. */
+static bool expire_life(struct meta_etcd_decision *d, const struct meta_store_life *life)
+{
+    struct meta_etcd_subject *s = find_life(d, life);
+    if (s == NULL || s->now.node.expired)
+        return true;
+    add_vote(d, s);
+    for (uint32_t i = 0; i < d->member_count; i++)
+        if (strcmp(d->members[i].member.name, d->member) != 0 &&
+            !has_voted(&s->said, &d->members[i]))
+            return false;
+    s->silent = false;
+    s->now.node.expired = true;
+    s->now.former_count = s->now.node.endpoint_count;
+    memcpy(s->now.former, s->now.node.endpoint, sizeof s->now.former);
+    s->now.node.endpoint_count = 0;
+    return true;
+}
+
+/* ---- who registers */
+
+static bool has_endpoint(const struct meta_store_node *n, const struct meta_store_endpoint *e)
+{
+    for (uint32_t i = 0; i < n->endpoint_count; i++)
+        if (n->endpoint[i].pool == e->pool && memcmp(n->endpoint[i].gid, e->gid, 16) == 0)
+            return true;
+    return false;
+}
+
+/* An endpoint is owned as long as its owner is not expired and has it. */
+static int check_claims(struct meta_etcd_decision *d, struct base_errbuf *err)
+{
+    const struct meta_store_node *put = d->txn->put;
+    for (uint32_t i = 0; i < put->endpoint_count; i++) {
+        const struct meta_etcd_subject *owner = meta_etcd_find_subject(d, d->claim[i].owner);
+        char gid[BASE_GID_TEXT];
+        if (owner == NULL || !owner->there || strcmp(owner->id, put->id) == 0 ||
+            owner->now.node.expired || !has_endpoint(&owner->now.node, &put->endpoint[i]))
+            continue;
+        return base_err(err, -EEXIST, "the endpoint %s of pool %u is node %s's, which is alive",
+                        base_gid_format(put->endpoint[i].gid, gid), put->endpoint[i].pool,
+                        owner->id);
+    }
+    return 0;
+}
+
+static int put_node(struct meta_etcd_decision *d, struct meta_store_outcome *out)
+{
+    const int status = check_claims(d, &out->err);
+    if (status != 0)
+        return status;
+    struct meta_etcd_subject *s = meta_etcd_find_subject(d, d->txn->put->id);
+    s->there = true;
+    s->silent = false;
+    s->now = (struct meta_etcd_node){.node = *d->txn->put};
+    return 0;
+}
+
+int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out)
+{
+    const struct meta_store_txn *txn = d->txn;
+    const struct meta_etcd_subject *s =
+        txn->put != NULL ? meta_etcd_find_subject(d, txn->put->id) : NULL;
+    if (txn->compare && d->last != txn->last)
+        return base_err(&out->err, -EREMCHG, "another change came before");
+    if (s != NULL && s->was_there && s->was.node.incarnation > txn->put->incarnation)
+        return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    for (uint32_t i = 0; i < txn->remove_count; i++)
+        out->removed += remove_life(d, &txn->remove[i]);
+    for (uint32_t i = 0; i < d->expire_count; i++)
+        if (!expire_life(d, &txn->expire[i]))
+            out->heard_elsewhere[i / 64] |= UINT64_C(1) << i % 64;
+    out->expire_count = d->expire_count;
+    if (txn->change != NULL)
+        out->revision = txn->change->revision > d->last ? txn->change->revision : d->last + 1;
+    return txn->put != NULL ? put_node(d, out) : 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "etcd_client_private.h"
+
+/* Codes of gRPC. */
+enum {
+    INVALID_ARGUMENT = 3,
+    NOT_FOUND = 5,
+    PERMISSION_DENIED = 7,
+    RESOURCE_EXHAUSTED = 8,
+    FAILED_PRECONDITION = 9,
+    OUT_OF_RANGE = 11,
+    UNIMPLEMENTED = 12,
+    UNAVAILABLE = 14,
+    DATA_LOSS = 15,
+    UNAUTHENTICATED = 16,
+};
+
+/* What etcd says (etcd's api/v3rpc/rpctypes/error.go), by a part of its words that its versions
+ * have in common. The first that fits. */
+static const struct known_error {
+    const char *words;
+    enum meta_etcd_verdict verdict;
+    int status;
+    const char *way_out; /* NULL: none */
+} known_errors[] = {
+    {"invalid auth token", META_ETCD_TOKEN, -EACCES, NULL},
+    {"revision of auth store is old", META_ETCD_TOKEN, -EACCES, NULL},
+    {"revision in header is old", META_ETCD_TOKEN, -EACCES, NULL},
+    {"user name is empty", META_ETCD_TOKEN, -EACCES,
+     "it wants a user: set etcd_user and etcd_password_file"},
+    {"invalid user ID or password", META_ETCD_REFUSED, -EACCES,
+     "set etcd_user and etcd_password_file, or `etcdctl user passwd USER`"},
+    {"permission denied", META_ETCD_REFUSED, -EACCES,
+     "`etcdctl role grant-permission ROLE --prefix=true readwrite PREFIX`, and `etcdctl user "
+     "grant-role USER ROLE`"},
+    {"space exceeded", META_ETCD_REFUSED, -ENOSPC,
+     "etcd is full: `etcdctl compact REVISION`, `etcdctl defrag`, then `etcdctl alarm disarm`"},
+    {"has been compacted", META_ETCD_REFUSED, -ERANGE, NULL},
+    {"future revision", META_ETCD_NOT_DONE, -ERANGE, NULL},
+    {"lease not found", META_ETCD_REFUSED, -ENOENT, NULL},
+    {"request is too large", META_ETCD_REFUSED, -EMSGSIZE,
+     "start etcd with a larger --max-request-bytes"},
+    {"too many operations", META_ETCD_REFUSED, -EMSGSIZE,
+     "start etcd with --max-txn-ops 128, which is its default"},
+    {"too many requests", META_ETCD_NOT_DONE, -EBUSY, NULL},
+    {"corrupt", META_ETCD_NOT_KNOWN, -EIO,
+     "`etcdctl alarm list` says which member; replace that one"},
+    {"no leader", META_ETCD_NOT_KNOWN, -EBUSY,
+     "`etcdctl endpoint status --cluster`: most of its members have to run"},
+    {"request timed out", META_ETCD_NOT_KNOWN, -EBUSY,
+     "`etcdctl endpoint status --cluster`: most of its members have to run"},
+};
+
+json_t *meta_etcd_get(json_t *object, const char *name)
+{
+    char other[32];
+    size_t used = 0;
+    json_t *value = json_object_get(object, name);
+    if (value != NULL || strchr(name, '_') == NULL)
+        return value;
+    for (; *name != '\0' && used < sizeof other - 1; name++) {
+        const bool turns = name[0] == '_' && name[1] >= 'a' && name[1] <= 'z';
+        name += turns;
+        other[used++] = turns ? (char)(*name - 'a' + 'A') : *name;
+    }
+    other[used] = '\0';
+    return json_object_get(object, other);
+}
+
+static enum meta_etcd_verdict verdict_of(int64_t code, int *status)
+{
+    switch (code) {
+    case INVALID_ARGUMENT:
+    case FAILED_PRECONDITION:
+    case UNIMPLEMENTED:
+        *status = -EIO;
+        return META_ETCD_REFUSED;
+    case NOT_FOUND:
+        *status = -ENOENT;
+        return META_ETCD_REFUSED;
+    case PERMISSION_DENIED:
+        *status = -EACCES;
+        return META_ETCD_REFUSED;
+    case UNAUTHENTICATED:
+        *status = -EACCES;
+        return META_ETCD_TOKEN;
+    case OUT_OF_RANGE:
+        *status = -ERANGE;
+        return META_ETCD_REFUSED;
+    case RESOURCE_EXHAUSTED:
+        *status = -EBUSY;
+        return META_ETCD_NOT_DONE;
+    case UNAVAILABLE:
+        *status = -EBUSY;
+        return META_ETCD_NOT_KNOWN;
+    default: /* DATA_LOSS, UNKNOWN, INTERNAL, DEADLINE_EXCEEDED and what is not known */
+        *status = -EIO;
+        return META_ETCD_NOT_KNOWN;
+    }
+}
+
+enum meta_etcd_verdict meta_etcd_judge_error(const char *url, int64_t code, const char *message,
+                                             int *status, struct base_errbuf *err)
+{
+    for (size_t i = 0; i < sizeof known_errors / sizeof known_errors[0]; i++) {
+        const struct known_error *k = &known_errors[i];
+        if (strstr(message, k->words) == NULL)
+            continue;
+        *status = k->status;
+        base_err(err, 0, "etcd at %.200s: %.120s%s%s", url, message, k->way_out != NULL ? ": " : "",
+                 k->way_out != NULL ? k->way_out : "");
+        return k->verdict;
+    }
+    base_err(err, 0, "etcd at %.200s: %.200s", url, message);
+    return verdict_of(code, status);
+}
+
+/* The answer's HTTP status is none of success. */
+static enum meta_etcd_verdict judge_refusal(const char *url, long http, json_t *root, int *status,
+                                            struct base_errbuf *err)
+{
+    const char *message = json_string_value(json_object_get(root, "message"));
+    if (message == NULL)
+        message = json_string_value(json_object_get(root, "error"));
+    if (message != NULL)
+        return meta_etcd_judge_error(url, json_integer_value(json_object_get(root, "code")),
+                                     message, status, err);
+    *status = http == 404 ? -EIO : -EBUSY;
+    if (http == 404)
+        base_err(err, 0,
+                 "%.200s has no JSON gateway of etcd's API v3: start etcd with "
+                 "--enable-grpc-gateway, of version 3.4 or later",
+                 url);
+    else
+        base_err(err, 0, "etcd at %.200s answers with HTTP status %ld", url, http);
+    return META_ETCD_NOT_KNOWN;
+}
+
+static enum meta_etcd_verdict judge_failure(const struct meta_etcd_transfer *t, const char *url,
+                                            int *status, struct base_errbuf *err)
+{
+    *status = t->code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EBUSY;
+    base_err(err, 0, "etcd at %.200s cannot be reached: %.200s", url,
+             t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code));
+    switch (t->code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+        return META_ETCD_NOT_DONE;
+    default:
+        return META_ETCD_NOT_KNOWN;
+    }
+}
+
+/* Whether it is the cluster that answered before; a header says which it is. */
+static bool check_cluster(struct meta_etcd_client *c, const char *url, json_t *root, int *status,
+                          struct base_errbuf *err)
+{
+    json_t *header = json_object_get(root, "header");
+    const char *id = json_string_value(meta_etcd_get(header, "cluster_id"));
+    if (id == NULL || strlen(id) >= sizeof c->cluster)
+        return true; /* authentication and errors have none */
+    if (c->cluster[0] == '\0')
+        snprintf(c->cluster, sizeof c->cluster, "%s", id);
+    if (strcmp(c->cluster, id) == 0)
+        return true;
+    *status = -EXDEV;
+    base_err(err, 0,
+             "etcd at %.200s is of another cluster (%s) than before (%s): if it was restored from "
+             "a snapshot, all endpoints have to be of the one that runs now",
+             url, id, c->cluster);
+    return false;
+}
+
+enum meta_etcd_verdict meta_etcd_judge(struct meta_etcd_client *c, struct meta_etcd_transfer *t,
+                                       uint32_t endpoint, json_t **out, int *status,
+                                       struct base_errbuf *err)
+{
+    const char *url = c->url[endpoint];
+    json_error_t error;
+    long http = 0;
+    if (t->body.error != 0) {
+        *status = t->body.error;
+        base_err(err, 0, "an answer of etcd at %.200s is larger than %zu bytes", url, t->body.max);
+        return META_ETCD_NOT_KNOWN;
+    }
+    if (t->code != CURLE_OK)
+        return judge_failure(t, url, status, err);
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
+    json_t *root =
+        json_loadb(base_text_str(&t->body), t->body.length, JSON_REJECT_DUPLICATES, &error);
+    enum meta_etcd_verdict verdict = META_ETCD_DONE;
+    if (http != 200) {
+        verdict = judge_refusal(url, http, root, status, err);
+    } else if (!json_is_object(root)) {
+        *status = -EBADMSG;
+        base_err(err, 0, "what answers at %.200s is no etcd: is the endpoint right?", url);
+        verdict = META_ETCD_NOT_KNOWN;
+    } else if (!check_cluster(c, url, root, status, err)) {
+        verdict = META_ETCD_NOT_KNOWN;
+    }
+    if (verdict == META_ETCD_DONE)
+        *out = root;
+    else
+        json_decref(root);
+    return verdict;
+}

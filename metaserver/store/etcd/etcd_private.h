@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the store: etcd_store.c (what it offers), etcd_fence.c (whether what was
+ * sent was done), etcd_commit.c with etcd_decide.c (a transaction), etcd_replace.c. */
+#ifndef METASERVER_STORE_ETCD_PRIVATE_H
+#define METASERVER_STORE_ETCD_PRIVATE_H
+
+#include "etcd_model.h"
+
+enum {
+    META_ETCD_LIVES_MAX = 40,   /* that one transaction looks at */
+    META_ETCD_REMOVES_MAX = 16, /* of them, those that are forgotten */
+    META_ETCD_FENCE_BYTES = 96,
+};
+
+struct meta_etcd_store {
+    struct meta_store base;
+    struct meta_etcd_client *client;
+    struct meta_etcd_place place;
+    uint64_t timeout_ns;
+    struct meta_etcd_root root; /* as known; mod_revision 0: not yet */
+    char life[META_ETCD_LIFE_BYTES];
+    uint64_t sequence;                /* of what was sent last */
+    char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */
+    bool unsettled;                   /* it is not known whether that was done */
+};
+
+/* The key PREFIX/by/MEMBER, which each of our transactions changes. */
+struct meta_etcd_fence {
+    uint64_t mod_revision;
+    char value[META_ETCD_FENCE_BYTES];
+};
+
+/* ---- etcd_root.c: for the watch too */
+/* What is at PREFIX/store, made if it is not there and that is wanted. 0 and *out, or as
+ * meta_etcd_call(). */
+int meta_etcd_find_root(struct meta_etcd_client *c, const struct meta_etcd_place *p, bool make,
+                        uint64_t deadline_ns, struct meta_etcd_root *out, struct base_errbuf *err);
+int meta_etcd_say_gone(const struct meta_etcd_place *p, struct base_errbuf *err);
+/* Everything at one revision (0: now; then *revision says which) as a store in memory. */
+int meta_etcd_read_all(struct meta_etcd_client *c, const struct meta_etcd_place *p,
+                       uint64_t generation, uint64_t *revision, uint64_t timeout_ns,
+                       struct meta_store **out, struct base_errbuf *err);
+
+/* ---- etcd_fence.c */
+/* Adds the next value of the fence to a transaction, and remembers it as sent. */
+void meta_etcd_fence_add(struct meta_etcd_store *s, struct meta_etcd_txn *t, uint64_t mod_revision);
+/* The answer to what was sent is lost: 1 and *at: it was done; 0: it was not, and never will be;
+ * -ETIMEDOUT and a sentence: that is not known yet. */
+int meta_etcd_fence_settle(struct meta_etcd_store *s, uint64_t deadline_ns, uint64_t *at,
+                           struct base_errbuf *err);
+/* Writes it, which changes nothing. */
+int meta_etcd_fence_bump(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err);
+
+/* ---- etcd_decide.c */
+/* A node that a transaction is about. */
+struct meta_etcd_subject {
+    char id[META_STORE_ID_BYTES];
+    bool owner; /* has an endpoint that is wanted, and no more is known of it */
+    bool was_there, there;
+    bool was_silent, silent;
+    uint64_t node_revision, silent_revision;
+    struct meta_etcd_node was, now;
+    struct meta_etcd_silent said_before, said;
+};
+struct meta_etcd_claim {
+    uint64_t mod_revision;
+    char owner[META_STORE_ID_BYTES]; /* "": nobody */
+};
+struct meta_etcd_decision {
+    const struct meta_store_txn *txn;
+    const char *member;
+    uint64_t last, last_revision;
+    struct meta_etcd_fence fence;
+    uint32_t expire_count;
+    uint32_t subject_count;
+    struct meta_etcd_subject subject[META_ETCD_LIVES_MAX + 1 + META_STORE_NODE_ENDPOINTS];
+    struct meta_etcd_claim claim[META_STORE_NODE_ENDPOINTS];
+    uint32_t member_count;
+    struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
+};
+/* NULL: there is none of that name. */
+struct meta_etcd_subject *meta_etcd_find_subject(struct meta_etcd_decision *d, const char *id);
+/* What becomes of it: the subjects' now and said, and out. As a commit. */
+int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out);
+
+/* ---- etcd_commit.c, etcd_replace.c */
+int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                     struct meta_store_outcome *out);
+int meta_etcd_replace(struct meta_store *store, meta_store_next *next, void *user,
+                      struct base_errbuf *err);
+/* What a store may fail with, of what a call fails with. */
+int meta_etcd_status(int status);
+/* That the store is the one that is known: else a sentence, and -EIO. */
+int meta_etcd_check_root(struct meta_etcd_store *s, const struct meta_etcd_kv *kv,
+                         struct base_errbuf *err);
+
+#endif

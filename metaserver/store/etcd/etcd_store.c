@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "etcd_private.h"
+
+#define TIMEOUT_NS (5 * BASE_NS_PER_S)
+
+int meta_etcd_status(int status)
+{
+    switch (status) {
+    case -EACCES: /* of what is there, and may not be changed by us */
+        return -EROFS;
+    case -EXDEV:
+    case -EBADMSG:
+    case -ENOENT:
+    case -ERANGE:
+    case -EMSGSIZE:
+    case -EINVAL:
+    case -EPROTO:
+        return -EIO;
+    case -ECANCELED:
+        return -EBUSY;
+    default:
+        return status;
+    }
+}
+
+int meta_etcd_check_root(struct meta_etcd_store *s, const struct meta_etcd_kv *kv,
+                         struct base_errbuf *err)
+{
+    struct meta_etcd_root root;
+    if (kv == NULL)
+        return meta_etcd_say_gone(&s->place, err);
+    const int status = meta_etcd_read_root(kv, &root, err);
+    if (status != 0)
+        return status;
+    if (strcmp(root.id, s->root.id) != 0)
+        return base_err(err, -EIO,
+                        "the store %.120s in etcd is another one by now (%s) than before (%s)",
+                        s->place.prefix, root.id, s->root.id);
+    s->root = root;
+    return 0;
+}
+
+/* Whatever is there is the store from now on: who asks has to hear of it anew. */
+static int learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline_ns,
+                      struct base_errbuf *err)
+{
+    meta_etcd_forget_cluster(s->client);
+    return meta_etcd_find_root(s->client, &s->place, make, deadline_ns, &s->root, err);
+}
+
+static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *err)
+{
+    struct meta_etcd_store *s = (struct meta_etcd_store *)store;
+    const uint64_t deadline_ns = base_clock_ns() + s->timeout_ns;
+    int status = learn_root(s, false, deadline_ns, err);
+    if (status == 0 && write)
+        status = meta_etcd_fence_bump(s, deadline_ns, err);
+    return meta_etcd_status(status);
+}
+
+static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct base_errbuf *err)
+{
+    uint64_t revision = 0;
+    int status = learn_root(s, true, base_clock_ns() + s->timeout_ns, err);
+    if (status == 0)
+        status = meta_etcd_read_all(s->client, &s->place, s->root.generation, &revision,
+                                    s->timeout_ns, out, err);
+    return meta_etcd_status(status);
+}
+
+static int etcd_load(struct meta_store *store, meta_store_visit *visit, void *user,
+                     struct base_errbuf *err)
+{
+    struct meta_store *copy = NULL;
+    int status = read_store((struct meta_etcd_store *)store, &copy, err);
+    if (status == 0)
+        status = meta_store_load(copy, visit, user, err);
+    meta_store_close(copy);
+    return status;
+}
+
+static int etcd_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
+                               struct base_errbuf *err)
+{
+    struct meta_store *copy = NULL;
+    int status = read_store((struct meta_etcd_store *)store, &copy, err);
+    if (status == 0)
+        status = meta_store_load_resources(copy, visitor, err);
+    meta_store_close(copy);
+    return status;
+}
+
+static void etcd_close(struct meta_store *store)
+{
+    struct meta_etcd_store *s = (struct meta_etcd_store *)store;
+    meta_etcd_client_free(s->client);
+    free(s);
+}
+
+static const struct meta_store_ops etcd_ops = {
+    .name = "etcd",
+    .close = etcd_close,
+    .load = etcd_load,
+    .check = etcd_check,
+    .commit = meta_etcd_commit,
+    .load_resources = etcd_load_resources,
+    .replace = meta_etcd_replace,
+};
+
+int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,
+                    struct base_errbuf *err)
+{
+    struct meta_etcd_store *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    s->base.ops = &etcd_ops;
+    s->timeout_ns = config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_NS;
+    int status = meta_etcd_read_place(config, &s->place, err);
+    if (status == 0)
+        status = meta_etcd_draw(s->life, err);
+    if (status == 0)
+        status = meta_etcd_client_new(config, &s->client, err);
+    if (status != 0) {
+        free(s);
+        return status;
+    }
+    *out = &s->base;
+    return 0;
+}
