@@ -2,6 +2,7 @@
 #include "etcd_client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,25 @@ void meta_etcd_stop(struct meta_etcd_client *c)
 bool meta_etcd_stopped(const struct meta_etcd_client *c)
 {
     return atomic_load(&c->stopped);
+}
+
+void meta_etcd_resume(struct meta_etcd_client *c)
+{
+    uint64_t count;
+    (void)!read(c->stop_fd, &count, sizeof count);
+    atomic_store(&c->stopped, false);
+}
+
+void meta_etcd_wait(struct meta_etcd_client *c, uint64_t wait_ns)
+{
+    const uint64_t end_ns = base_clock_ns() + wait_ns;
+    for (uint64_t now = base_clock_ns(); now < end_ns; now = base_clock_ns()) {
+        const uint64_t ms = (end_ns - now) / BASE_NS_PER_MS + 1;
+        struct pollfd stop = {.fd = c->stop_fd, .events = POLLIN};
+        if (meta_etcd_stopped(c))
+            return;
+        poll(&stop, 1, ms < 60000 ? (int)ms : 60000);
+    }
 }
 
 /* One request to one endpoint. */
@@ -180,12 +200,11 @@ static uint32_t choose_endpoint(const struct meta_etcd_client *c, uint32_t asked
 /* A while that differs from client to client; false: it was stopped. */
 static bool pause_calls(struct meta_etcd_client *c, uint64_t deadline_ns)
 {
-    struct curl_waitfd stop = {.fd = c->stop_fd, .events = CURL_WAIT_POLLIN};
     uint16_t random = 0;
     (void)base_random_bytes(&random, sizeof random);
     const uint64_t now = base_clock_ns(), ms = PAUSE_MS / 2 + random % PAUSE_MS;
     if (now + ms * BASE_NS_PER_MS < deadline_ns)
-        curl_multi_poll(c->multi, &stop, 1, (int)ms, NULL);
+        meta_etcd_wait(c, ms * BASE_NS_PER_MS);
     return !meta_etcd_stopped(c);
 }
 
@@ -293,12 +312,45 @@ static int say_end(struct meta_etcd_client *c, struct base_errbuf *err)
     return status;
 }
 
+/* What a line has as its "result". An error ends the stream; in 3.4 it is called otherwise than in
+ * 3.6, and when the stream was refused it stands alone. */
+static int take_line(struct meta_etcd_client *c, const char *line, size_t length, json_t **out,
+                     struct base_errbuf *err)
+{
+    const char *url = c->url[c->stream_endpoint];
+    json_error_t error;
+    json_t *root = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+    json_t *result = json_object_get(root, "result"), *said = json_object_get(root, "error");
+    const char *message = json_string_value(json_object_get(said, "message"));
+    int status = 0;
+    if (json_is_object(result)) {
+        *out = json_incref(result);
+        status = meta_etcd_check_cluster(c, url, result, &status, err) ? 1 : status;
+        if (status != 1)
+            json_decref(result);
+    } else if (message != NULL || json_object_get(root, "message") != NULL) {
+        json_t *code = meta_etcd_get(said, "grpc_code");
+        if (message == NULL)
+            message = json_string_value(json_object_get(root, "message"));
+        if (code == NULL)
+            code = json_object_get(json_is_object(said) ? said : root, "code");
+        if (message == NULL)
+            message = "";
+        if (meta_etcd_judge_error(url, json_integer_value(code), message, &status, err) ==
+            META_ETCD_TOKEN)
+            c->token[0] = '\0';
+    } else {
+        status = base_err(err, -EBADMSG, "a watch of etcd at %.200s gives what is none", url);
+    }
+    json_decref(root);
+    return status;
+}
+
 int meta_etcd_stream_next(struct meta_etcd_client *c, uint64_t wait_ns, json_t **out,
                           struct base_errbuf *err)
 {
     struct meta_etcd_transfer *t = &c->stream;
     const uint64_t until_ns = base_clock_ns() + wait_ns;
-    json_error_t error;
     if (!t->added)
         return base_err(err, -EBUSY, "there is no watch");
     for (;;) {
@@ -309,12 +361,7 @@ int meta_etcd_stream_next(struct meta_etcd_client *c, uint64_t wait_ns, json_t *
             c->stream_used += (size_t)(end - line) + 1;
             if (end == line)
                 continue;
-            *out = json_loadb(line, (size_t)(end - line), JSON_REJECT_DUPLICATES, &error);
-            if (json_is_object(*out))
-                return 1;
-            json_decref(*out);
-            return base_err(err, -EBADMSG, "a watch of etcd at %.200s gives what is no JSON",
-                            c->url[c->stream_endpoint]);
+            return take_line(c, line, (size_t)(end - line), out, err);
         }
         drop_used(c);
         if (t->over)

@@ -52,6 +52,15 @@ const char *meta_etcd_endpoint(const struct meta_etcd_client *c);
 /* Any thread: calls return -ECANCELED from now on. */
 void meta_etcd_stop(struct meta_etcd_client *c);
 bool meta_etcd_stopped(const struct meta_etcd_client *c);
+/* The owner's thread, when nobody else has it any more: they work again, to say good-bye. */
+void meta_etcd_resume(struct meta_etcd_client *c);
+/* Does nothing for a while, or until it is stopped. */
+void meta_etcd_wait(struct meta_etcd_client *c, uint64_t wait_ns);
+
+/* The member under either of its names in JSON ("mod_revision", "modRevision"); NULL: there is
+ * none.
+ */
+json_t *meta_etcd_get(json_t *object, const char *name);
 
 /* ---- the stream; there is one at most */
 
@@ -59,8 +68,9 @@ bool meta_etcd_stopped(const struct meta_etcd_client *c);
 int meta_etcd_stream_open(struct meta_etcd_client *c, const char *path, const char *body,
                           struct base_errbuf *err);
 void meta_etcd_stream_close(struct meta_etcd_client *c);
-/* The next line that is whole, as JSON: 1 and *out; 0: there is none yet; or, when the stream has
- * ended, is too long or is none of JSON, -errno and a sentence. Blocks for wait_ns at most. */
+/* The next line that is whole, what is in its "result": 1 and *out, an object (json_decref() it);
+ * 0: there is none yet; or, when the stream has ended, gives an error, is too long or is none of
+ * JSON, -errno (as a call's) and a sentence. Blocks for wait_ns at most. */
 int meta_etcd_stream_next(struct meta_etcd_client *c, uint64_t wait_ns, json_t **out,
                           struct base_errbuf *err);
 /* Whether another endpoint has answered since it was opened. */

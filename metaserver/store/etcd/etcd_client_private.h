@@ -79,7 +79,8 @@ enum meta_etcd_verdict meta_etcd_judge(struct meta_etcd_client *c, struct meta_e
 /* Likewise an error that etcd said: its code in gRPC and its words. */
 enum meta_etcd_verdict meta_etcd_judge_error(const char *url, int64_t code, const char *message,
                                              int *status, struct base_errbuf *err);
-/* The member under either of its names in JSON; NULL: there is none. */
-json_t *meta_etcd_get(json_t *object, const char *name);
+/* Whether it is the cluster that answered before, as the header in there says; else -EXDEV. */
+bool meta_etcd_check_cluster(struct meta_etcd_client *c, const char *url, json_t *root, int *status,
+                             struct base_errbuf *err);
 
 #endif

@@ -159,9 +159,8 @@ static enum meta_etcd_verdict judge_failure(const struct meta_etcd_transfer *t, 
     }
 }
 
-/* Whether it is the cluster that answered before; a header says which it is. */
-static bool check_cluster(struct meta_etcd_client *c, const char *url, json_t *root, int *status,
-                          struct base_errbuf *err)
+bool meta_etcd_check_cluster(struct meta_etcd_client *c, const char *url, json_t *root, int *status,
+                             struct base_errbuf *err)
 {
     json_t *header = json_object_get(root, "header");
     const char *id = json_string_value(meta_etcd_get(header, "cluster_id"));
@@ -203,7 +202,7 @@ enum meta_etcd_verdict meta_etcd_judge(struct meta_etcd_client *c, struct meta_e
         *status = -EBADMSG;
         base_err(err, 0, "what answers at %.200s is no etcd: is the endpoint right?", url);
         verdict = META_ETCD_NOT_KNOWN;
-    } else if (!check_cluster(c, url, root, status, err)) {
+    } else if (!meta_etcd_check_cluster(c, url, root, status, err)) {
         verdict = META_ETCD_NOT_KNOWN;
     }
     if (verdict == META_ETCD_DONE)

@@ -36,10 +36,19 @@ struct meta_etcd_fence {
 int meta_etcd_find_root(struct meta_etcd_client *c, const struct meta_etcd_place *p, bool make,
                         uint64_t deadline_ns, struct meta_etcd_root *out, struct base_errbuf *err);
 int meta_etcd_say_gone(const struct meta_etcd_place *p, struct base_errbuf *err);
-/* Everything at one revision (0: now; then *revision says which) as a store in memory. */
-int meta_etcd_read_all(struct meta_etcd_client *c, const struct meta_etcd_place *p,
-                       uint64_t generation, uint64_t *revision, uint64_t timeout_ns,
-                       struct meta_store **out, struct base_errbuf *err);
+/* What is read, as of a revision (0: now). */
+struct meta_etcd_extent {
+    struct meta_etcd_client *client;
+    const struct meta_etcd_place *place;
+    uint64_t generation, timeout_ns;
+    uint64_t revision; /* out: which it was */
+    uint64_t digest;   /* out: the sum of meta_etcd_digest() of all keys */
+};
+/* Everything as a store in memory; without `out` the digest alone. As meta_etcd_call(). */
+int meta_etcd_read_all(struct meta_etcd_extent *x, struct meta_store **out,
+                       struct base_errbuf *err);
+/* Of a key that was changed last at a revision. */
+uint64_t meta_etcd_digest(const char *key, uint64_t mod_revision);
 
 /* ---- etcd_fence.c */
 /* Adds the next value of the fence to a transaction, and remembers it as sent. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "etcd_private.h"
 
 enum { PAGE_KEYS = 512 };
@@ -80,9 +81,8 @@ int meta_etcd_find_root(struct meta_etcd_client *c, const struct meta_etcd_place
 
 /* Goes through three ranges, page by page. */
 struct reading {
-    struct meta_etcd_client *client;
-    const struct meta_etcd_place *place;
-    uint64_t generation, revision, timeout_ns;
+    struct meta_etcd_extent *x;
+    bool keys_only;
     unsigned range;
     struct meta_etcd_key next, end;
     uint32_t limit;
@@ -98,7 +98,7 @@ enum { RANGES = sizeof ranges / sizeof ranges[0] };
 
 static void begin_range(struct reading *r)
 {
-    meta_etcd_key_under(&r->next, r->place, r->generation, ranges[r->range], "");
+    meta_etcd_key_under(&r->next, r->x->place, r->x->generation, ranges[r->range], "");
     meta_etcd_key_end(&r->end, r->next.text);
     r->last_page = false;
 }
@@ -111,15 +111,18 @@ static int ask_page(struct reading *r, struct base_errbuf *err)
     r->page = NULL;
     r->at = 0;
     do {
-        const struct meta_etcd_page page = {
-            .key = r->next.text, .end = r->end.text, .revision = r->revision, .limit = r->limit};
-        status =
-            meta_etcd_range_send(r->client, &page, base_clock_ns() + r->timeout_ns, &r->page, err);
+        const struct meta_etcd_page page = {.key = r->next.text,
+                                            .end = r->end.text,
+                                            .revision = r->x->revision,
+                                            .limit = r->limit,
+                                            .keys_only = r->keys_only};
+        status = meta_etcd_range_send(r->x->client, &page, base_clock_ns() + r->x->timeout_ns,
+                                      &r->page, err);
     } while (status == -EMSGSIZE && (r->limit /= 2) > 0);
     if (status != 0)
         return status;
-    if (r->revision == 0)
-        r->revision = meta_etcd_number(json_object_get(r->page, "header"), "revision");
+    if (r->x->revision == 0)
+        r->x->revision = meta_etcd_number(json_object_get(r->page, "header"), "revision");
     r->last_page = !json_is_true(json_object_get(r->page, "more"));
     return 0;
 }
@@ -136,6 +139,7 @@ static int next_kv(struct reading *r, struct base_errbuf *err)
                 return meta_etcd_refuse_value(r->next.text, err);
             /* "\x01" is the least that names of ours may go on with. */
             snprintf(r->next.text, sizeof r->next.text, "%s\x01", r->kv.key);
+            r->x->digest += meta_etcd_digest(r->kv.key, r->kv.mod_revision);
             return 1;
         }
         if (r->page != NULL && r->last_page) {
@@ -150,7 +154,7 @@ static int next_kv(struct reading *r, struct base_errbuf *err)
             return status;
         if (!r->last_page && json_array_size(json_object_get(r->page, "kvs")) == 0)
             return base_err(err, -EBADMSG, "etcd at %.200s says that there is more, and gives none",
-                            meta_etcd_endpoint(r->client));
+                            meta_etcd_endpoint(r->x->client));
     }
 }
 
@@ -190,39 +194,47 @@ static int next_item(void *user, struct meta_store_item *item, struct base_errbu
     r->root = NULL;
     if (status != 1)
         return status;
-    meta_etcd_key_under(&begin, r->place, r->generation, ranges[r->range], "");
+    meta_etcd_key_under(&begin, r->x->place, r->x->generation, ranges[r->range], "");
     if (strncmp(r->kv.key, begin.text, strlen(begin.text)) != 0 ||
         !take_item(r, r->kv.key + strlen(begin.text), item))
         return meta_etcd_refuse_value(r->kv.key, err);
     return 1;
 }
 
-int meta_etcd_read_all(struct meta_etcd_client *c, const struct meta_etcd_place *p,
-                       uint64_t generation, uint64_t *revision, uint64_t timeout_ns,
-                       struct meta_store **out, struct base_errbuf *err)
+uint64_t meta_etcd_digest(const char *key, uint64_t mod_revision)
+{
+    uint64_t sum = 0;
+    for (; *key != '\0'; key++)
+        sum = base_hash_u64(sum, (unsigned char)*key);
+    return base_hash_u64(sum, mod_revision);
+}
+
+int meta_etcd_read_all(struct meta_etcd_extent *x, struct meta_store **out, struct base_errbuf *err)
 {
     struct reading *r = calloc(1, sizeof *r);
-    struct meta_store *memory = r != NULL ? meta_store_memory(NULL) : NULL;
-    if (memory == NULL) {
+    struct meta_store *memory = r != NULL && out != NULL ? meta_store_memory(NULL) : NULL;
+    int status = 1;
+    if (r == NULL || (out != NULL && memory == NULL)) {
         free(r);
         return base_err(err, -ENOMEM, "out of memory");
     }
-    *r = (struct reading){.client = c,
-                          .place = p,
-                          .generation = generation,
-                          .revision = *revision,
-                          .timeout_ns = timeout_ns,
-                          .limit = PAGE_KEYS};
+    r->x = x;
+    r->keys_only = out == NULL;
+    r->limit = PAGE_KEYS;
+    x->digest = 0;
     begin_range(r);
-    const int status = meta_store_replace(memory, next_item, r, err);
-    *revision = r->revision;
+    if (out != NULL)
+        status = meta_store_replace(memory, next_item, r, err);
+    else
+        while (status == 1)
+            status = next_kv(r, err);
     json_decref(r->page);
     json_decref(r->root);
     meta_etcd_kv_fini(&r->kv);
     free(r);
     if (status != 0)
         meta_store_close(memory);
-    else
+    else if (out != NULL)
         *out = memory;
     return status;
 }

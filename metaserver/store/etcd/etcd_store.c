@@ -66,11 +66,13 @@ static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *
 
 static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct base_errbuf *err)
 {
-    uint64_t revision = 0;
     int status = learn_root(s, true, base_clock_ns() + s->timeout_ns, err);
+    struct meta_etcd_extent x = {.client = s->client,
+                                 .place = &s->place,
+                                 .generation = s->root.generation,
+                                 .timeout_ns = s->timeout_ns};
     if (status == 0)
-        status = meta_etcd_read_all(s->client, &s->place, s->root.generation, &revision,
-                                    s->timeout_ns, out, err);
+        status = meta_etcd_read_all(&x, out, err);
     return meta_etcd_status(status);
 }
 
