@@ -7,7 +7,7 @@
 
 #include "events.h"
 #include "inbox.h"
-#include "metaserver/store.h"
+#include "metaserver/store_job.h"
 
 struct play_store_thread {
     struct meta_store *store;
