@@ -36,7 +36,7 @@ says_commit "$metad" || fail "--version: $("$metad" --version)"
 "$metad" --help | grep max_endpoints >/dev/null || fail "--help does not name the settings"
 ok "--version and --help answer"
 refuses "see --help" "an unknown option is refused" --bogus
-refuses 'there is no command "bakcup", but backup and restore: see --help' \
+refuses 'there is no command "bakcup", but backup, restore and store copy: see --help' \
     "an unknown command is refused" bakcup
 refuses 'backup needs a FILE, or - for the standard output' \
     "a backup without a file is refused" backup
