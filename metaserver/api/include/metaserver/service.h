@@ -16,7 +16,7 @@
 #include "metaserver/directory.h"
 #include "metaserver/liveness.h"
 #include "metaserver/service_counters.h"
-#include "metaserver/store_watch.h"
+#include "metaserver/hearing.h"
 #include "metaserver/table_responders.h"
 #include "metaserver/watch.h"
 
@@ -44,18 +44,6 @@ struct meta_writes {
     struct base_errbuf why; /* which is the last that it did; else empty */
     bool stopping;
     bool tidying; /* one of our own is among them, which nobody asked for */
-};
-
-/* What is known of a store that other metaservers write to as well: zeroed to begin. */
-struct meta_hearing {
-    bool shared;            /* else nothing of this is looked at */
-    uint64_t heard_ns;      /* when all was known that the store had; 0: it never was */
-    struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
-    bool misfits;           /* what it holds of resources does not fit: until a snapshot does */
-    uint64_t things;        /* that were heard so far */
-    uint64_t revision;      /* the newest of all that were ever known */
-    uint32_t member_count;
-    struct meta_store_member member[META_STORE_MEMBERS_MAX];
 };
 
 struct meta_service {

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "metaserver/store.h"
+#include "metaserver/store_job.h"
 
 struct meta_world;
 

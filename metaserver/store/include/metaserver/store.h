@@ -11,7 +11,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "base/error.h"
 
@@ -136,19 +135,6 @@ struct meta_store_outcome {
      * was written, or the store is not shared. */
     uint64_t at;
 };
-
-/* A transaction that is told of later. The job, and what it points to, is the store's from when it
- * is submitted until done(), which may free it. */
-struct meta_store_job {
-    struct meta_store_txn txn;
-    struct meta_store_outcome outcome;
-    void (*done)(struct meta_store_job *job);
-    STAILQ_ENTRY(meta_store_job) link;        /* of who has it */
-    uint64_t due;                             /* likewise */
-    void (*tell)(struct meta_store_job *job); /* of store_order.h, likewise */
-    struct meta_store_order *order;
-};
-STAILQ_HEAD(meta_store_jobs, meta_store_job);
 
 struct meta_store_ops {
     const char *name;

@@ -7,7 +7,7 @@
 #define METASERVER_STORE_LATE_H
 
 #include "base/random.h"
-#include "metaserver/store.h"
+#include "metaserver/store_job.h"
 
 struct meta_store_late {
     struct meta_store *store; /* borrowed */

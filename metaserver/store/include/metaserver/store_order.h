@@ -9,6 +9,7 @@
 #ifndef METASERVER_STORE_ORDER_H
 #define METASERVER_STORE_ORDER_H
 
+#include "metaserver/store_job.h"
 #include "metaserver/store_watch.h"
 
 /* A job is told of no later than this after its end, also if the store cannot be heard. */

@@ -11,6 +11,8 @@
 #ifndef METASERVER_STORE_WATCH_H
 #define METASERVER_STORE_WATCH_H
 
+#include <sys/queue.h>
+
 #include "metaserver/store.h"
 
 enum {

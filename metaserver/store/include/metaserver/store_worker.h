@@ -8,7 +8,7 @@
 #ifndef METASERVER_STORE_WORKER_H
 #define METASERVER_STORE_WORKER_H
 
-#include "metaserver/store.h"
+#include "metaserver/store_job.h"
 
 struct meta_store_worker;
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a metaserver knows of the store that it shares with others, and of these. Of service.h. */
+#ifndef METASERVER_HEARING_H
+#define METASERVER_HEARING_H
+
+#include "metaserver/store_watch.h"
+
+/* What is known of a store that other metaservers write to as well: zeroed to begin. */
+struct meta_hearing {
+    bool shared;            /* else nothing of this is looked at */
+    uint64_t heard_ns;      /* when all was known that the store had; 0: it never was */
+    struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
+    bool misfits;           /* what it holds of resources does not fit: until a snapshot does */
+    uint64_t things;        /* that were heard so far */
+    uint64_t revision;      /* the newest of all that were ever known */
+    uint32_t member_count;
+    struct meta_store_member member[META_STORE_MEMBERS_MAX];
+};
+
+#endif
