@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup_command.h"
+#include "store_commands.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -27,6 +27,7 @@ static void print_help(void)
         "usage: kedge-metad [--config FILE] [--check-config]\n"
         "       kedge-metad [--config FILE] backup FILE\n"
         "       kedge-metad [--config FILE] restore FILE\n"
+        "       kedge-metad [--config FILE] store copy OTHER\n"
         "\n"
         "Serves the endpoint table that agents read, and the REST interface that they register\n"
         "with.\n"
@@ -37,6 +38,7 @@ static void print_help(void)
         "                   while a metaserver runs on it, and end\n"
         "  restore FILE     put that in place of what the store holds, and end; no metaserver may\n"
         "                   run on it\n"
+        "  store copy OTHER put all of it into the empty store that the settings in OTHER name\n"
         "  --version        print the version and end\n"
         "  --help           print this and end\n"
         "\n"
@@ -51,20 +53,48 @@ static int fail_with(const char *sentence)
     return EXIT_FAILURE;
 }
 
-/* Of a command that is none, or has not one FILE. 2. */
-static int refuse_words(char **word, int words, bool known)
+/* What is done beside a metaserver, or instead of one. */
+static const struct command {
+    const char *noun, *verb; /* noun NULL: there is none */
+    int (*run)(const struct meta_config *config, const char *file, struct base_errbuf *err);
+    const char *file;
+} commands[] = {
+    {NULL, "backup", meta_command_backup, "a FILE, or - for the standard output"},
+    {NULL, "restore", meta_command_restore, "a FILE"},
+    {"store", "copy", meta_command_copy, "the FILE with the other store's settings"},
+};
+
+/* Whether the words begin with that command. */
+static bool is_command(const struct command *c, char **word, int words)
 {
-    if (!known)
-        fprintf(stderr,
-                "kedge-metad: there is no command \"%s\", but backup and restore: see "
-                "--help\n",
-                word[0]);
-    else if (words < 2)
-        fprintf(stderr, "kedge-metad: %s needs a FILE%s: see --help\n", word[0],
-                strcmp(word[0], "backup") == 0 ? ", or - for the standard output" : "");
-    else
-        fprintf(stderr, "kedge-metad: \"%s\" is one word too many: %s takes one FILE\n", word[2],
-                word[0]);
+    const int nouns = c->noun != NULL;
+    return words > nouns && (c->noun == NULL || strcmp(word[0], c->noun) == 0) &&
+           strcmp(word[nouns], c->verb) == 0;
+}
+
+/* Into what the words name, and its FILE: 0; else it has been said what is wrong, and 2. */
+static int find_command(char **word, int words, const struct command **out, const char **file)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        const struct command *c = &commands[i];
+        const int given = words - 1 - (c->noun != NULL);
+        if (!is_command(c, word, words))
+            continue;
+        *out = c;
+        *file = word[words - 1];
+        if (given == 1)
+            return 0;
+        if (given < 1)
+            fprintf(stderr, "kedge-metad: %s needs %s: see --help\n", c->verb, c->file);
+        else
+            fprintf(stderr, "kedge-metad: \"%s\" is one word too many: %s takes one FILE\n",
+                    word[words - given + 1], c->verb);
+        return 2;
+    }
+    fprintf(stderr,
+            "kedge-metad: there is no command \"%s\", but backup, restore and store copy: see "
+            "--help\n",
+            word[0]);
     return 2;
 }
 
@@ -183,19 +213,16 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    const bool backs_up = optind < argc && strcmp(argv[optind], "backup") == 0;
-    const bool restores = optind < argc && strcmp(argv[optind], "restore") == 0;
-    if (optind < argc && !((backs_up || restores) && argc - optind == 2))
-        return refuse_words(argv + optind, argc - optind, backs_up || restores);
+    const struct command *command = NULL;
+    const char *file = NULL;
+    if (optind < argc && find_command(argv + optind, argc - optind, &command, &file) != 0)
+        return 2;
     if (meta_config_read(path, &config, &err) != 0) {
         (void)fail_with(err.text);
         return 2; /* to begin again would change nothing */
     }
-    if (backs_up || restores)
-        return (backs_up ? meta_command_backup : meta_command_restore)(&config, argv[optind + 1],
-                                                                       &err) == 0
-                   ? EXIT_SUCCESS
-                   : fail_with(err.text);
+    if (command != NULL)
+        return command->run(&config, file, &err) == 0 ? EXIT_SUCCESS : fail_with(err.text);
     if (!check)
         begin_log(&config);
     int status = meta_start_check(&config, &err);

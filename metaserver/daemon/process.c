@@ -14,7 +14,7 @@ enum { HEAR_MS = 100 };
 
 #define SETTLE_NS (20 * BASE_NS_PER_S) /* that the end waits for the disk */
 
-static void hear(void *user, const struct meta_store_heard *heard)
+static void apply_heard(void *user, const struct meta_store_heard *heard)
 {
     struct meta_process *p = user;
     meta_service_hear(&p->service, heard, p->service.at);
@@ -30,7 +30,7 @@ int meta_process_start_store(struct meta_process *p, struct meta_store_watch *wa
         meta_store_watch_close(watch);
         return status;
     }
-    meta_store_order_init(&p->order, hear, p);
+    meta_store_order_init(&p->order, apply_heard, p);
     p->world.order = &p->order;
     return meta_store_listener_new(watch, &p->listener, err);
 }

@@ -13,8 +13,8 @@
 struct meta_process {
     struct meta_loop_world world;         /* with the store's worker, owned here */
     struct meta_service service;          /* with its store and its parts, owned here as well */
-    struct meta_store_order order;        /* of a store that is shared, with: */
-    struct meta_store_listener *listener; /* NULL: it is not */
+    struct meta_store_order order;        /* of a store that is shared */
+    struct meta_store_listener *listener; /* likewise; NULL: it is not */
     struct meta_table_endpoint endpoint;
     struct base_deadline deadline; /* of the device's end */
     bool ends_device;              /* that has begun */

@@ -51,7 +51,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
          ":2: there is no setting listen in [fabric]: it is one of [metaserver]"},
         {"listen = a\n", ":1: listen stands before the first section: it is one of [metaserver]"},
         {"[metaserver]\n[fabrik]\n",
-         ":2: there is no section [fabrik]: those that there are: [metaserver], [fabric]"},
+         ":2: there is no section [fabrik]: those that there are: [metaserver], [store], [fabric]"},
         {"[metaserver]\nmax_nodes = 0\n",
          ":2: max_nodes must be a number from 1 to 16777216, not \"0\""},
         {"[metaserver]\nnode_lease = 10\n", ":2: node_lease must be a duration such as 10s"},

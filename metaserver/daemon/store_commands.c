@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backup_command.h"
+#include "store_commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -175,5 +175,79 @@ int meta_command_restore(const struct meta_config *config, const char *file,
     free(text);
     if (status == 0)
         say_restored(file, kept, &n, by.revision);
+    return status;
+}
+
+/* ---- from one store to another */
+
+struct contents {
+    uint64_t nodes, resources, changes;
+};
+
+static int count_node(void *user, const struct meta_store_node *node)
+{
+    (void)node;
+    ((struct contents *)user)->nodes++;
+    return 0;
+}
+
+static int count_resource(void *user, const struct meta_store_resource *resource)
+{
+    (void)resource;
+    ((struct contents *)user)->resources++;
+    return 0;
+}
+
+static int count_change(void *user, const struct meta_store_change *change)
+{
+    (void)change;
+    ((struct contents *)user)->changes++;
+    return 0;
+}
+
+static int count_contents(struct meta_store *store, struct contents *out, struct base_errbuf *err)
+{
+    const struct meta_store_visitor visitor = {count_resource, count_change, out};
+    *out = (struct contents){.nodes = 0};
+    int status = meta_store_load(store, count_node, out, err);
+    return status == 0 ? meta_store_load_resources(store, &visitor, err) : status;
+}
+
+static int copy_store(struct meta_store *from, struct meta_store *to, const char *file,
+                      struct base_errbuf *err)
+{
+    struct contents there;
+    int status = count_contents(to, &there, err);
+    if (status == 0 && there.nodes + there.resources + there.changes > 0)
+        status = base_err(err, -ENOTEMPTY,
+                          "the store that %s names holds %" PRIu64 " nodes, %" PRIu64
+                          " resources and %" PRIu64
+                          " entries of the trail: only an empty one can be copied to",
+                          file, there.nodes, there.resources, there.changes);
+    if (status == 0)
+        status = meta_store_copy(from, to, err);
+    if (status == 0)
+        status = count_contents(to, &there, err);
+    if (status == 0)
+        fprintf(stderr,
+                "kedge-metad: copied %" PRIu64 " nodes, %" PRIu64 " resources and %" PRIu64
+                " entries of the trail to the store that %s names\n",
+                there.nodes, there.resources, there.changes, file);
+    return status;
+}
+
+int meta_command_copy(const struct meta_config *config, const char *file, struct base_errbuf *err)
+{
+    struct meta_store *from = NULL, *to = NULL;
+    struct meta_config other;
+    int status = meta_config_read(file, &other, err);
+    if (status == 0)
+        status = meta_daemon_open_store(config, true, &from, err);
+    if (status == 0)
+        status = meta_daemon_open_store(&other, false, &to, err);
+    if (status == 0)
+        status = copy_store(from, to, file, err);
+    meta_store_close(to);
+    meta_store_close(from);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `kedge-metad backup FILE` and `kedge-metad restore FILE`. */
-#ifndef METASERVER_BACKUP_COMMAND_H
-#define METASERVER_BACKUP_COMMAND_H
+/* `kedge-metad backup FILE`, `restore FILE` and `store copy OTHER`. */
+#ifndef METASERVER_STORE_COMMANDS_H
+#define METASERVER_STORE_COMMANDS_H
 
 #include "metaserver/config_file.h"
 
@@ -13,5 +13,8 @@ int meta_command_backup(const struct meta_config *config, const char *file,
  * first. No metaserver may run on it. Likewise. */
 int meta_command_restore(const struct meta_config *config, const char *file,
                          struct base_errbuf *err);
+/* Puts all that the settings' store holds into the one that the settings in another file name,
+ * which must be empty. Likewise. */
+int meta_command_copy(const struct meta_config *config, const char *file, struct base_errbuf *err);
 
 #endif
