@@ -15,8 +15,10 @@
 #include "etcd_client_private.h"
 
 enum {
-    TRY_MS = 1500, /* of one endpoint, where there is another one */
-    PAUSE_MS = 100,
+    TRY_MS = 1500,   /* of one endpoint, where there is another one */
+    PAUSE_MS = 10,   /* before all are asked again, doubled each time */
+    PAUSES_GROW = 4, /* times */
+    LEAST_MS = 50,   /* of the time, which is not begun with */
     SHUN_MS = 10000, /* an endpoint that failed is asked last for so long */
     TOKENS = 3,      /* that are asked for on behalf of one request */
 };
@@ -198,13 +200,12 @@ static uint32_t choose_endpoint(const struct meta_etcd_client *c, uint32_t asked
 }
 
 /* A while that differs from client to client; false: it was stopped. */
-static bool pause_calls(struct meta_etcd_client *c, uint64_t deadline_ns)
+static bool pause_calls(struct meta_etcd_client *c, unsigned rounds)
 {
     uint16_t random = 0;
+    const unsigned most = PAUSE_MS << (rounds < PAUSES_GROW ? rounds : PAUSES_GROW);
     (void)base_random_bytes(&random, sizeof random);
-    const uint64_t now = base_clock_ns(), ms = PAUSE_MS / 2 + random % PAUSE_MS;
-    if (now + ms * BASE_NS_PER_MS < deadline_ns)
-        meta_etcd_wait(c, ms * BASE_NS_PER_MS);
+    meta_etcd_wait(c, (most / 2 + random % most) * BASE_NS_PER_MS);
     return !meta_etcd_stopped(c);
 }
 
@@ -244,19 +245,20 @@ int meta_etcd_call(struct meta_etcd_client *c, const struct meta_etcd_call *call
     int status =
         base_err(err, -EBUSY, "etcd at %.200s has not answered in time", meta_etcd_endpoint(c));
     const bool was_down = c->down;
-    while (!meta_etcd_stopped(c)) {
+    for (unsigned rounds = 0; !meta_etcd_stopped(c); rounds++) {
         verdict = ask_round(c, call, out, &status, err);
-        c->down = verdict == META_ETCD_NOT_DONE || verdict == META_ETCD_NOT_KNOWN;
-        if (verdict == META_ETCD_DONE)
-            return 0;
-        if (verdict == META_ETCD_REFUSED)
-            return status;
-        if (was_down || (verdict == META_ETCD_NOT_KNOWN && call->once) || status == -EXDEV ||
-            status == -EMSGSIZE || base_clock_ns() + PAUSE_MS * BASE_NS_PER_MS >= call->deadline_ns)
+        if (verdict == META_ETCD_DONE || verdict == META_ETCD_REFUSED) {
+            c->down = false;
+            return verdict == META_ETCD_DONE ? 0 : status;
+        }
+        if (status == -EXDEV || status == -EMSGSIZE ||
+            (verdict == META_ETCD_NOT_KNOWN && call->once))
             break;
-        if (!pause_calls(c, call->deadline_ns))
+        c->down = base_clock_ns() + LEAST_MS * BASE_NS_PER_MS >= call->deadline_ns;
+        if (c->down || was_down || !pause_calls(c, rounds))
             break;
     }
+    c->down |= was_down;
     if (meta_etcd_stopped(c))
         return base_err(err, -ECANCELED, "stopped");
     return verdict == META_ETCD_NOT_KNOWN && call->once ? -ETIMEDOUT : status;

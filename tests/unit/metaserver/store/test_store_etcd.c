@@ -3,23 +3,40 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "etcd_replay.h"
+#include "etcd_watch.h"
+
+static struct base_errbuf err;
 
 static bool has_etcd(void)
 {
     return etcd_is_there("what metaservers share in etcd");
 }
 
-/* Sets a resource of this name. */
-static struct meta_store_outcome set_resource(struct meta_store *store, const char *name,
-                                              const char *body)
+/* Sets a resource of this name, if the last change is that one. */
+static struct meta_store_outcome set_after(struct meta_store *store, uint64_t last,
+                                           const char *name)
 {
     const struct meta_store_change c = {
-        .revision = 1, .who = "me", .kind = "tenant", .name = name, .after = body};
+        .revision = 1, .who = "me", .kind = "tenant", .name = name, .after = "{1}"};
+    const struct meta_store_txn txn = {.compare = last != UINT64_MAX, .last = last, .change = &c};
     struct meta_store_outcome out;
-    meta_store_commit(store, &(struct meta_store_txn){.change = &c}, &out);
+    meta_store_commit(store, &txn, &out);
+    return out;
+}
+
+static struct meta_store_outcome expire_one(struct meta_store *store, const char *id,
+                                            uint32_t incarnation)
+{
+    struct meta_store_life life = {.incarnation = incarnation};
+    const struct meta_store_txn txn = {.expire = &life, .expire_count = 1};
+    struct meta_store_outcome out;
+    snprintf(life.id, sizeof life.id, "%s", id);
+    ck_assert_msg(meta_store_commit(store, &txn, &out) == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.expire_count, 1);
     return out;
 }
 
@@ -31,12 +48,44 @@ static void expect_same(struct meta_store *a, struct meta_store *b)
     free(other);
 }
 
+/* Something of etcd's own API, for which the store has no use. */
+static json_t *ask_etcd(const char *path, const char *body)
+{
+    const struct meta_store_etcd_config config = etcd_config(etcd_url(), "/raw/", "raw");
+    struct meta_etcd_client *client = NULL;
+    const struct meta_etcd_call call = {.path = path,
+                                        .body = body,
+                                        .length = strlen(body),
+                                        .deadline_ns = base_clock_ns() + 30 * BASE_NS_PER_S};
+    json_t *answer = NULL;
+    ck_assert_int_eq(meta_etcd_client_new(&config, &client, &err), 0);
+    ck_assert_msg(meta_etcd_call(client, &call, &answer, &err) == 0, "%s", err.text);
+    meta_etcd_client_free(client);
+    return answer;
+}
+
+static void put_raw(const char *key, const char *value)
+{
+    struct base_text body;
+    base_text_init(&body, 1 << 16);
+    base_text_append(&body, "{", 1);
+    meta_etcd_bytes(&body, "key", key);
+    if (value != NULL)
+        meta_etcd_bytes(&body, "value", value);
+    base_text_append(&body, "}", 1);
+    json_decref(
+        ask_etcd(value != NULL ? "/v3/kv/put" : "/v3/kv/deleterange", base_text_str(&body)));
+    base_text_fini(&body);
+}
+
+/* ---- what is told */
+
 START_TEST(a_watch_gives_what_is_there_and_then_each_transaction)
 {
     if (!has_etcd())
         return;
-    struct meta_store *a = open_member(etcd_url(), "/w/", "a"),
-                      *b = open_member(etcd_url(), "/w", "b");
+    struct meta_store *a = open_member(etcd_url(), "/w/", "a");
+    struct meta_store *b = open_member(etcd_url(), "/w", "b");
     struct meta_store_watch *watch = open_watch(etcd_url(), "/w/", "a");
     const struct meta_store_life gone = {"m", 7};
     struct replay r = {.at = 0};
@@ -49,7 +98,7 @@ START_TEST(a_watch_gives_what_is_there_and_then_each_transaction)
     ck_assert_str_eq(r.members[0].about, "{\"rest\":\"x\"}");
     expect(r.state, "n:1:fedcba98:fd.01/7:fd.02/7 ");
     put(b, node("m", 7, 1, 5));
-    out = set_resource(a, "t", "{1}");
+    out = set_after(a, 0, "t");
     ck_assert_int_eq(out.status, 0);
     ck_assert_uint_eq(out.revision, 1);
     replay_until(&r, watch, out.at);
@@ -74,5 +123,431 @@ START_TEST(a_watch_gives_what_is_there_and_then_each_transaction)
 }
 END_TEST
 
-#define TESTS(T) T(a_watch_gives_what_is_there_and_then_each_transaction)
+static void *stop_soon(void *watch)
+{
+    usleep(200000);
+    meta_store_watch_stop(watch);
+    return NULL;
+}
+
+START_TEST(a_watch_that_waits_is_stopped_by_another_thread)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/stop/", "a");
+    struct replay r = {.at = 0};
+    pthread_t thread;
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, stop_soon, watch), 0);
+    ck_assert_int_eq(replay_next(&r, watch, 600 * BASE_NS_PER_S), -ECANCELED);
+    pthread_join(thread, NULL);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+}
+END_TEST
+
+/* A list as the etcd that never lost an event would have it is what tells. */
+START_TEST(what_a_watch_was_not_told_is_found_by_listing)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/list/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/list/", "a");
+    struct replay r = {.at = 0};
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    meta_etcd_watch_check_every(watch, BASE_NS_PER_MS);
+    put(a, node("n", 1, 1, 1));
+    for (int i = 0; i < 30 && r.news == 0; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    for (int i = 0; i < 3; i++) /* it lists again and again, and finds nothing */
+        ck_assert_int_eq(replay_next(&r, watch, BASE_NS_PER_S), 0);
+    ck_assert_uint_eq(r.snapshots, 1);
+    /* As if the node had been put while the stream did not say so. */
+    ((struct meta_etcd_watch *)watch)->digest ^= 1;
+    for (int i = 0; i < 30 && r.snapshots == 1; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r.snapshots, 2);
+    expect_same(r.state, a);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
+START_TEST(a_store_that_is_replaced_is_told_as_a_whole)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/new/", "a"), *memory = meta_store_memory(NULL);
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/new/", "b");
+    struct meta_backup_restorer by = {.who = "me", .wall_ms = 5};
+    struct meta_backup_counts counts;
+    struct replay r = {.at = 0};
+    put(a, node("old", 1, 2, 1));
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    for (int i = 0; i < 300; i++) { /* more than a transaction of etcd holds */
+        char id[16];
+        snprintf(id, sizeof id, "n%d", i);
+        struct meta_store_node n = node(id, 1, 15, 0);
+        for (uint32_t k = 0; k < n.endpoint_count; k++)
+            n.endpoint[k].pool = (uint16_t)i;
+        put(memory, n);
+    }
+    ck_assert_int_eq(change(memory, 9, "tenant", "t", NULL, "{9}", 0), 0);
+    char *text = dump_store(memory);
+    ck_assert_msg(meta_backup_restore(a, text, strlen(text), &by, &counts, &err) == 0, "%s",
+                  err.text);
+    for (int i = 0; i < 30 && r.snapshots == 1; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r.snapshots, 2);
+    expect_same(r.state, a);
+    /* And goes on from there. */
+    struct meta_store_outcome out = set_after(a, by.revision, "u");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.revision, by.revision + 1);
+    replay_until(&r, watch, out.at);
+    expect_same(r.state, a);
+    free(text);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(memory);
+    meta_store_close(a);
+}
+END_TEST
+
+/* ---- several writers */
+
+struct racer {
+    struct meta_store *store;
+    const char *id;
+    uint64_t last; /* UINT64_MAX: registers; else changes a resource after this */
+    pthread_barrier_t *begin;
+    int status;
+};
+
+static void *race_once(void *arg)
+{
+    struct racer *r = arg;
+    const struct meta_store_node n = node(r->id, 1, 1, 1);
+    struct base_errbuf none;
+    pthread_barrier_wait(r->begin);
+    r->status = r->last == UINT64_MAX ? meta_store_put(r->store, &n, &none)
+                                      : set_after(r->store, r->last, r->id).status;
+    return NULL;
+}
+
+/* Both at once: the statuses, the less one first. */
+static void race_both(struct meta_store *const stores[2], uint64_t last, int status[2])
+{
+    static const char *const ids[] = {"a", "b"};
+    pthread_barrier_t begin;
+    struct racer r[2];
+    pthread_t threads[2];
+    pthread_barrier_init(&begin, NULL, 2);
+    for (int i = 0; i < 2; i++) {
+        r[i] = (struct racer){stores[i], ids[i], last, &begin, 0};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, race_once, &r[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&begin);
+    status[0] = r[0].status < r[1].status ? r[0].status : r[1].status;
+    status[1] = r[0].status < r[1].status ? r[1].status : r[0].status;
+}
+
+START_TEST(of_two_that_want_one_endpoint_or_one_revision_one_gets_it)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *const stores[] = {open_member(etcd_url(), "/race/", "a"),
+                                         open_member(etcd_url(), "/race/", "b")};
+    int status[2];
+    for (uint64_t i = 0; i < 20; i++) {
+        race_both(stores, UINT64_MAX, status);
+        ck_assert_int_eq(status[0], -EEXIST);
+        ck_assert_int_eq(status[1], 0);
+        (void)meta_store_remove(stores[0], "a", &err);
+        (void)meta_store_remove(stores[0], "b", &err);
+        race_both(stores, i, status);
+        ck_assert_int_eq(status[0], -EREMCHG);
+        ck_assert_int_eq(status[1], 0);
+    }
+    meta_store_close(stores[0]);
+    meta_store_close(stores[1]);
+}
+END_TEST
+
+/* ---- members */
+
+static void expect_members(struct replay *r, struct meta_store_watch *watch, uint32_t count)
+{
+    for (int i = 0; i < 60 && r->member_count != count; i++)
+        replay_next(r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r->member_count, count);
+}
+
+START_TEST(a_node_expires_when_each_living_metaserver_says_so)
+{
+    if (!has_etcd())
+        return;
+    static const char *const names[] = {"a", "b", "c"};
+    struct meta_store *stores[3];
+    struct meta_store_watch *watches[3];
+    struct replay r[3] = {{.at = 0}};
+    for (int i = 0; i < 3; i++) {
+        stores[i] = open_member(etcd_url(), "/votes/", names[i]);
+        watches[i] = open_watch(etcd_url(), "/votes/", names[i]);
+        ck_assert_int_eq(replay_next(&r[i], watches[i], 30 * BASE_NS_PER_S), 1);
+    }
+    expect_members(&r[0], watches[0], 3);
+    put(stores[0], node("n", 1, 1, 1));
+    ck_assert_uint_eq(expire_one(stores[0], "n", 1).heard_elsewhere[0], 1);
+    ck_assert_uint_eq(expire_one(stores[1], "n", 1).heard_elsewhere[0], 1);
+    ck_assert_uint_eq(expire_one(stores[1], "n", 1).at, 0); /* that was said */
+    put(stores[2], node("n", 1, 1, 1));                     /* it is heard of: the votes are void */
+    ck_assert_uint_eq(expire_one(stores[2], "n", 1).heard_elsewhere[0], 1);
+    ck_assert_uint_eq(expire_one(stores[1], "n", 1).heard_elsewhere[0], 1);
+    expect(stores[0], "n:1:fedcba98:fd.01/7 ");
+    ck_assert_uint_eq(expire_one(stores[0], "n", 1).heard_elsewhere[0], 0);
+    expect(stores[0], "n:1:fedcba98:expired ");
+    ck_assert_uint_eq(expire_one(stores[1], "n", 1).heard_elsewhere[0], 0);
+    /* Who said it and began anew has said nothing; who is gone is not waited for. */
+    put(stores[0], node("n", 2, 1, 1));
+    ck_assert_uint_eq(expire_one(stores[2], "n", 2).heard_elsewhere[0], 1);
+    meta_store_watch_close(watches[2]);
+    watches[2] = open_watch(etcd_url(), "/votes/", "c");
+    for (int i = 0; i < 30 && r[2].snapshots == 1; i++)
+        replay_next(&r[2], watches[2], BASE_NS_PER_S);
+    ck_assert_uint_eq(expire_one(stores[1], "n", 2).heard_elsewhere[0], 1);
+    ck_assert_uint_eq(expire_one(stores[0], "n", 2).heard_elsewhere[0], 1);
+    meta_store_watch_close(watches[2]);
+    expect_members(&r[0], watches[0], 2);
+    ck_assert_uint_eq(expire_one(stores[0], "n", 2).heard_elsewhere[0], 0);
+    expect(stores[0], "n:2:fedcba98:expired ");
+    for (int i = 0; i < 3; i++) {
+        meta_store_close(r[i].state);
+        meta_store_close(stores[i]);
+    }
+    meta_store_watch_close(watches[0]);
+    meta_store_watch_close(watches[1]);
+}
+END_TEST
+
+START_TEST(a_name_is_of_one_living_metaserver)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store_watch *first = open_watch(etcd_url(), "/name/", "a");
+    struct meta_store_watch *second = open_watch(etcd_url(), "/name/", "a");
+    struct replay r = {.at = 0}, s = {.at = 0};
+    ck_assert_int_eq(replay_next(&r, first, 30 * BASE_NS_PER_S), 1);
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+        while (status == 0)
+            status = replay_next(&s, second, BASE_NS_PER_S);
+        ck_assert_int_eq(status, -EADDRINUSE);
+        ck_assert_ptr_nonnull(strstr(s.error.text, "give this one another name"));
+    }
+    meta_store_watch_close(first);
+    for (int i = 0; i < 60 && s.snapshots == 0; i++)
+        replay_next(&s, second, BASE_NS_PER_S);
+    ck_assert_uint_eq(s.snapshots, 1);
+    /* A lease that is lost, as after a long stop, is had again. */
+    char body[64];
+    snprintf(body, sizeof body, "{\"ID\":\"%llu\"}",
+             (unsigned long long)((struct meta_etcd_watch *)second)->lease);
+    json_decref(ask_etcd("/v3/lease/revoke", body));
+    first = open_watch(etcd_url(), "/name/", "b");
+    ck_assert_int_eq(replay_next(&r, first, 30 * BASE_NS_PER_S), 1);
+    for (int i = 0; i < 60 && r.member_count < 2; i++) {
+        replay_next(&r, first, 100 * BASE_NS_PER_MS);
+        replay_next(&s, second, 100 * BASE_NS_PER_MS);
+    }
+    ck_assert_uint_eq(r.member_count, 2);
+    ck_assert_uint_eq(s.snapshots, 1);
+    meta_store_watch_close(first);
+    meta_store_watch_close(second);
+    meta_store_close(r.state);
+    meta_store_close(s.state);
+}
+END_TEST
+
+/* ---- what is wrong */
+
+START_TEST(values_of_somebody_else_are_refused_with_a_sentence)
+{
+    if (!has_etcd())
+        return;
+    static const char *const keys[] = {"/odd/1/nodes/n", "/odd/1/resources/tenant/t",
+                                       "/odd/1/trail/00000000000000000007", "/odd/1/nodes/"};
+    static const char *const values[] = {"", "[]", "{\"incarnation\":-1}", "\xff{", "{\"a\":{}"};
+    struct meta_store *a = open_member(etcd_url(), "/odd/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/odd/", "a");
+    struct replay r = {.at = 0};
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    for (int i = 0; i < 4; i++) {
+        const unsigned before = r.snapshots;
+        int status = 0;
+        put_raw(keys[i], values[i]);
+        ck_assert_int_eq(meta_store_load(a, list_one, &(struct listing){.used = 0}, &err), -EIO);
+        ck_assert_msg(strstr(err.text, keys[i]) && strstr(err.text, "etcdctl"), "%s", err.text);
+        for (int k = 0; k < 60 && status != -EBADMSG; k++)
+            status = replay_next(&r, watch, BASE_NS_PER_S);
+        ck_assert_msg(strstr(r.error.text, keys[i]) != NULL, "%s", r.error.text);
+        put_raw(keys[i], NULL);
+        for (int k = 0; k < 60 && r.snapshots == before; k++)
+            replay_next(&r, watch, BASE_NS_PER_S);
+        expect(r.state, "");
+    }
+    put_raw("/odd/store", "{\"id\":\"x\",\"version\":2,\"generation\":1}");
+    ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, -EIO);
+    put_raw("/odd/store", NULL);
+    struct meta_store_outcome out = set_after(a, UINT64_MAX, "t");
+    ck_assert_int_eq(out.status, -EIO);
+    ck_assert_msg(strstr(out.err.text, "is gone") != NULL, "%s", out.err.text);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
+/* Another cluster at the same address, as when it was begun anew without its data. */
+START_TEST(another_cluster_is_refused_until_its_content_is_known)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/c/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/c/", "a");
+    struct replay r = {.at = 0};
+    char data[96];
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, 0);
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    const uint64_t at = r.at;
+    snprintf(data, sizeof data, "%s/data", etcd_process.dir);
+    etcd_kill();
+    nftw(data, etcd_unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+    etcd_start();
+    struct meta_store_outcome out = {.status = -EBUSY};
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, UINT64_MAX, "t");
+    ck_assert_msg(out.status == -EIO && strstr(out.err.text, "of another cluster") != NULL, "%s",
+                  out.err.text);
+    ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, -EIO);
+    expect(a, ""); /* now it is known */
+    ck_assert_int_eq(set_after(a, 0, "u").status, 0);
+    for (int i = 0; i < 60 && r.snapshots == 1; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r.snapshots, 2);
+    ck_assert_uint_lt(r.at, at);
+    expect_same(r.state, a);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
+static struct meta_store *open_user(const char *file)
+{
+    struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
+    struct meta_store *store = NULL;
+    config.user = "root";
+    config.password_file = file;
+    return meta_store_etcd(&config, &store, &err) == 0 ? store : NULL;
+}
+
+START_TEST(a_user_shows_a_password_that_nobody_else_may_read)
+{
+    if (!has_etcd())
+        return;
+    char file[96];
+    (void)etcd_url();
+    snprintf(file, sizeof file, "%s/password", etcd_process.dir);
+    FILE *f = fopen(file, "w");
+    fputs("secret\n", f);
+    fclose(f);
+    chmod(file, 0644);
+    ck_assert_ptr_null(open_user(file));
+    ck_assert_msg(strstr(err.text, "chmod 600") != NULL, "%s", err.text);
+    chmod(file, 0600);
+    struct meta_store *a = open_user(file), *nobody = open_member(etcd_url(), "/user/", "b");
+    ck_assert_ptr_nonnull(a);
+    put(a, node("n", 1, 1, 1)); /* etcd wants no user yet */
+    json_decref(ask_etcd("/v3/auth/user/add", "{\"name\":\"root\",\"password\":\"secret\"}"));
+    json_decref(ask_etcd("/v3/auth/user/grant", "{\"user\":\"root\",\"role\":\"root\"}"));
+    json_decref(ask_etcd("/v3/auth/enable", "{}"));
+    struct meta_store_outcome out = set_after(nobody, UINT64_MAX, "t");
+    ck_assert_int_eq(out.status, -EROFS);
+    ck_assert_msg(strstr(out.err.text, "set etcd_user") != NULL, "%s", out.err.text);
+    put(a, node("n", 2, 1, 1));
+    struct meta_store_watch *watch = NULL;
+    struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
+    struct replay r = {.at = 0};
+    config.user = "root";
+    config.password_file = file;
+    ck_assert_int_eq(meta_store_etcd_watch(&config, &watch, &err), 0);
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    /* A token that etcd does not know any more: it forgets all when it begins anew. */
+    etcd_kill();
+    etcd_start();
+    out.status = -EBUSY;
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, UINT64_MAX, "t");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    replay_until(&r, watch, out.at);
+    ck_assert_uint_eq(r.snapshots, 1);
+    f = fopen(file, "w");
+    fputs("wrong\n", f);
+    fclose(f);
+    struct meta_store *wrong = open_user(file);
+    out = set_after(wrong, UINT64_MAX, "t");
+    ck_assert_int_eq(out.status, -EROFS);
+    ck_assert_msg(strstr(out.err.text, "etcdctl user passwd") != NULL, "%s", out.err.text);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+    meta_store_close(nobody);
+    meta_store_close(wrong);
+}
+END_TEST
+
+START_TEST(settings_that_make_no_sense_are_refused_with_a_sentence)
+{
+    static const struct {
+        const char *endpoints, *member, *prefix, *user, *says;
+    } wrong[] = {
+        {"", "a", "/k/", NULL, "no endpoint"},
+        {"127.0.0.1:2379", "a", "/k/", NULL, "write http://HOST:PORT"},
+        {"http://a:1,ftp://b", "a", "/k/", NULL, "\"ftp://b\" is no endpoint"},
+        {"http://u:p@a:1", "a", "/k/", NULL, "is no endpoint"},
+        {"http://a:1", "A b", "/k/", NULL, "none of 1 to 63 characters"},
+        {"http://a:1", NULL, "/k/", NULL, "none of 1 to 63 characters"},
+        {"http://a:1", "a", "/\x01/", NULL, "other characters"},
+        {"http://a:1", "a", "/k/", "root", "are set together"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct meta_store_etcd_config config =
+            etcd_config(wrong[i].endpoints, wrong[i].prefix, wrong[i].member);
+        struct meta_store *store = NULL;
+        struct meta_store_watch *watch = NULL;
+        config.user = wrong[i].user;
+        ck_assert_int_eq(meta_store_etcd(&config, &store, &err), -EINVAL);
+        ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "%s", err.text);
+        ck_assert_int_eq(meta_store_etcd_watch(&config, &watch, &err), -EINVAL);
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_watch_gives_what_is_there_and_then_each_transaction)                                       \
+    T(a_watch_that_waits_is_stopped_by_another_thread)                                             \
+    T(what_a_watch_was_not_told_is_found_by_listing)                                               \
+    T(a_store_that_is_replaced_is_told_as_a_whole)                                                 \
+    T(of_two_that_want_one_endpoint_or_one_revision_one_gets_it)                                   \
+    T(a_node_expires_when_each_living_metaserver_says_so)                                          \
+    T(a_name_is_of_one_living_metaserver)                                                          \
+    T(values_of_somebody_else_are_refused_with_a_sentence)                                         \
+    T(another_cluster_is_refused_until_its_content_is_known)                                       \
+    T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
+    T(settings_that_make_no_sense_are_refused_with_a_sentence)
 KEDGE_CHECK_MAIN("metaserver store etcd", TESTS)

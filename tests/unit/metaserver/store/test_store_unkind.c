@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store in etcd behind an unkind proxy: nothing that was acknowledged is lost, nothing is done
+ * twice, and who watches has in the end what is there. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "etcd_replay.h"
+#include "etcd_unkind.h"
+#include "etcd_watch.h"
+
+enum { TRANSACTIONS = 120, NODES = 6 };
+
+static struct base_errbuf err;
+
+static bool has_etcd(void)
+{
+    return etcd_is_there("an etcd behind an unkind proxy");
+}
+
+static struct meta_store_outcome set_resource(struct meta_store *store, const char *name)
+{
+    const struct meta_store_change c = {
+        .revision = 1, .who = "me", .kind = "tenant", .name = name, .after = "{1}"};
+    struct meta_store_outcome out;
+    meta_store_commit(store, &(struct meta_store_txn){.change = &c}, &out);
+    return out;
+}
+
+static struct meta_store *open_quick(const char *url, const char *prefix, const char *member,
+                                     uint64_t timeout_ns)
+{
+    struct meta_store_etcd_config config = etcd_config(url, prefix, member);
+    struct meta_store *store = NULL;
+    config.timeout_ns = timeout_ns;
+    ck_assert_int_eq(meta_store_etcd(&config, &store, &err), 0);
+    return store;
+}
+
+/* How often it is in the trail that this resource was set. */
+struct counted {
+    const char *name;
+    unsigned count;
+};
+
+static int count_change(void *user, const struct meta_store_change *c)
+{
+    struct counted *x = user;
+    x->count += strcmp(c->name, x->name) == 0;
+    return 0;
+}
+
+static int pass_resource(void *user, const struct meta_store_resource *r)
+{
+    (void)user, (void)r;
+    return 0;
+}
+
+static unsigned count_changes(struct meta_store *store, const char *name)
+{
+    struct counted x = {.name = name};
+    const struct meta_store_visitor visitor = {pass_resource, count_change, &x};
+    ck_assert_msg(meta_store_load_resources(store, &visitor, &err) == 0, "%s", err.text);
+    return x.count;
+}
+
+/* ---- answers that are lost */
+
+START_TEST(an_answer_that_is_lost_is_found_by_the_fence)
+{
+    static const unsigned faults[] = {UNKIND_LOSE, UNKIND_DENY, UNKIND_REFUSE, UNKIND_LATE};
+    if (!has_etcd())
+        return;
+    struct unkind u;
+    (void)etcd_url();
+    unkind_begin(&u, etcd_process.port, 7);
+    struct meta_store *a = open_member(u.url, "/lost/", "a"), *direct;
+    direct = open_member(etcd_url(), "/lost/", "b");
+    unsigned made = 0;
+    u.percent = 40;
+    for (unsigned i = 0; i < 40; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%u", i);
+        u.faults = faults[i % 4];
+        const struct meta_store_outcome out = set_resource(a, name);
+        u.faults = 0;
+        ck_assert_msg(out.status == 0, "%s", out.err.text);
+        ck_assert_uint_gt(out.at, 0);
+        ck_assert_uint_eq(out.revision, ++made);
+        ck_assert_uint_eq(count_changes(direct, name), 1);
+    }
+    ck_assert_uint_gt(u.faulted, 0);
+    meta_store_close(a);
+    meta_store_close(direct);
+    unkind_end(&u);
+}
+END_TEST
+
+START_TEST(what_may_have_been_done_is_settled_before_what_comes_next)
+{
+    if (!has_etcd())
+        return;
+    struct unkind u;
+    (void)etcd_url();
+    unkind_begin(&u, etcd_process.port, 1);
+    struct meta_store *a = open_quick(u.url, "/settled/", "a", BASE_NS_PER_S);
+    struct meta_store *direct = open_member(etcd_url(), "/settled/", "b");
+    ck_assert_int_eq(set_resource(a, "first").status, 0);
+    u.faults = UNKIND_VANISH;
+    struct meta_store_outcome out = set_resource(a, "done");
+    ck_assert_int_eq(out.status, -ETIMEDOUT);
+    ck_assert_str_ne(out.err.text, "");
+    ck_assert_int_eq(set_resource(a, "not").status, -EBUSY);
+    u.faults = 0;
+    u.gone = false;
+    out = set_resource(a, "next");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.revision, 3);
+    /* This one is kept, and comes to etcd when the next one was done. */
+    u.faults = UNKIND_HOLD;
+    ck_assert_int_eq(set_resource(a, "kept").status, -ETIMEDOUT);
+    u.faults = 0;
+    u.gone = false;
+    out = set_resource(a, "last");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.revision, 4);
+    u.lets_go = true;
+    while (!u.has_let_go)
+        usleep(1000);
+    ck_assert_uint_eq(count_changes(direct, "done"), 1);
+    ck_assert_uint_eq(count_changes(direct, "not"), 0);
+    ck_assert_uint_eq(count_changes(direct, "kept"), 0);
+    ck_assert_uint_eq(count_changes(direct, "last"), 1);
+    meta_store_close(a);
+    meta_store_close(direct);
+    unkind_end(&u);
+}
+END_TEST
+
+/* One that takes connections and never says anything, as behind a wall that drops. */
+START_TEST(an_endpoint_that_is_silent_costs_its_time_once)
+{
+    if (!has_etcd())
+        return;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    char urls[128];
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(fd, 64), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &length), 0);
+    snprintf(urls, sizeof urls, "http://127.0.0.1:%d,%s", ntohs(at.sin_port), etcd_url());
+    struct meta_store *a = open_member(urls, "/silent/", "a");
+    for (uint32_t i = 1; i < 20; i++)
+        put(a, node("n", i, 1, 1));
+    int taken = 0;
+    while (accept(fd, NULL, NULL) >= 0)
+        taken++;
+    ck_assert_int_eq(taken, 1);
+    meta_store_close(a);
+    close(fd);
+}
+END_TEST
+
+/* ---- two writers and who watches them */
+
+struct writer {
+    struct meta_store *store;
+    const char *member;
+    _Atomic uint32_t *incarnations; /* of each node */
+    struct base_prng random;
+    pthread_t thread;
+    struct meta_store_outcome changes[TRANSACTIONS];
+    bool changed[TRANSACTIONS];
+    unsigned done, refused, unknown;
+    _Atomic bool over;
+};
+
+static void name_change(const struct writer *w, int i, char name[32])
+{
+    snprintf(name, 32, "%s-%d", w->member, i);
+}
+
+/* A transaction that nobody could foresee. */
+static struct meta_store_outcome write_one(struct writer *w, int i)
+{
+    const uint32_t which = (uint32_t)base_prng_below(&w->random, NODES);
+    struct meta_store_life life = {.incarnation = UINT32_MAX};
+    struct meta_store_node n;
+    struct meta_store_change c = {.revision = 1, .who = "me", .kind = "tenant", .after = "{1}"};
+    struct meta_store_txn txn = {.compare = false};
+    struct meta_store_outcome out;
+    char name[32];
+    snprintf(life.id, sizeof life.id, "n%u", which);
+    switch (base_prng_below(&w->random, 8)) {
+    case 0:
+        txn.remove = &life;
+        txn.remove_count = 1;
+        break;
+    case 1:
+    case 2:
+        txn.expire = &life;
+        txn.expire_count = 1;
+        break;
+    case 3:
+    case 4:
+        name_change(w, i, name);
+        c.name = name;
+        txn.change = &c;
+        break;
+    default:
+        n = node(life.id, atomic_fetch_add(&w->incarnations[which], 1) + 1,
+                 1 + (int)base_prng_below(&w->random, 3), (int)base_prng_below(&w->random, 10));
+        txn.put = &n;
+        break;
+    }
+    meta_store_commit(w->store, &txn, &out);
+    w->changed[i] = txn.change != NULL;
+    return out;
+}
+
+static void *write_many(void *arg)
+{
+    struct writer *w = arg;
+    for (int i = 0; i < TRANSACTIONS; i++) {
+        w->changes[i] = write_one(w, i);
+        switch (w->changes[i].status) {
+        case 0:
+            w->done++;
+            break;
+        case -EEXIST:
+        case -ESTALE:
+        case -EBUSY:
+            w->refused++;
+            break;
+        case -ETIMEDOUT:
+            w->unknown++;
+            break;
+        default:
+            ck_abort_msg("%d: %s", w->changes[i].status, w->changes[i].err.text);
+        }
+    }
+    w->over = true;
+    return NULL;
+}
+
+/* Forgets what was, up to now. */
+static void compact_now(void)
+{
+    const struct meta_store_etcd_config config = etcd_config(etcd_url(), "/compacts/", "c");
+    struct meta_etcd_client *client = NULL;
+    json_t *answer = NULL;
+    char body[64] = "{\"key\":\"YQ==\"}";
+    ck_assert_int_eq(meta_etcd_client_new(&config, &client, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        const struct meta_etcd_call call = {.path = i == 0 ? "/v3/kv/range" : "/v3/kv/compaction",
+                                            .body = body,
+                                            .length = strlen(body),
+                                            .deadline_ns = base_clock_ns() + 30 * BASE_NS_PER_S};
+        const int status = meta_etcd_call(client, &call, &answer, &err);
+        ck_assert_msg(status == 0 || status == -ERANGE, "%s", err.text);
+        if (status == 0)
+            snprintf(body, sizeof body, "{\"revision\":\"%llu\"}",
+                     (unsigned long long)meta_etcd_number(json_object_get(answer, "header"),
+                                                          "revision"));
+        json_decref(answer);
+        answer = NULL;
+    }
+    meta_etcd_client_free(client);
+}
+
+struct watcher {
+    struct meta_store_watch *watch;
+    struct replay replay;
+    pthread_t thread;
+};
+
+static void *watch_all(void *arg)
+{
+    struct watcher *w = arg;
+    while (replay_next(&w->replay, w->watch, 200 * BASE_NS_PER_MS) != -ECANCELED)
+        ;
+    return NULL;
+}
+
+static void check_changes(struct meta_store *store, const struct writer *w)
+{
+    for (int i = 0; i < TRANSACTIONS; i++) {
+        char name[32];
+        if (!w->changed[i])
+            continue;
+        name_change(w, i, name);
+        const unsigned count = count_changes(store, name);
+        if (w->changes[i].status == -ETIMEDOUT)
+            ck_assert_uint_le(count, 1);
+        else
+            ck_assert_uint_eq(count, w->changes[i].status == 0);
+    }
+}
+
+/* Until the watcher has, with its own thread, what is stored; at most for a minute. */
+static void expect_caught_up(struct watcher *w, struct meta_store *store)
+{
+    const uint64_t end = base_clock_ns() + 60 * BASE_NS_PER_S;
+    char *is = dump_store(store), *had = NULL;
+    while (base_clock_ns() < end) {
+        replay_next(&w->replay, w->watch, 200 * BASE_NS_PER_MS);
+        free(had);
+        had = w->replay.state != NULL ? dump_store(w->replay.state) : NULL;
+        if (had != NULL && strcmp(is, had) == 0)
+            break;
+    }
+    ck_assert_str_eq(is, had);
+    free(is);
+    free(had);
+}
+
+/* Both write through the proxy, and who watches is behind it too. */
+static void run_world(uint64_t seed, const char *prefix, unsigned faults, bool compacts)
+{
+    static const char *const members[] = {"a", "b"};
+    struct unkind u;
+    struct writer writers[2];
+    struct watcher watcher = {.replay = {.at = 0}};
+    _Atomic uint32_t incarnations[NODES] = {0};
+    (void)etcd_url();
+    unkind_begin(&u, etcd_process.port, seed);
+    struct meta_store *direct = open_member(etcd_url(), prefix, "c");
+    watcher.watch = open_watch(u.url, prefix, "a");
+    meta_etcd_watch_check_every(watcher.watch, BASE_NS_PER_S);
+    u.percent = 4;
+    u.faults = faults;
+    for (int i = 0; i < 2; i++) {
+        writers[i] = (struct writer){.store = open_member(u.url, prefix, members[i]),
+                                     .member = members[i],
+                                     .incarnations = incarnations};
+        base_prng_seed(&writers[i].random, seed * 2 + (uint64_t)i);
+        ck_assert_int_eq(pthread_create(&writers[i].thread, NULL, write_many, &writers[i]), 0);
+    }
+    ck_assert_int_eq(pthread_create(&watcher.thread, NULL, watch_all, &watcher), 0);
+    while (compacts && !(writers[0].over && writers[1].over)) {
+        compact_now();
+        usleep(50000);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(writers[i].thread, NULL);
+    meta_store_watch_stop(watcher.watch);
+    pthread_join(watcher.thread, NULL);
+    u.faults = 0;
+    meta_etcd_resume(((struct meta_etcd_watch *)watcher.watch)->client);
+    expect_caught_up(&watcher, direct);
+    for (int i = 0; i < 2; i++) {
+        check_changes(watcher.replay.state, &writers[i]);
+        ck_assert_uint_gt(writers[i].done, 0);
+        meta_store_close(writers[i].store);
+    }
+    ck_assert_uint_gt(u.faulted, 0);
+    meta_store_watch_close(watcher.watch);
+    meta_store_close(watcher.replay.state);
+    meta_store_close(direct);
+    unkind_end(&u);
+}
+
+START_TEST(who_watches_two_writers_has_in_the_end_what_is_there)
+{
+    if (!has_etcd())
+        return;
+    const unsigned requests = UNKIND_LOSE | UNKIND_DENY | UNKIND_REFUSE | UNKIND_LATE;
+    run_world(1, "/u1/", requests, false);
+    run_world(2, "/u2/", requests | UNKIND_CUT | UNKIND_REPEAT | UNKIND_ERROR, true);
+    run_world(3, "/u3/", UNKIND_SILENT | UNKIND_DROP | UNKIND_REPEAT, false);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(an_answer_that_is_lost_is_found_by_the_fence)                                                \
+    T(what_may_have_been_done_is_settled_before_what_comes_next)                                   \
+    T(an_endpoint_that_is_silent_costs_its_time_once)                                              \
+    T(who_watches_two_writers_has_in_the_end_what_is_there)
+KEDGE_CHECK_MAIN("metaserver store unkind", TESTS)
