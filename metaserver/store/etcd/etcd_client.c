@@ -279,7 +279,7 @@ int meta_etcd_stream_open(struct meta_etcd_client *c, const char *path, const ch
 void meta_etcd_stream_close(struct meta_etcd_client *c)
 {
     meta_etcd_transfer_end(c, &c->stream);
-    c->stream_used = 0;
+    c->stream_used = c->stream_whole = 0;
 }
 
 bool meta_etcd_stream_is_elsewhere(const struct meta_etcd_client *c)
@@ -357,8 +357,9 @@ int meta_etcd_stream_next(struct meta_etcd_client *c, uint64_t wait_ns, json_t *
         return base_err(err, -EBUSY, "there is no watch");
     for (;;) {
         char *line = t->body.data != NULL ? t->body.data + c->stream_used : NULL;
-        const size_t left = t->body.length - c->stream_used;
-        char *end = line != NULL ? memchr(line, '\n', left) : NULL;
+        const size_t left = t->body.length - c->stream_used, seen = c->stream_whole;
+        char *end = line != NULL ? memchr(line + seen, '\n', left - seen) : NULL;
+        c->stream_whole = end == NULL ? left : 0;
         if (end != NULL) {
             c->stream_used += (size_t)(end - line) + 1;
             if (end == line)

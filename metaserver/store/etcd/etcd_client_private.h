@@ -37,7 +37,8 @@ struct meta_etcd_client {
     CURLM *multi;
     struct meta_etcd_transfer unary, stream;
     uint32_t stream_endpoint;
-    size_t stream_used; /* bytes of its body that were given */
+    size_t stream_used;  /* bytes of its body that were given */
+    size_t stream_whole; /* bytes of what is left that have no end of a line */
     int stop_fd;
     _Atomic bool stopped;
 };

@@ -126,6 +126,12 @@ static int take_head(struct meta_etcd_store *s, const struct meta_etcd_answer *a
     d->fence.mod_revision = kv.mod_revision;
     snprintf(d->fence.value, sizeof d->fence.value, "%s", kv.value != NULL ? kv.value : "");
     meta_etcd_kv_fini(&kv);
+    if (d->fence.mod_revision < s->fence_revision)
+        return base_err(err, -EIO,
+                        "etcd at %.200s was put back to what it was before: it is written to again "
+                        "when it is known what is there",
+                        meta_etcd_endpoint(s->client));
+    s->fence_revision = d->fence.mod_revision;
     meta_etcd_key_under(&key, &s->place, generation, "last", "");
     return take_last(answer, 2, key.text, d, err);
 }
@@ -429,7 +435,7 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     *sent = true;
     status = meta_etcd_txn_send(s->client, t, deadline_ns, true, &answer, &out->err);
     if (status == 0 && answer.succeeded)
-        out->at = answer.revision;
+        out->at = s->fence_revision = answer.revision;
     else if (status == 0)
         status = TRY_AGAIN;
     json_decref(answer.root);
@@ -488,5 +494,7 @@ int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
     }
     meta_etcd_txn_fini(&t);
     free(d);
+    if (status == 0)
+        out->err.text[0] = '\0';
     return meta_etcd_status(status);
 }

@@ -22,6 +22,7 @@ struct meta_etcd_store {
     uint64_t sequence;                /* of what was sent last */
     char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */
     bool unsettled;                   /* it is not known whether that was done */
+    uint64_t fence_revision;          /* that the fence had; it never is less again */
 };
 
 /* The key PREFIX/by/MEMBER, which each of our transactions changes. */

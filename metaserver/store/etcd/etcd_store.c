@@ -51,6 +51,7 @@ static int learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline_ns
                       struct base_errbuf *err)
 {
     meta_etcd_forget_cluster(s->client);
+    s->fence_revision = 0;
     return meta_etcd_find_root(s->client, &s->place, make, deadline_ns, &s->root, err);
 }
 

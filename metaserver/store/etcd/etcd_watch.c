@@ -96,6 +96,7 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
         return status;
     }
     w->at = w->resume = h->at;
+    w->newest = 0;
     w->digest = x.digest;
     w->wants_snapshot = false;
     w->began = true;
@@ -177,13 +178,13 @@ static int ask_position(struct meta_etcd_watch *w, struct base_errbuf *err)
     }
     if (status == 0) {
         (void)meta_etcd_answer_kv(&answer, 1, &newest);
-        if (answer.revision < w->at || strcmp(root.id, w->root.id) != 0)
+        const uint64_t last =
+            newest.mod_revision > root.mod_revision ? newest.mod_revision : root.mod_revision;
+        if (answer.revision < w->at || last < w->newest || strcmp(root.id, w->root.id) != 0)
             w->wants_snapshot = true; /* it was put back, or is another one */
         else
-            compare_position(w,
-                             newest.mod_revision > root.mod_revision ? newest.mod_revision
-                                                                     : root.mod_revision,
-                             answer.revision, now);
+            compare_position(w, last, answer.revision, now);
+        w->newest = last;
         if (meta_etcd_member_take(w, meta_etcd_answer_kvs(&answer, 2)) && !w->wants_snapshot)
             status = tell_members(w, err);
     }

@@ -25,6 +25,7 @@ struct meta_etcd_watch {
     bool wants_snapshot; /* what came since is not known any more */
     uint64_t at;         /* etcd's revision that was given last */
     uint64_t resume;     /* up to here nothing of ours is behind `at` */
+    uint64_t newest;     /* the last revision of ours when it was asked for; never is less again */
     uint64_t digest;     /* of what was given */
     json_t *parts;       /* events of a response that is not whole yet */
 

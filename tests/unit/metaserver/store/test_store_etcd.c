@@ -447,6 +447,61 @@ START_TEST(another_cluster_is_refused_until_its_content_is_known)
 }
 END_TEST
 
+static void copy_directory(const char *from, const char *to)
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        execlp("cp", "cp", "-r", from, to, NULL);
+        _exit(127);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+/* The same cluster with what it had before, as after a restore by somebody who keeps its token. */
+START_TEST(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/back/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/back/", "a");
+    struct replay r = {.at = 0};
+    char data[96], copy[96];
+    ck_assert_int_eq(set_after(a, 0, "t").status, 0);
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    snprintf(data, sizeof data, "%s/data", etcd_process.dir);
+    snprintf(copy, sizeof copy, "%s/copy", etcd_process.dir);
+    etcd_kill();
+    copy_directory(data, copy);
+    etcd_start();
+    struct meta_store_outcome out = {.status = -EBUSY};
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, 1, "u");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    replay_until(&r, watch, out.at);
+    ck_assert_uint_eq(r.snapshots, 1);
+    etcd_kill();
+    nftw(data, etcd_unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+    copy_directory(copy, data);
+    etcd_start();
+    out.status = -EBUSY;
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, UINT64_MAX, "v");
+    ck_assert_msg(out.status == -EIO && strstr(out.err.text, "was put back") != NULL, "%s",
+                  out.err.text);
+    for (int i = 0; i < 60 && r.snapshots == 1; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r.snapshots, 2);
+    expect_settings(a, "tenant/t:1:{1} 1@0:me:tenant/t:->{1} ");
+    expect_same(r.state, a);
+    ck_assert_int_eq(set_after(a, 1, "w").status, 0);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
 static struct meta_store *open_user(const char *file)
 {
     struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
@@ -548,6 +603,7 @@ END_TEST
     T(a_name_is_of_one_living_metaserver)                                                          \
     T(values_of_somebody_else_are_refused_with_a_sentence)                                         \
     T(another_cluster_is_refused_until_its_content_is_known)                                       \
+    T(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)                               \
     T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
     T(settings_that_make_no_sense_are_refused_with_a_sentence)
 KEDGE_CHECK_MAIN("metaserver store etcd", TESTS)
