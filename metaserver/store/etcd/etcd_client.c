@@ -326,10 +326,10 @@ static int take_line(struct meta_etcd_client *c, const char *line, size_t length
     const char *message = json_string_value(json_object_get(said, "message"));
     int status = 0;
     if (json_is_object(result)) {
-        *out = json_incref(result);
-        status = meta_etcd_check_cluster(c, url, result, &status, err) ? 1 : status;
-        if (status != 1)
-            json_decref(result);
+        if (meta_etcd_check_cluster(c, url, result, &status, err)) {
+            *out = json_incref(result);
+            status = 1;
+        }
     } else if (message != NULL || json_object_get(root, "message") != NULL) {
         json_t *code = meta_etcd_get(said, "grpc_code");
         if (message == NULL)

@@ -4,6 +4,7 @@
 #define TESTS_UNIT_METASERVER_STORE_ETCD_REPLAY_H
 
 #include "base/clock.h"
+#include "etcd_watch.h"
 #include "metaserver/backup.h"
 #include "store_fixture.h"
 
@@ -53,6 +54,43 @@ static inline char *dump_store(struct meta_store *store)
     const int status = meta_backup_write(store, 1, &text, &counts, &err);
     ck_assert_msg(status == 0, "%s", err.text);
     return text.data;
+}
+
+/* Sets a resource of this name, if the last change is that one. */
+static inline struct meta_store_outcome set_after(struct meta_store *store, uint64_t last,
+                                                  const char *name)
+{
+    const struct meta_store_change c = {
+        .revision = 1, .who = "me", .kind = "tenant", .name = name, .after = "{1}"};
+    const struct meta_store_txn txn = {.compare = last != UINT64_MAX, .last = last, .change = &c};
+    struct meta_store_outcome out;
+    meta_store_commit(store, &txn, &out);
+    return out;
+}
+
+static inline void expect_same(struct meta_store *a, struct meta_store *b)
+{
+    char *one = dump_store(a), *other = dump_store(b);
+    ck_assert_str_eq(one, other);
+    free(one);
+    free(other);
+}
+
+/* Something of etcd's own API, for which the store has no use. */
+static inline json_t *ask_etcd(const char *path, const char *body)
+{
+    const struct meta_store_etcd_config config = etcd_config(etcd_url(), "/raw/", "raw");
+    struct meta_etcd_client *client = NULL;
+    const struct meta_etcd_call call = {.path = path,
+                                        .body = body,
+                                        .length = strlen(body),
+                                        .deadline_ns = base_clock_ns() + 30 * BASE_NS_PER_S};
+    struct base_errbuf err;
+    json_t *answer = NULL;
+    ck_assert_int_eq(meta_etcd_client_new(&config, &client, &err), 0);
+    ck_assert_msg(meta_etcd_call(client, &call, &answer, &err) == 0, "%s", err.text);
+    meta_etcd_client_free(client);
+    return answer;
 }
 
 static inline void replay_news(struct replay *r, const struct meta_store_heard *h)

@@ -10,7 +10,6 @@
 #include "base/random.h"
 #include "etcd_replay.h"
 #include "etcd_unkind.h"
-#include "etcd_watch.h"
 
 enum { TRANSACTIONS = 120, NODES = 6 };
 
@@ -23,11 +22,7 @@ static bool has_etcd(void)
 
 static struct meta_store_outcome set_resource(struct meta_store *store, const char *name)
 {
-    const struct meta_store_change c = {
-        .revision = 1, .who = "me", .kind = "tenant", .name = name, .after = "{1}"};
-    struct meta_store_outcome out;
-    meta_store_commit(store, &(struct meta_store_txn){.change = &c}, &out);
-    return out;
+    return set_after(store, UINT64_MAX, name);
 }
 
 static struct meta_store *open_quick(const char *url, const char *prefix, const char *member,
@@ -247,29 +242,18 @@ static void *write_many(void *arg)
     return NULL;
 }
 
-/* Forgets what was, up to now. */
-static void compact_now(void)
+/* Forgets what was up to now, unless that was done: *at is where. */
+static void compact_store(uint64_t *at)
 {
-    const struct meta_store_etcd_config config = etcd_config(etcd_url(), "/compacts/", "c");
-    struct meta_etcd_client *client = NULL;
-    json_t *answer = NULL;
-    char body[64] = "{\"key\":\"YQ==\"}";
-    ck_assert_int_eq(meta_etcd_client_new(&config, &client, &err), 0);
-    for (int i = 0; i < 2; i++) {
-        const struct meta_etcd_call call = {.path = i == 0 ? "/v3/kv/range" : "/v3/kv/compaction",
-                                            .body = body,
-                                            .length = strlen(body),
-                                            .deadline_ns = base_clock_ns() + 30 * BASE_NS_PER_S};
-        const int status = meta_etcd_call(client, &call, &answer, &err);
-        ck_assert_msg(status == 0 || status == -ERANGE, "%s", err.text);
-        if (status == 0)
-            snprintf(body, sizeof body, "{\"revision\":\"%llu\"}",
-                     (unsigned long long)meta_etcd_number(json_object_get(answer, "header"),
-                                                          "revision"));
-        json_decref(answer);
-        answer = NULL;
-    }
-    meta_etcd_client_free(client);
+    char body[64];
+    json_t *answer = ask_etcd("/v3/kv/range", "{\"key\":\"YQ==\"}");
+    const uint64_t now = meta_etcd_number(json_object_get(answer, "header"), "revision");
+    json_decref(answer);
+    if (now == *at)
+        return;
+    *at = now;
+    snprintf(body, sizeof body, "{\"revision\":\"%llu\"}", (unsigned long long)now);
+    json_decref(ask_etcd("/v3/kv/compaction", body));
 }
 
 struct watcher {
@@ -341,8 +325,9 @@ static void run_world(uint64_t seed, const char *prefix, unsigned faults, bool c
         ck_assert_int_eq(pthread_create(&writers[i].thread, NULL, write_many, &writers[i]), 0);
     }
     ck_assert_int_eq(pthread_create(&watcher.thread, NULL, watch_all, &watcher), 0);
+    uint64_t compacted = 0;
     while (compacts && !(writers[0].over && writers[1].over)) {
-        compact_now();
+        compact_store(&compacted);
         usleep(50000);
     }
     for (int i = 0; i < 2; i++)

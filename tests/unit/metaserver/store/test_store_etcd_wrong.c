@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store in etcd where something is wrong: with what is there, with etcd, or with the settings. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "etcd_replay.h"
+
+static struct base_errbuf err;
+
+static bool has_etcd(void)
+{
+    return etcd_is_there("stores in etcd where something is wrong");
+}
+
+static void put_raw(const char *key, const char *value)
+{
+    struct base_text body;
+    base_text_init(&body, 1 << 16);
+    base_text_append(&body, "{", 1);
+    meta_etcd_bytes(&body, "key", key);
+    if (value != NULL)
+        meta_etcd_bytes(&body, "value", value);
+    base_text_append(&body, "}", 1);
+    json_decref(
+        ask_etcd(value != NULL ? "/v3/kv/put" : "/v3/kv/deleterange", base_text_str(&body)));
+    base_text_fini(&body);
+}
+
+START_TEST(values_of_somebody_else_are_refused_with_a_sentence)
+{
+    if (!has_etcd())
+        return;
+    static const char *const keys[] = {"/odd/1/nodes/n", "/odd/1/resources/tenant/t",
+                                       "/odd/1/trail/00000000000000000007", "/odd/1/nodes/"};
+    static const char *const values[] = {"", "[]", "{\"incarnation\":-1}", "\xff{", "{\"a\":{}"};
+    struct meta_store *a = open_member(etcd_url(), "/odd/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/odd/", "a");
+    struct replay r = {.at = 0};
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    for (int i = 0; i < 4; i++) {
+        const unsigned before = r.snapshots;
+        int status = 0;
+        put_raw(keys[i], values[i]);
+        ck_assert_int_eq(meta_store_load(a, list_one, &(struct listing){.used = 0}, &err), -EIO);
+        ck_assert_msg(strstr(err.text, keys[i]) && strstr(err.text, "etcdctl"), "%s", err.text);
+        for (int k = 0; k < 60 && status != -EBADMSG; k++)
+            status = replay_next(&r, watch, BASE_NS_PER_S);
+        ck_assert_msg(strstr(r.error.text, keys[i]) != NULL, "%s", r.error.text);
+        put_raw(keys[i], NULL);
+        for (int k = 0; k < 60 && r.snapshots == before; k++)
+            replay_next(&r, watch, BASE_NS_PER_S);
+        expect(r.state, "");
+    }
+    put_raw("/odd/store", "{\"id\":\"x\",\"version\":2,\"generation\":1}");
+    ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, -EIO);
+    put_raw("/odd/store", NULL);
+    struct meta_store_outcome out = set_after(a, UINT64_MAX, "t");
+    ck_assert_int_eq(out.status, -EIO);
+    ck_assert_msg(strstr(out.err.text, "is gone") != NULL, "%s", out.err.text);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
+/* Another cluster at the same address, as when it was begun anew without its data. */
+START_TEST(another_cluster_is_refused_until_its_content_is_known)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/c/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/c/", "a");
+    struct replay r = {.at = 0};
+    char data[96];
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, 0);
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    const uint64_t at = r.at;
+    snprintf(data, sizeof data, "%s/data", etcd_process.dir);
+    etcd_kill();
+    nftw(data, etcd_unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+    etcd_start();
+    struct meta_store_outcome out = {.status = -EBUSY};
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, UINT64_MAX, "t");
+    ck_assert_msg(out.status == -EIO && strstr(out.err.text, "of another cluster") != NULL, "%s",
+                  out.err.text);
+    ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, -EIO);
+    expect(a, ""); /* now it is known */
+    ck_assert_int_eq(set_after(a, 0, "u").status, 0);
+    for (int i = 0; i < 60 && r.snapshots == 1; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r.snapshots, 2);
+    ck_assert_uint_lt(r.at, at);
+    expect_same(r.state, a);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
+static void copy_directory(const char *from, const char *to)
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        execlp("cp", "cp", "-r", from, to, NULL);
+        _exit(127);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+/* The same cluster with what it had before, as after a restore by somebody who keeps its token. */
+START_TEST(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/back/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/back/", "a");
+    struct replay r = {.at = 0};
+    char data[96], copy[96];
+    ck_assert_int_eq(set_after(a, 0, "t").status, 0);
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    snprintf(data, sizeof data, "%s/data", etcd_process.dir);
+    snprintf(copy, sizeof copy, "%s/copy", etcd_process.dir);
+    etcd_kill();
+    copy_directory(data, copy);
+    etcd_start();
+    struct meta_store_outcome out = {.status = -EBUSY};
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, 1, "u");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    replay_until(&r, watch, out.at);
+    ck_assert_uint_eq(r.snapshots, 1);
+    etcd_kill();
+    nftw(data, etcd_unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+    copy_directory(copy, data);
+    etcd_start();
+    out.status = -EBUSY;
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, UINT64_MAX, "v");
+    ck_assert_msg(out.status == -EIO && strstr(out.err.text, "was put back") != NULL, "%s",
+                  out.err.text);
+    for (int i = 0; i < 60 && r.snapshots == 1; i++)
+        replay_next(&r, watch, BASE_NS_PER_S);
+    ck_assert_uint_eq(r.snapshots, 2);
+    expect_settings(a, "tenant/t:1:{1} 1@0:me:tenant/t:->{1} ");
+    expect_same(r.state, a);
+    ck_assert_int_eq(set_after(a, 1, "w").status, 0);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
+static struct meta_store *open_user(const char *file)
+{
+    struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
+    struct meta_store *store = NULL;
+    config.user = "root";
+    config.password_file = file;
+    return meta_store_etcd(&config, &store, &err) == 0 ? store : NULL;
+}
+
+START_TEST(a_user_shows_a_password_that_nobody_else_may_read)
+{
+    if (!has_etcd())
+        return;
+    char file[96];
+    (void)etcd_url();
+    snprintf(file, sizeof file, "%s/password", etcd_process.dir);
+    FILE *f = fopen(file, "w");
+    fputs("secret\n", f);
+    fclose(f);
+    chmod(file, 0644);
+    ck_assert_ptr_null(open_user(file));
+    ck_assert_msg(strstr(err.text, "chmod 600") != NULL, "%s", err.text);
+    chmod(file, 0600);
+    struct meta_store *a = open_user(file), *nobody = open_member(etcd_url(), "/user/", "b");
+    ck_assert_ptr_nonnull(a);
+    put(a, node("n", 1, 1, 1)); /* etcd wants no user yet */
+    json_decref(ask_etcd("/v3/auth/user/add", "{\"name\":\"root\",\"password\":\"secret\"}"));
+    json_decref(ask_etcd("/v3/auth/user/grant", "{\"user\":\"root\",\"role\":\"root\"}"));
+    json_decref(ask_etcd("/v3/auth/enable", "{}"));
+    struct meta_store_outcome out = set_after(nobody, UINT64_MAX, "t");
+    ck_assert_int_eq(out.status, -EROFS);
+    ck_assert_msg(strstr(out.err.text, "set etcd_user") != NULL, "%s", out.err.text);
+    put(a, node("n", 2, 1, 1));
+    struct meta_store_watch *watch = NULL;
+    struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
+    struct replay r = {.at = 0};
+    config.user = "root";
+    config.password_file = file;
+    ck_assert_int_eq(meta_store_etcd_watch(&config, &watch, &err), 0);
+    ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), 1);
+    /* A token that etcd does not know any more: it forgets all when it begins anew. */
+    etcd_kill();
+    etcd_start();
+    out.status = -EBUSY;
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, UINT64_MAX, "t");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    replay_until(&r, watch, out.at);
+    ck_assert_uint_eq(r.snapshots, 1);
+    f = fopen(file, "w");
+    fputs("wrong\n", f);
+    fclose(f);
+    struct meta_store *wrong = open_user(file);
+    out = set_after(wrong, UINT64_MAX, "t");
+    ck_assert_int_eq(out.status, -EROFS);
+    ck_assert_msg(strstr(out.err.text, "etcdctl user passwd") != NULL, "%s", out.err.text);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+    meta_store_close(nobody);
+    meta_store_close(wrong);
+}
+END_TEST
+
+START_TEST(settings_that_make_no_sense_are_refused_with_a_sentence)
+{
+    static const struct {
+        const char *endpoints, *member, *prefix, *user, *says;
+    } wrong[] = {
+        {"", "a", "/k/", NULL, "no endpoint"},
+        {"127.0.0.1:2379", "a", "/k/", NULL, "write http://HOST:PORT"},
+        {"http://a:1,ftp://b", "a", "/k/", NULL, "\"ftp://b\" is no endpoint"},
+        {"http://u:p@a:1", "a", "/k/", NULL, "is no endpoint"},
+        {"http://a:1", "A b", "/k/", NULL, "none of 1 to 63 characters"},
+        {"http://a:1", NULL, "/k/", NULL, "none of 1 to 63 characters"},
+        {"http://a:1", "a", "/\x01/", NULL, "other characters"},
+        {"http://a:1", "a", "/k/", "root", "are set together"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct meta_store_etcd_config config =
+            etcd_config(wrong[i].endpoints, wrong[i].prefix, wrong[i].member);
+        struct meta_store *store = NULL;
+        struct meta_store_watch *watch = NULL;
+        config.user = wrong[i].user;
+        ck_assert_int_eq(meta_store_etcd(&config, &store, &err), -EINVAL);
+        ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "%s", err.text);
+        ck_assert_int_eq(meta_store_etcd_watch(&config, &watch, &err), -EINVAL);
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(values_of_somebody_else_are_refused_with_a_sentence)                                         \
+    T(another_cluster_is_refused_until_its_content_is_known)                                       \
+    T(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)                               \
+    T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
+    T(settings_that_make_no_sense_are_refused_with_a_sentence)
+KEDGE_CHECK_MAIN("metaserver store etcd wrong", TESTS)
