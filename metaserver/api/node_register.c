@@ -316,20 +316,23 @@ static bool owns_gids(struct call *c, const struct meta_registration *r,
     struct meta_violation violation = {.field = ""};
     char text[BASE_GID_TEXT];
     const uint8_t *gid = NULL;
-    for (uint32_t i = 0; gid == NULL && i < r->endpoint_count; i++)
-        if (!meta_access_has_gid(&c->caller, r->endpoint[i].gid)) {
-            gid = r->endpoint[i].gid;
-            snprintf(violation.field, sizeof violation.field, "endpoints[%" PRIu32 "].gid", i);
-        }
-    if (gid == NULL && initiator->qpn != 0 && !meta_access_has_gid(&c->caller, initiator->gid)) {
+    const char *lacks = NULL;
+    for (uint32_t i = 0; lacks == NULL && i < r->endpoint_count; i++) {
+        gid = r->endpoint[i].gid;
+        lacks = meta_access_lacks_gid(&c->caller, gid);
+        snprintf(violation.field, sizeof violation.field, "endpoints[%" PRIu32 "].gid", i);
+    }
+    if (lacks == NULL && initiator->qpn != 0) {
         gid = initiator->gid;
+        lacks = meta_access_lacks_gid(&c->caller, gid);
         snprintf(violation.field, sizeof violation.field, "reader.gid");
     }
-    if (gid == NULL)
+    if (lacks == NULL)
         return true;
     snprintf(violation.detail, sizeof violation.detail,
-             "the agent's token does not list the GID %s: add it to its gids",
-             base_gid_format(gid, text));
+             "the agent's %s does not list the GID %s: %s", lacks, base_gid_format(gid, text),
+             strcmp(lacks, "token") == 0 ? "add it to its gids"
+                                         : "issue one that has it among its IP addresses");
     meta_rest_forbidden(c, "agent", &violation);
     return false;
 }

@@ -288,9 +288,11 @@ static bool caller_may(struct call *c, const struct route *route)
 static void identify_caller(struct call *c)
 {
     const struct meta_service_request *r = c->request;
-    c->caller = meta_access_caller(c->s->resources, r->authorization, r->local, r->wall_ms);
+    c->caller = meta_access_caller(c->s->resources, &r->shown, r->wall_ms);
     if (c->caller.kind == META_CALLER_TOKEN)
         snprintf(c->who, sizeof c->who, "token %s", c->caller.token->name);
+    else if (c->caller.kind == META_CALLER_NODE)
+        snprintf(c->who, sizeof c->who, "node %s", c->caller.node);
     else
         snprintf(c->who, sizeof c->who, "%s", r->who != NULL ? r->who : "unknown");
 }

@@ -12,7 +12,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 
-enum type { TEXT, LEVEL, FORMAT, ACCESS, STORE, COUNT, DURATION, GID, SERVICE };
+enum type { TEXT, LEVEL, FORMAT, ACCESS, STORE, YES_NO, COUNT, DURATION, GID, SERVICE };
 
 struct option {
     const char *section, *key;
@@ -36,6 +36,17 @@ static const struct option options[] = {
      "tokens: each request has to show one; open: who reaches the port may do everything"},
     {"metaserver", "advertise", TEXT, AT(advertise), 0, 0, "",
      "URL by which others reach the REST interface; empty: as listen says"},
+    {"metaserver", "cert_file", TEXT, AT(cert_file), 0, 0, "",
+     "certificate for HTTPS on listen, PEM, with those between; empty: plain HTTP"},
+    {"metaserver", "key_file", TEXT, AT(key_file), 0, 0, "", "and its key"},
+    {"metaserver", "trusted_ca_file", TEXT, AT(trusted_ca_file), 0, 0, "",
+     "authorities that clients' certificates are to be of; empty: clients show none"},
+    {"metaserver", "client_cert_auth", YES_NO, AT(client_cert_auth), 0, 0, "no",
+     "yes: each client has to show a certificate"},
+    {"metaserver", "client_crl_file", TEXT, AT(client_crl_file), 0, 0, "",
+     "clients' certificates that are revoked, PEM"},
+    {"metaserver", "allow_plain_tokens", YES_NO, AT(allow_plain_tokens), 0, 0, "no",
+     "yes: take tokens over plain HTTP beyond loopback, where others see them"},
     {"metaserver", "data_dir", TEXT, AT(data_dir), 0, 0, "/var/lib/kedge-metad",
      "directory of the store; it must exist"},
     {"metaserver", "max_endpoints", COUNT, AT(max_endpoints), 1, 1 << 24, "16384",
@@ -147,6 +158,13 @@ static int set_option(struct meta_config *config, const struct option *o, const 
         return config->store_shared || strcmp(value, "sqlite") == 0
                    ? 0
                    : base_err(must, -EINVAL, "must be sqlite or etcd");
+    case YES_NO: {
+        const bool yes = strcmp(value, "yes") == 0;
+        if (!yes && strcmp(value, "no") != 0)
+            return base_err(must, -EINVAL, "must be yes or no");
+        memcpy(at, &yes, sizeof yes);
+        return 0;
+    }
     case TEXT:
         if (strlen(value) >= META_CONFIG_TEXT_BYTES)
             return base_err(must, -EINVAL, "has at most %d characters", META_CONFIG_TEXT_BYTES - 1);
@@ -192,6 +210,20 @@ static int take_option(void *user, const char *section, const char *key, const c
     return 0;
 }
 
+/* What would mean less than whoever wrote it thinks. */
+static int check_tls(const struct meta_config *c, const char *path, struct base_errbuf *err)
+{
+    if (c->cert_file[0] == '\0' && (c->key_file[0] != '\0' || c->trusted_ca_file[0] != '\0'))
+        return base_err(err, -EINVAL, "%s: %s is of no use without cert_file", path,
+                        c->key_file[0] != '\0' ? "key_file" : "trusted_ca_file");
+    if (c->cert_file[0] != '\0' && c->key_file[0] == '\0')
+        return base_err(err, -EINVAL, "%s: cert_file needs key_file", path);
+    if (c->trusted_ca_file[0] == '\0' && (c->client_cert_auth || c->client_crl_file[0] != '\0'))
+        return base_err(err, -EINVAL, "%s: %s needs trusted_ca_file", path,
+                        c->client_cert_auth ? "client_cert_auth" : "client_crl_file");
+    return 0;
+}
+
 int meta_config_read(const char *path, struct meta_config *out, struct base_errbuf *err)
 {
     struct reading r = {.config = out};
@@ -202,6 +234,8 @@ int meta_config_read(const char *path, struct meta_config *out, struct base_errb
         BASE_ASSERT(status == 0);
     }
     int status = path != NULL ? base_ini_read(path, take_option, &r, err) : 0;
+    if (status == 0)
+        status = check_tls(out, path, err);
     if (status == 0 && out->listen[0] == '\0' && out->admin_socket[0] == '\0')
         return base_err(err, -EINVAL, "%s: nobody could connect: set listen, admin_socket or both",
                         path);

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/http/library.h"
 #include "base/http/server.h"
 #include "base/latency.h"
@@ -21,6 +22,7 @@
 #include "device.h"
 #include "metaserver/access.h"
 #include "metaserver/json.h"
+#include "tls_watch.h"
 
 #define NOTIFY_NS       UINT64_C(100000000) /* what the supervisor had no room for is sent again */
 #define ANSWER_MAX      (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
@@ -39,6 +41,8 @@ struct metad {
     uint64_t ticked_ns, notified_ns; /* last */
     uv_signal_t term, interrupt;
     struct http_server *server;
+    struct meta_tls_watch tls;
+    bool allow_plain_tokens;
     struct meta_process *process;
     struct meta_service *service; /* whose device `fab` is */
     struct fab *fab;
@@ -118,6 +122,7 @@ static void count_refusals(struct metad *m)
     m->service->count.http_limited = stats.limited;
     m->service->count.http_over_time = stats.over_time;
     m->service->count.http_dropped = stats.dropped;
+    m->service->count.tls_handshakes_failed = stats.handshakes_failed;
     m->service->count.log_dropped = base_log_dropped();
     for (int rank = 0; rank < HTTP_RANKS; rank++)
         m->service->count.http_connections[rank] = stats.ranked[rank];
@@ -133,14 +138,41 @@ static bool is_local(const struct http_request *request)
     return request->local && (request->peer_uid == 0 || request->peer_uid == geteuid());
 }
 
+/* No token's: those are revisions. */
+static uint64_t id_of_node(const char *name)
+{
+    uint64_t hash = 0;
+    for (const char *c = name; *c != '\0'; c++)
+        hash = base_hash_u64(hash, (unsigned char)*c);
+    return hash | (uint64_t)1 << 63;
+}
+
+/* Borrowed with the request; *certificate is where what is said of it is put. */
+static struct meta_shown shown_by(const struct metad *m, const struct http_request *request,
+                                  struct meta_certificate *certificate)
+{
+    const struct http_certificate *c = request->certificate;
+    struct meta_shown shown = {.authorization = http_header(request, "Authorization"),
+                               .local = is_local(request),
+                               .exposed = request->exposed && !m->allow_plain_tokens};
+    if (c != NULL) {
+        *certificate = (struct meta_certificate){.uri = c->uri, .gid = c->ip, .gids = c->ips};
+        shown.certificate = certificate;
+    }
+    return shown;
+}
+
 /* Agents, and who may change something, come first. A worker's token is for agents, and good for
  * nothing here: who shows one has the room of those who show none. */
 static struct http_who identify_client(void *user, const struct http_request *request)
 {
     const struct metad *m = user;
+    struct meta_certificate certificate;
+    const struct meta_shown shown = shown_by(m, request, &certificate);
     const struct meta_caller caller =
-        meta_access_caller(m->service->resources, http_header(request, "Authorization"),
-                           is_local(request), base_clock_wall_ms());
+        meta_access_caller(m->service->resources, &shown, base_clock_wall_ms());
+    if (caller.kind == META_CALLER_NODE)
+        return (struct http_who){.rank = HTTP_TRUSTED, .id = id_of_node(caller.node)};
     if (caller.kind == META_CALLER_LOCAL)
         return (struct http_who){.rank = HTTP_TRUSTED};
     if (caller.kind != META_CALLER_TOKEN || caller.token->token.scope == RESOURCE_SCOPE_WORKER)
@@ -150,10 +182,17 @@ static struct http_who identify_client(void *user, const struct http_request *re
         .id = caller.token->revision};
 }
 
+static void refuse_client(void *user, const char *peer, const char *why)
+{
+    struct metad *m = user;
+    meta_tls_refused(&m->tls, peer, why);
+}
+
 static enum http_verdict handle_request(void *user, struct http_request *request)
 {
     struct metad *m = user;
     struct meta_service_answer answer;
+    struct meta_certificate certificate;
     char who[META_RESOURCE_WHO_BYTES];
     if (request->local)
         snprintf(who, sizeof who, "uid %u", (unsigned)request->peer_uid);
@@ -165,8 +204,7 @@ static enum http_verdict handle_request(void *user, struct http_request *request
         .content_type = http_header(request, "Content-Type"),
         .if_match = http_header(request, "If-Match"),
         .if_none_match = http_header(request, "If-None-Match"),
-        .authorization = http_header(request, "Authorization"),
-        .local = is_local(request),
+        .shown = shown_by(m, request, &certificate),
         .wall_ms = base_clock_wall_ms(),
         .who = who,
         .body = request->body,
@@ -351,7 +389,7 @@ static int start_watching(struct metad *m)
         status = uv_signal_init(&m->loop, &m->interrupt);
     if (status == 0)
         status = uv_signal_start(&m->interrupt, on_signal, SIGINT);
-    return status;
+    return status == 0 ? meta_tls_watch_start(&m->tls, &m->loop) : status;
 }
 
 /* Who has asked for tokens and has none yet cannot go on by the port. */
@@ -400,10 +438,14 @@ static void say_ready(const struct metad *m, const struct meta_config *config)
     char status[BASE_NOTIFY_TEXT];
     printf("kedge-metad: ready, port %u\n", port);
     fflush(stdout);
-    base_log(BASE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
+    base_log(BASE_LOG_INFO, "ready", "port=%u tls=%s admin_socket=\"%s\" access=%s nodes=%u", port,
+             m->tls.tls == NULL         ? "no"
+             : config->client_cert_auth ? "mutual"
+                                        : "yes",
              config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
     say_first_token(m, config);
     say_open(config);
+    meta_tls_say_plain(config);
     say_library();
     snprintf(status, sizeof status, "port %u, access %s", port,
              config->tokens_needed ? "tokens" : "open");
@@ -441,6 +483,8 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         .connections_per_id = (unsigned)config->token_connections,
         .anonymous_per_second = config->tokens_needed ? (unsigned)config->client_rate : 0,
         .hosts = hosts,
+        .client_cert_auth = config->client_cert_auth,
+        .refused = refuse_client,
         .identify = identify_client,
         .connections_per_ip = (unsigned)config->client_connections,
         .requests_per_second = (unsigned)config->client_rate,
@@ -453,7 +497,13 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         .handle = handle_request,
         .user = m,
     };
-    return http_server_new(&http, &m->server, err);
+    int status = meta_tls_open(config, &m->tls.tls, err);
+    http.tls = m->tls.tls;
+    if (status == 0)
+        status = http_server_new(&http, &m->server, err);
+    m->tls.server = m->server;
+    m->tls.service = m->service;
+    return status;
 }
 
 /* While there is a server to answer with, which does not end with requests that are deferred; and
@@ -474,7 +524,10 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
                       struct meta_process *process, struct base_errbuf *err)
 {
     struct meta_service *service = &process->service;
-    struct metad m = {.process = process, .service = service, .fab = process->endpoint.fab};
+    struct metad m = {.process = process,
+                      .service = service,
+                      .fab = process->endpoint.fab,
+                      .allow_plain_tokens = config->allow_plain_tokens};
     meta_device_init(&m.device, process);
     struct base_errbuf unsettled;
     int status = uv_loop_init(&m.loop);
@@ -498,6 +551,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     const bool ended = status == 0 && m.device.lost == NULL;
     const int settled = stop_serving(&m, ended ? EXIT_SUCCESS : EXIT_FAILURE, &unsettled);
     http_server_free(m.server);
+    http_tls_free(m.tls.tls);
     base_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);
     BASE_ASSERT(closed == 0);

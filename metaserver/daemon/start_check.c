@@ -7,7 +7,9 @@
 #include "base/http/listen_setting.h"
 #include "base/place.h"
 #include "fabric/providers.h"
+#include "tls_watch.h"
 
+#define TLS_FDS   3   /* of a connection: and a pair of sockets between it and the server */
 #define SPARE_FDS 128 /* beside the connections: those that are being closed, too */
 
 static int check_fabric(const struct meta_config *config, struct base_errbuf *err)
@@ -20,13 +22,26 @@ static int check_fabric(const struct meta_config *config, struct base_errbuf *er
                : provider->check(config->device[0] != '\0' ? config->device : NULL, err);
 }
 
+/* An unreadable file of the certificates' is found before anything is changed. */
+static int check_tls(const struct meta_config *config, struct base_errbuf *err)
+{
+    struct http_tls *tls;
+    int status = meta_tls_open(config, &tls, err);
+    if (status == 0)
+        http_tls_free(tls);
+    return status;
+}
+
 int meta_start_check(const struct meta_config *config, struct base_errbuf *err)
 {
+    const uint64_t fds_each = config->cert_file[0] != '\0' ? TLS_FDS : 1;
     int status = check_fabric(config, err);
     if (status == 0 && config->listen[0] != '\0')
         status = http_listen_check(config->listen, "listen", err);
     if (status == 0)
-        status = base_fds_provide(config->connections + SPARE_FDS, config->connections,
+        status = check_tls(config, err);
+    if (status == 0)
+        status = base_fds_provide(config->connections * fds_each + SPARE_FDS, config->connections,
                                   "connections", "connections", err);
     if (status == 0)
         status = base_place_directory(config->data_dir, "the directory", "data_dir", err);

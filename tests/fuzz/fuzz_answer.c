@@ -42,7 +42,7 @@ static int ask(const char *method, const char *path, const char *node, const voi
 {
     struct meta_service_request request = {.method = method,
                                            .path = path,
-                                           .local = true,
+                                           .shown.local = true,
                                            .content_type = "application/json",
                                            .body = body,
                                            .body_bytes = bytes,

@@ -148,7 +148,8 @@ static void handle_request(void *user, struct play_call *c)
                                            .content_type = "application/json",
                                            .wall_ms = play_host_wall_ms(m->host),
                                            .who = play_call_client(c),
-                                           .local = strcmp(play_call_client(c), "office") == 0,
+                                           .shown.local =
+                                               strcmp(play_call_client(c), "office") == 0,
                                            .token = c};
     play_metad_note_asked(m, c);
     (void)snprintf(target, sizeof target, "%s", play_call_target(c));
@@ -158,7 +159,7 @@ static void handle_request(void *user, struct play_call *c)
     request.body = play_call_body(c, &request.body_bytes);
     if (play_call_token(c) != NULL) {
         (void)snprintf(authorization, sizeof authorization, "Bearer %s", play_call_token(c));
-        request.authorization = authorization;
+        request.shown.authorization = authorization;
     }
     base_text_reset(&m->body);
     meta_service_handle(&m->service, &request, play_host_now_ns(m->host), &m->body, &answer);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "metaserver/access.h"
 #include "metaserver/agent_query.h"
 #include "metaserver/directory.h"
 #include "metaserver/liveness.h"
@@ -66,6 +67,7 @@ struct meta_service {
      * inside this. Needed as soon as there is a watch. */
     void (*wake)(void *token);
     bool tokens_needed;       /* else whoever shows none may all but give access away */
+    int64_t tls_expires_s;    /* the end of its certificate, since 1970; 0: there is no TLS */
     const char *admin_socket; /* where the first token is made; borrowed; NULL or "": nowhere */
     uint32_t max_watches, reader_watches; /* in all; of those who are no agents, 0: as many */
     uint32_t watch_count, agent_watches;
@@ -139,8 +141,7 @@ struct meta_service_request {
     const char *if_match, *if_none_match;
     const char *parameter[META_PARAMETERS]; /* meta_service_add_parameter() fills these */
     const char *unknown, *repeated;         /* names of parameters that cannot be in there */
-    const char *authorization;
-    bool local;       /* of root or the metaserver's own user, on the admin socket */
+    struct meta_shown shown;
     const char *who;  /* for the trail, if it shows no token */
     uint64_t wall_ms; /* since 1970, likewise */
     const void *body;
@@ -154,7 +155,6 @@ void meta_service_add_parameter(struct meta_service_request *request, const char
                                 const char *value);
 
 enum { META_SERVICE_LATER = 0 };
-
 struct meta_service_answer {
     int status;               /* or META_SERVICE_LATER: through s->answer(), body is not used */
     const char *content_type; /* a literal */

@@ -25,8 +25,9 @@ struct meta_service_counters {
     /* What the HTTP server did not let in: connections; requests; either, for their client's bound.
      */
     uint64_t http_refused, http_rejected, http_limited, http_over_time;
-    uint64_t http_dropped; /* connections that made room for others */
-    uint64_t log_dropped;  /* lines of the log */
+    uint64_t http_dropped;                       /* connections that made room for others */
+    uint64_t tls_handshakes_failed, tls_refused; /* connections; clients' certificates */
+    uint64_t log_dropped;                        /* lines of the log */
     /* Which there are now: without a token, with one that only reads, with another one. */
     uint64_t http_connections[3];
     struct base_latency store_took; /* of transactions, from when they went to the store */

@@ -20,6 +20,11 @@ struct meta_config {
     char admin_socket[META_CONFIG_TEXT_BYTES];
     bool tokens_needed;                     /* access: "tokens", or "open" */
     char advertise[META_CONFIG_TEXT_BYTES]; /* "": listen says it */
+    /* TLS of `listen`; "": none, or without that. */
+    char cert_file[META_CONFIG_TEXT_BYTES], key_file[META_CONFIG_TEXT_BYTES];
+    char trusted_ca_file[META_CONFIG_TEXT_BYTES], client_crl_file[META_CONFIG_TEXT_BYTES];
+    bool client_cert_auth;
+    bool allow_plain_tokens;
     char data_dir[META_CONFIG_TEXT_BYTES];
     char log_level[META_CONFIG_TEXT_BYTES], log_format[META_CONFIG_TEXT_BYTES];
     uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;

@@ -167,14 +167,14 @@ static char bearer[160];
 /* As root on the admin socket. */
 static inline int ask_local(const char *method, const char *path, const char *json)
 {
-    request.local = true;
+    request.shown.local = true;
     return ask(method, path, json);
 }
 
 /* With the token of the last make(). */
 static inline int ask_as(const char *method, const char *path, const char *json)
 {
-    request.authorization = bearer;
+    request.shown.authorization = bearer;
     return ask(method, path, json);
 }
 

@@ -73,6 +73,92 @@ START_TEST(an_agent_may_what_its_node_needs)
 }
 END_TEST
 
+static const uint8_t certified[][16] = {{0xfd, [15] = 1}, {0xfd, [15] = 3}};
+
+static struct meta_certificate certificate_of(const char *uri)
+{
+    return (struct meta_certificate){.uri = uri, .gid = certified, .gids = 2};
+}
+
+static int ask_with(const struct meta_certificate *certificate, const char *authorization,
+                    bool exposed, const char *path, const char *text)
+{
+    request = (struct meta_service_request){
+        .shown = {.certificate = certificate, .authorization = authorization, .exposed = exposed}};
+    return ask("PUT", path, text);
+}
+
+START_TEST(a_certificate_speaks_for_its_node_and_its_addresses_alone)
+{
+    static const char *const none[] = {"kedge://node/", "kedge://node/N1",    "kedge://tenant/n1",
+                                       "kedge:n1",      "kedge://node/n1/n2", "kedge://node/n1?a"};
+    const struct meta_certificate n1 = certificate_of("kedge://node/n1"),
+                                  n2 = certificate_of("kedge://node/n2"),
+                                  other = certificate_of("");
+    static const char elsewhere[] = "{\"incarnation\":6,\"endpoints\":[{\"gid\":\"fd00::2\","
+                                    "\"pool\":1,\"transports\":[\"dc\"],\"dct_number\":7,"
+                                    "\"dc_key\":\"5be0cd19137e2179\",\"mtu\":4096}]}";
+    setup();
+    s.tokens_needed = true;
+    ck_assert_int_eq(ask_with(&other, NULL, false, "/v1/nodes/n1", NODE_1), 401);
+    ck_assert_int_eq(ask_with(&n2, NULL, false, "/v1/nodes/n1", NODE_1), 403);
+    ck_assert(says("the certificate is for node n2"));
+    ck_assert_int_eq(ask_with(&n1, NULL, false, "/v1/nodes/n1", elsewhere), 403);
+    ck_assert(says("certificate does not list the GID fd00::2: issue one"));
+    ck_assert_int_eq(ask_with(&n1, NULL, false, "/v1/nodes/n1", NODE_1), 201);
+    ck_assert_int_eq(ask_with(&n1, NULL, false, "/v1/tenants/web", "{\"uids\":[5]}"), 403);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        const struct meta_certificate c = certificate_of(none[i]);
+        ck_assert_int_eq(ask_with(&c, NULL, false, "/v1/nodes/n1", NODE_1), 401);
+        ck_assert(says("it must be kedge://node/NAME"));
+    }
+    s.tokens_needed = false; /* who shows one is held to it where nobody needs one, too */
+    ck_assert_int_eq(ask_with(&n2, NULL, false, "/v1/nodes/n1", NODE_1), 403);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_certificate_and_a_token_have_to_agree)
+{
+    struct meta_certificate n1 = certificate_of("kedge://node/n1"),
+                            n2 = certificate_of("kedge://node/n2");
+    static const char second[] = "{\"incarnation\":6,\"endpoints\":[{\"gid\":\"fd00::2\","
+                                 "\"pool\":1,\"transports\":[\"dc\"],\"dct_number\":7,"
+                                 "\"dc_key\":\"5be0cd19137e2179\",\"mtu\":4096}]}";
+    static const char third[] = "{\"incarnation\":7,\"endpoints\":[{\"gid\":\"fd00::3\","
+                                "\"pool\":1,\"transports\":[\"dc\"],\"dct_number\":7,"
+                                "\"dc_key\":\"5be0cd19137e2179\",\"mtu\":4096}]}";
+    setup();
+    s.tokens_needed = true;
+    make("n1", AGENT);
+    ck_assert_int_eq(ask_with(&n2, bearer, false, "/v1/nodes/n1", NODE_1), 401);
+    ck_assert(says("for another node than the certificate"));
+    ck_assert_int_eq(ask_with(&n1, bearer, false, "/v1/nodes/n1", NODE_1), 201);
+    ck_assert_int_eq(ask_with(&n1, bearer, false, "/v1/nodes/n1", second), 403);
+    ck_assert(says("certificate does not list the GID"));
+    ck_assert_int_eq(ask_with(&n1, bearer, false, "/v1/nodes/n1", third), 403);
+    ck_assert(says("token does not list the GID"));
+    n1.gids = 0; /* it leaves that to the token */
+    ck_assert_int_eq(ask_with(&n1, bearer, false, "/v1/nodes/n1", second), 200);
+    ck_assert_int_eq(ask_with(&n1, NULL, false, "/v1/nodes/n1", second), 403);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_token_that_others_have_seen_is_not_taken)
+{
+    setup();
+    make("n1", AGENT);
+    for (int open = 0; open < 2; open++) {
+        s.tokens_needed = !open;
+        ck_assert_int_eq(ask_with(NULL, bearer, true, "/v1/nodes/n1", NODE_1), 401);
+        ck_assert(says("allow_plain_tokens = yes"));
+    }
+    ck_assert_int_eq(ask_with(NULL, NULL, true, "/v1/nodes/n1", NODE_1), 201); /* open */
+    teardown();
+}
+END_TEST
+
 START_TEST(a_secret_is_shown_once_and_no_hash_ever)
 {
     static const char *const paths[] = {"/v1/tokens/ci", "/v1/tokens", "/v1/events",
@@ -124,7 +210,7 @@ START_TEST(who_shows_no_valid_token_is_refused)
             continue;
         snprintf(wrong, sizeof wrong, "%s", bearer);
         wrong[i] = wrong[i] == 'x' ? 'y' : 'x';
-        request.authorization = wrong;
+        request.shown.authorization = wrong;
         ck_assert_msg(ask("GET", "/v1/nodes", "") == 401, "%s", wrong);
         ck_assert_str_eq(answer.authenticate, "Bearer realm=\"kedge\", error=\"invalid_token\"");
         ck_assert(!says(wrong + strlen("Bearer ")));
@@ -137,12 +223,12 @@ START_TEST(who_shows_no_valid_token_is_refused)
                                           "Bearer kedge_ci_",
                                           "Bearer kedge__"};
     for (size_t i = 0; i < sizeof rubbish / sizeof rubbish[0]; i++) {
-        request.authorization = rubbish[i];
+        request.shown.authorization = rubbish[i];
         ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 401);
     }
-    request.authorization = wrong;
+    request.shown.authorization = wrong;
     ck_assert_int_eq(ask("GET", "/healthz", ""), 200);
-    request.authorization = wrong; /* also where none would be needed */
+    request.shown.authorization = wrong; /* also where none would be needed */
     ck_assert_int_eq(ask_local("GET", "/v1/nodes", ""), 401);
     ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/ci", ""), 204);
     ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 401);
@@ -150,7 +236,7 @@ START_TEST(who_shows_no_valid_token_is_refused)
     memcpy(wrong, bearer, sizeof wrong);
     make("ci", "{\"scope\":\"reader\"}");
     memcpy(wrong + strlen(wrong) - 43, bearer + strlen(bearer) - 43, 43);
-    request.authorization = wrong; /* the secret of another */
+    request.shown.authorization = wrong; /* the secret of another */
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 401);
     teardown();
 }
@@ -398,6 +484,9 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_scope_suffices_for_what_needs_no_more)                                                     \
     T(an_agent_may_what_its_node_needs)                                                            \
+    T(a_certificate_speaks_for_its_node_and_its_addresses_alone)                                   \
+    T(a_certificate_and_a_token_have_to_agree)                                                     \
+    T(a_token_that_others_have_seen_is_not_taken)                                                  \
     T(a_secret_is_shown_once_and_no_hash_ever)                                                     \
     T(who_shows_no_valid_token_is_refused)                                                         \
     T(a_token_that_has_expired_is_refused)                                                         \

@@ -250,7 +250,7 @@ START_TEST(a_bad_name_in_a_path_is_named_as_the_document_does)
     char field[32];
     setup();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        request.local = true;
+        request.shown.local = true;
         snprintf(field, sizeof field, "\"field\":\"%s\"", bad[i].field);
         ck_assert_msg(ask(bad[i].method, bad[i].path, "{}") == 400 && says(field) &&
                           says(bad[i].detail),

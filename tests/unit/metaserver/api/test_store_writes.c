@@ -195,7 +195,7 @@ static bool take(const struct step *step)
         settle();
         return s.count.store_errors == errors;
     }
-    request.local = true;
+    request.shown.local = true;
     int status = ask(step->method, step->path, step->json);
     ck_assert_msg(status == step->status || (status == 503 && disk.kind == FULL), "%s %s: %d %s",
                   step->method, step->path, status, base_text_str(&body));
@@ -252,7 +252,7 @@ static void show(char text[2 * TEXT])
                                         "/v1/tokens", "/v1/pools",   "/v1/events"};
     text[0] = '\0';
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        request.local = true;
+        request.shown.local = true;
         ck_assert_int_eq(ask("GET", paths[i], ""), 200);
         snprintf(strchr(text, '\0'), 2 * TEXT - strlen(text), "%s", base_text_str(&body));
     }

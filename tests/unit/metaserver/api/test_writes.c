@@ -138,17 +138,17 @@ START_TEST(who_has_lost_its_token_before_its_turn_changes_nothing)
 {
     static const char secret[] = "Bearer kedge_ci_0123456789012345678901234567890123456789012";
     begin();
-    request.local = true;
+    request.shown.local = true;
     ck_assert_int_eq(ask("PUT", "/v1/tokens/ci",
                          "{\"scope\":\"operator\",\"secret\":"
                          "\"kedge_ci_0123456789012345678901234567890123456789012\"}"),
                      201);
     stop_disk();
-    request.authorization = secret;
+    request.shown.authorization = secret;
     ask_slowly("PUT", "/v1/tenants/a", "{\"uids\":[5]}"); /* is with the store */
-    request.local = true;
+    request.shown.local = true;
     ask_slowly("DELETE", "/v1/tokens/ci", "");
-    request.authorization = secret;
+    request.shown.authorization = secret;
     ask_slowly("PUT", "/v1/tenants/b", "{\"uids\":[6]}");
     start_disk();
     ck_assert(replied(0, 201, "\"name\":\"a\""));
@@ -314,7 +314,7 @@ END_TEST
 /* With the token of the last make(): finds that the answer comes later. */
 static void ask_slowly_as(const char *path)
 {
-    request.authorization = bearer;
+    request.shown.authorization = bearer;
     ask_slowly("PUT", path, "{\"scope\":\"device\",\"ops\":7}");
 }
 
@@ -330,11 +330,11 @@ START_TEST(a_token_that_fills_its_share_keeps_nobody_else_waiting)
         snprintf(path, sizeof path, "/v1/windows/w%d", i);
         ask_slowly_as(path);
     }
-    request.authorization = bearer;
+    request.shown.authorization = bearer;
     ck_assert_int_eq(ask_now("PUT", "/v1/windows/more", "{\"scope\":\"device\",\"ops\":7}"), 503);
     ck_assert(says("too-many-changes") && says("256 changes of this token wait"));
     ck_assert_uint_eq(answer.retry_after_s, 1);
-    request.authorization = bearer;
+    request.shown.authorization = bearer;
     ck_assert_int_eq(ask_now("GET", "/v1/windows", ""), 200);
     ask_slowly("PUT", "/v1/windows/others", "{\"scope\":\"device\",\"ops\":7}");
     meta_service_stop(&s, now);

@@ -197,8 +197,8 @@ void world_ask(struct world *w, const char *method, const char *path, const char
     struct meta_service_request request = {.method = method,
                                            .path = path,
                                            .content_type = "application/json",
-                                           .authorization = w->authorization,
-                                           .local = w->authorization == NULL,
+                                           .shown.authorization = w->authorization,
+                                           .shown.local = w->authorization == NULL,
                                            .body = body,
                                            .body_bytes = strlen(body),
                                            .token = out};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls_watch.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/http/client.h"
+
+enum { LOOK_EVERY_MS = 5000 };
+
+int meta_tls_open(const struct meta_config *config, struct http_tls **out, struct base_errbuf *err)
+{
+    const struct http_tls_config files = {.ca_file = config->trusted_ca_file,
+                                          .cert_file = config->cert_file,
+                                          .key_file = config->key_file,
+                                          .crl_file = config->client_crl_file};
+    *out = NULL;
+    return config->cert_file[0] == '\0' || config->listen[0] == '\0'
+               ? 0
+               : http_tls_new(&files, out, err);
+}
+
+static void look_at_files(struct meta_tls_watch *w)
+{
+    struct base_errbuf why;
+    if (w->tls == NULL)
+        return;
+    const int status = http_tls_look(w->tls, &why);
+    if (status < 0)
+        base_log(BASE_LOG_ERROR, "newer certificates are refused", "reason=\"%s\"", why.text);
+    if (status > 0)
+        base_log(BASE_LOG_INFO, "certificates are read again", "expires_s=%" PRId64,
+                 http_tls_expiry(w->tls));
+    w->service->tls_expires_s = http_tls_expiry(w->tls);
+    if (http_tls_warn(w->tls, (int64_t)(base_clock_wall_ms() / 1000), &why))
+        base_log(BASE_LOG_WARN, "the certificate expires", "reason=\"%s\"", why.text);
+    http_server_recheck(w->server);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    look_at_files(timer->data);
+}
+
+static void on_hangup(uv_signal_t *sig, int number)
+{
+    (void)number;
+    look_at_files(sig->data);
+}
+
+int meta_tls_watch_start(struct meta_tls_watch *w, uv_loop_t *loop)
+{
+    w->timer.data = w->hangup.data = w;
+    look_at_files(w);
+    int status = uv_timer_init(loop, &w->timer);
+    if (status == 0 && w->tls != NULL)
+        status = uv_timer_start(&w->timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    if (status == 0)
+        status = uv_signal_init(loop, &w->hangup);
+    return status == 0 ? uv_signal_start(&w->hangup, on_hangup, SIGHUP) : status;
+}
+
+void meta_tls_refused(struct meta_tls_watch *w, const char *peer, const char *why)
+{
+    uint32_t suppressed;
+    w->service->count.tls_refused++;
+    if (base_log_allow(&w->log, base_clock_ns(), 10 * BASE_NS_PER_S, 10, &suppressed))
+        base_log(BASE_LOG_WARN, "a client was refused", "client=\"%s\" why=\"%s\" suppressed=%u",
+                 peer, why, suppressed);
+}
+
+void meta_tls_say_plain(const struct meta_config *config)
+{
+    char url[META_CONFIG_TEXT_BYTES + 8];
+    snprintf(url, sizeof url, "http://%s", config->listen);
+    if (config->listen[0] == '\0' || config->cert_file[0] != '\0' || http_url_is_private(url))
+        return;
+    base_log(BASE_LOG_WARN,
+             config->allow_plain_tokens
+                 ? "whoever is on the way to the port sees tokens, and can use them: set cert_file "
+                   "and key_file"
+                 : "there is no TLS on the port, so that no token is taken there: set cert_file "
+                   "and key_file; or say allow_plain_tokens = yes, where nobody listens",
+             "listen=\"%s\" allow_plain_tokens=%s", config->listen,
+             config->allow_plain_tokens ? "yes" : "no");
+}
