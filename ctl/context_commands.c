@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
-#include "ctl/print_table.h"
+#include "ctl/rows.h"
 
 enum { OUTPUT_BYTES = 1 << 20, KEY_BYTES = 64 };
 
@@ -33,61 +33,51 @@ static void fields_json(struct base_text *t, const struct ctl_context *c)
     }
 }
 
-static void list_json(struct base_text *t, const struct ctl_contexts *contexts, const char *chosen)
+static void add_row(const struct ctl_context *c, bool chosen, struct ctl_rows *rows)
 {
-    ctl_json_begin(t);
-    base_json_string(t, "file", contexts->path);
-    base_json_string(t, "chosen", chosen);
-    base_json_array(t, "contexts");
-    for (size_t i = 0; i < contexts->count; i++) {
-        base_json_object(t, NULL);
-        fields_json(t, &contexts->item[i]);
-        base_json_object_end(t);
+    struct base_text json;
+    const char *cells[2 + CTL_CONTEXT_KEYS] = {chosen ? "*" : "", c->name};
+    for (size_t k = 0; k < CTL_CONTEXT_KEYS; k++) {
+        const char *value = ctl_context_value(c, k);
+        cells[2 + k] = value[0] != '\0' ? value : "-";
     }
-    base_json_array_end(t);
-    base_json_object_end(t);
+    base_text_init(&json, OUTPUT_BYTES);
+    base_json_object(&json, NULL);
+    fields_json(&json, c);
+    base_json_object_end(&json);
+    ctl_rows_add(rows, c->name, base_text_str(&json), cells);
+    base_text_fini(&json);
 }
 
-static int list_table(const struct ctl_contexts *contexts, const char *chosen, bool wide,
-                      struct base_errbuf *err)
+static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
 {
     static const char *const headings[] = {"",           "NAME",         "SERVER",
                                            "TOKEN FILE", "AGENT SOCKET", "OUTPUT"};
-    struct ctl_table *table;
-    int status = ctl_table_new(headings, wide ? 6 : 3, &table);
-    for (size_t i = 0; i < contexts->count && status == 0; i++) {
-        const struct ctl_context *c = &contexts->item[i];
-        const char *cells[6] = {chosen != NULL && strcmp(chosen, c->name) == 0 ? "*" : "", c->name};
-        for (size_t k = 0; k < CTL_CONTEXT_KEYS; k++) {
-            const char *value = ctl_context_value(c, k);
-            cells[2 + k] = value[0] != '\0' ? value : "-";
-        }
-        ctl_table_row(table, cells);
-    }
-    if (status == 0) {
-        status = ctl_table_print(table);
-        ctl_table_free(table);
-    }
-    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
+    static struct ctl_contexts contexts;
+    const int status = ctl_contexts_read(&contexts, err);
+    if (status != 0)
+        return status;
+    const char *chosen = ctl_context_chosen(o, &contexts);
+    ctl_rows_head(rows, headings, o->wide ? 6 : 3);
+    base_json_string(&rows->more, "file", contexts.path);
+    base_json_string(&rows->more, "chosen", chosen);
+    for (size_t i = 0; i < contexts.count; i++)
+        add_row(&contexts.item[i], chosen != NULL && strcmp(chosen, contexts.item[i].name) == 0,
+                rows);
+    return 0;
+}
+
+static void say_none(const struct ctl_options *o)
+{
+    (void)o;
+    puts("there is no context yet: rdmactl context set NAME server=URL makes one");
 }
 
 int ctl_context_list(const struct ctl_options *o, struct base_errbuf *err)
 {
-    static struct ctl_contexts contexts;
-    struct base_text t;
-    int status = ctl_contexts_read(&contexts, err);
-    if (status != 0)
-        return status;
-    const char *chosen = ctl_context_chosen(o, &contexts);
-    if (!o->json && contexts.count == 0) {
-        puts("there is no context yet: rdmactl context set NAME server=URL makes one");
-        return 0;
-    }
-    if (!o->json)
-        return list_table(&contexts, chosen, o->wide, err);
-    base_text_init(&t, OUTPUT_BYTES);
-    list_json(&t, &contexts, chosen);
-    return ctl_json_finish(&t, err);
+    static const struct ctl_list list = {
+        .kind = "context", .plural = "contexts", .fill = fill_rows, .say_none = say_none};
+    return ctl_list_run(o, &list, NULL, err);
 }
 
 static int show_context(const struct ctl_options *o, const struct ctl_context *c,

@@ -12,7 +12,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/resources.h"
-#include "ctl/print_table.h"
+#include "ctl/rows.h"
 #include "ctl/since.h"
 
 enum {
@@ -26,29 +26,30 @@ enum {
 /* ---- list */
 
 struct listing {
-    bool json, any, failed;
-    const char *since; /* older ones are left out; NULL: none are */
-    struct ctl_table *table;
+    struct ctl_rows *rows;
+    bool failed;
+    const char *since;        /* older ones are left out; NULL: none are */
     struct ctl_event *newest; /* a ring of `room`, owned; NULL: all are shown as they come */
     uint64_t room, seen;
+    uint64_t revision;             /* of the newest one, shown or not */
+    char position[CTL_WORD_BYTES]; /* of the newest one of a node; "": there is none */
 };
 
 static void show_event(struct listing *l, const struct ctl_event *e)
 {
     char revision[24], name[CTL_WORD_BYTES + CTL_ID_BYTES];
-    if (l->json) {
-        ctl_json_list_item(!l->any, e->json);
-    } else {
-        snprintf(revision, sizeof revision, "%" PRIu64, e->revision);
-        snprintf(name, sizeof name, "%s %s", e->kind, e->name);
-        ctl_table_row(l->table, (const char *const[]){revision, e->time, e->who, name, e->what});
-    }
-    l->any = true;
+    snprintf(revision, sizeof revision, "%" PRIu64, e->revision);
+    snprintf(name, sizeof name, "%s %s", e->kind, e->name);
+    ctl_rows_add(l->rows, revision, e->json,
+                 (const char *const[]){revision, e->time, e->who, name, e->what});
 }
 
 static void add_event(void *user, const struct ctl_event *e)
 {
     struct listing *l = user;
+    l->revision = e->revision > l->revision ? e->revision : l->revision;
+    if (e->position[0] != '\0')
+        memcpy(l->position, e->position, sizeof l->position);
     if (l->since != NULL && strcmp(e->time, l->since) < 0)
         return;
     if (l->newest == NULL) {
@@ -92,8 +93,6 @@ static int fetch_pages(const struct ctl_options *o, struct listing *l, struct ba
             status = ctl_fetch_server(o, path, &result, err);
         if (status != 0)
             break;
-        if (l->json && page == 0)
-            ctl_json_list("events");
         status = ctl_decode_events(result.body, result.body_length, add_event, l, next, sizeof next,
                                    err);
         http_result_fini(&result);
@@ -107,20 +106,6 @@ static int list_pages(const struct ctl_options *o, struct listing *l, struct bas
 {
     const int status = fetch_pages(o, l, err);
     return status == 0 && l->newest != NULL ? show_newest(l, err) : status;
-}
-
-static int print_list(const struct ctl_options *o, struct listing *l, struct base_errbuf *err)
-{
-    int status = list_pages(o, l, err);
-    if (status == 0 && o->json)
-        ctl_json_list_end();
-    else if (status == 0 && !l->any)
-        puts(o->kind != NULL || o->name != NULL || o->since != NULL
-                 ? "there is no such event yet"
-                 : "nobody has changed anything yet");
-    else if (status == 0 && (status = ctl_table_print(l->table)) != 0)
-        base_err(err, status, "printing failed: %s", strerror(-status));
-    return status;
 }
 
 int ctl_events_newest(const struct ctl_options *o, const char *kinds, const char *name,
@@ -147,26 +132,54 @@ int ctl_events_newest(const struct ctl_options *o, const char *kinds, const char
     return status;
 }
 
-int ctl_event_list(const struct ctl_options *o, struct base_errbuf *err)
+static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
 {
     static const char *const headings[] = {"REVISION", "TIME", "WHO", "WHAT", "CHANGE"};
-    struct listing l = {.json = o->json, .room = o->limit};
+    struct listing *l = rows->user;
+    l->rows = rows;
+    ctl_rows_head(rows, headings, 5);
+    if (l->room > 0 && (l->newest = calloc(l->room, sizeof *l->newest)) == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    return list_pages(o, l, err);
+}
+
+static void say_none(const struct ctl_options *o)
+{
+    puts(o->kind != NULL || o->name != NULL || o->since != NULL
+             ? "there is no such event yet"
+             : "nobody has changed anything yet");
+}
+
+/* The events behind those that were listed. */
+static int watch_on(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
+{
+    const struct listing *l = rows->user;
+    struct ctl_options on = *o;
+    on.from_revision = true;
+    on.revision = l->revision;
+    on.position = l->position[0] != '\0' ? l->position : NULL;
+    if (fflush(stdout) != 0)
+        return base_err(err, -EIO, "standard output cannot be written");
+    return ctl_event_watch(&on, err);
+}
+
+int ctl_event_list(const struct ctl_options *o, struct base_errbuf *err)
+{
+    static const struct ctl_list list = {.kind = "event",
+                                         .plural = "events",
+                                         .fill = fill_rows,
+                                         .say_none = say_none,
+                                         .watch = watch_on};
+    struct listing l = {.room = o->limit};
     char since[CTL_SINCE_BYTES];
     int status = o->since != NULL ? ctl_since_parse(o->since, since, err) : 0;
     if (status != 0)
         return status;
     l.since = o->since != NULL ? since : NULL;
-    status = ctl_table_new(headings, 5, &l.table);
-    if (status != 0)
-        return base_err(err, status, "out of memory");
-    if (l.room > 0 && (l.newest = calloc(l.room, sizeof *l.newest)) == NULL)
-        status = base_err(err, -ENOMEM, "out of memory");
-    if (status == 0)
-        status = print_list(o, &l, err);
+    status = ctl_list_run(o, &list, &l, err);
     for (uint64_t i = 0; l.newest != NULL && i < l.room; i++)
         ctl_event_fini(&l.newest[i]);
     free(l.newest);
-    ctl_table_free(l.table);
     return status;
 }
 

@@ -35,11 +35,14 @@ static int append_members(struct base_text *t, const char *object, struct base_e
     return 0;
 }
 
-static int print_object(const char *kind, const char *object, struct base_errbuf *err)
+static int print_object(const char *change, const char *kind, const char *object,
+                        struct base_errbuf *err)
 {
     struct base_text t;
     base_text_init(&t, strlen(object) + LINE_BYTES);
     ctl_json_begin(&t);
+    if (change != NULL)
+        base_json_string(&t, "change", change);
     if (kind != NULL)
         base_json_string(&t, "kind", kind);
     int status = append_members(&t, object, err);
@@ -52,12 +55,18 @@ static int print_object(const char *kind, const char *object, struct base_errbuf
 
 int ctl_json_print(const char *object, struct base_errbuf *err)
 {
-    return print_object(NULL, object, err);
+    return print_object(NULL, NULL, object, err);
 }
 
 int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *err)
 {
-    return print_object(kind, object, err);
+    return print_object(NULL, kind, object, err);
+}
+
+int ctl_json_print_change(const char *change, const char *kind, const char *object,
+                          struct base_errbuf *err)
+{
+    return print_object(change, kind, object, err);
 }
 
 /* ---- lists */
@@ -117,6 +126,17 @@ void ctl_json_list_end_with(const char *key, const char *items)
     ctl_json_put(base_text_str(&t));
     puts("");
     base_text_fini(&t);
+}
+
+void ctl_json_list_end_more(const char *members)
+{
+    if (members[0] == '\0') {
+        ctl_json_list_end();
+        return;
+    }
+    fputs("],", stdout);
+    ctl_json_put(members);
+    puts("}");
 }
 
 /* ---- objects */

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "agent_items_private.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
+#include "ctl/rows.h"
 
 enum {
     MAX_PAGES = 100000,
@@ -139,33 +141,34 @@ int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_ite
     return status;
 }
 
-/* What pages came to. */
-struct listed {
+/* Nodes that could not be asked. */
+struct gaps {
     size_t count;
-    size_t gaps;             /* nodes that could not be asked */
-    struct base_text gap;    /* as JSON, or as lines */
-    struct ctl_table *table; /* unless it is JSON */
+    struct base_text lines;
 };
 
 static void add_page(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                     const struct ctl_agent_item_page *page, struct listed *l)
+                     const struct ctl_agent_item_page *page, struct ctl_rows *rows)
 {
-    for (size_t i = 0; o->json && i < page->count; i++)
-        ctl_json_list_item(l->count + i == 0, page->item[i].json);
-    if (!o->json)
-        ctl_agent_item_rows(l->table, kind, o->wide, page);
-    l->count += page->count;
-    for (size_t i = 0; i < page->gaps; i++, l->gaps++)
-        if (o->json)
-            base_text_printf(&l->gap, "%s%s", l->gaps > 0 ? "," : "", page->gap[i].json);
-        else
-            base_text_printf(&l->gap, "rdmactl: %s was not asked: %s\n", page->gap[i].node,
-                             page->gap[i].why);
+    struct gaps *gaps = rows->user;
+    const char *cells[CTL_AGENT_ITEM_COLUMNS];
+    size_t shown[CTL_AGENT_ITEM_COLUMNS], columns = columns_of(kind, o->wide, shown);
+    for (size_t n = 0; n < page->count; n++) {
+        const struct ctl_agent_item *item = &page->item[n];
+        for (size_t i = 0; i < columns; i++)
+            cells[i] = item->cell[shown[i]];
+        ctl_rows_add(rows, item->cell[0], item->json, cells);
+    }
+    for (size_t i = 0; i < page->gaps; i++, gaps->count++) {
+        base_json_raw(&rows->more, NULL, page->gap[i].json);
+        base_text_printf(&gaps->lines, "rdmactl: %s was not asked: %s\n", page->gap[i].node,
+                         page->gap[i].why);
+    }
 }
 
 /* Page by page: there may be many. */
-static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                      struct listed *l, struct base_errbuf *err)
+static int fill_pages(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
+                      struct ctl_rows *rows, struct base_errbuf *err)
 {
     struct ctl_agent_item_page page = {.next = ""};
     char cursor[sizeof page.next] = "";
@@ -173,9 +176,7 @@ static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_k
         int status = ctl_agent_item_fetch(o, kind, cursor, &page, err);
         if (status != 0)
             return status;
-        if (o->json && n == 0)
-            ctl_json_list(kind->plural);
-        add_page(o, kind, &page, l);
+        add_page(o, kind, &page, rows);
         memcpy(cursor, page.next, sizeof cursor);
         ctl_agent_item_page_fini(&page);
         if (cursor[0] == '\0')
@@ -184,44 +185,59 @@ static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_k
     return 0;
 }
 
-static int print_listed(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                        const struct listed *l, struct base_errbuf *err)
+static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
 {
-    int status = 0;
-    if (o->json && o->all_nodes)
-        ctl_json_list_end_with("unreachable", base_text_str(&l->gap));
-    else if (o->json)
-        ctl_json_list_end();
-    else if (l->count == 0)
-        printf("there is no %s%s %s now\n", o->tenant != NULL || o->worker != NULL ? "such " : "",
-               kind->name,
-               o->all_nodes     ? "on any node"
-               : asks_server(o) ? "there"
-                                : "on this host");
-    else if ((status = ctl_table_print(l->table)) != 0)
-        base_err(err, status, "printing failed: %s", strerror(-status));
-    if (!o->json && l->gaps > 0) {
-        fflush(stdout);
-        fputs(base_text_str(&l->gap), stderr);
-    }
-    if (status == 0 && l->gaps > 0)
-        status = base_err(err, -EHOSTUNREACH, "%zu of the nodes could not be asked", l->gaps);
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
+    const char *headings[CTL_AGENT_ITEM_COLUMNS];
+    size_t shown[CTL_AGENT_ITEM_COLUMNS], columns = columns_of(kind, o->wide, shown);
+    struct gaps *gaps = rows->user;
+    for (size_t i = 0; i < columns; i++)
+        headings[i] = kind->column[shown[i]].heading;
+    ctl_rows_head(rows, headings, columns);
+    gaps->count = 0;
+    base_text_reset(&gaps->lines);
+    if (o->all_nodes)
+        base_json_array(&rows->more, "unreachable");
+    const int status = fill_pages(o, kind, rows, err);
+    if (o->all_nodes)
+        base_json_array_end(&rows->more);
+    if (status == 0 && o->watch) /* else what is not shown seems to be gone */
+        fputs(base_text_str(&gaps->lines), stderr);
     return status;
+}
+
+static void say_none(const struct ctl_options *o)
+{
+    printf("there is no %s%s %s now\n", o->tenant != NULL || o->worker != NULL ? "such " : "",
+           o->kind,
+           o->all_nodes     ? "on any node"
+           : asks_server(o) ? "there"
+                            : "on this host");
+}
+
+static int say_gaps(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
+{
+    const struct gaps *gaps = rows->user;
+    if (gaps->count == 0)
+        return 0;
+    fflush(stdout);
+    if (!o->json)
+        fputs(base_text_str(&gaps->lines), stderr);
+    return base_err(err, -EHOSTUNREACH, "%zu of the nodes could not be asked", gaps->count);
 }
 
 int ctl_agent_item_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
-    struct listed l = {.count = 0};
-    int status = ctl_agent_item_table_new(kind, o->wide, &l.table);
-    if (status != 0)
-        return base_err(err, status, "out of memory");
-    base_text_init(&l.gap, GAPS_BYTES);
-    status = list_pages(o, kind, &l, err);
-    if (status == 0)
-        status = print_listed(o, kind, &l, err);
-    base_text_fini(&l.gap);
-    ctl_table_free(l.table);
+    const struct ctl_list list = {.kind = kind->name,
+                                  .plural = kind->plural,
+                                  .fill = fill_rows,
+                                  .say_none = say_none,
+                                  .finish = say_gaps};
+    struct gaps gaps = {.count = 0};
+    base_text_init(&gaps.lines, GAPS_BYTES);
+    const int status = ctl_list_run(o, &list, &gaps, err);
+    base_text_fini(&gaps.lines);
     return status;
 }
 

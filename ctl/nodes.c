@@ -12,6 +12,7 @@
 #include "ctl/json.h"
 #include "ctl/resources.h"
 #include "ctl/print_table.h"
+#include "ctl/rows.h"
 
 enum {
     MAX_PAGES = 100000,
@@ -129,19 +130,6 @@ void ctl_node_json(struct base_text *t, const struct ctl_node *node)
     base_json_object_end(t);
 }
 
-static int list_json(const struct ctl_nodes *nodes, struct base_errbuf *err)
-{
-    struct base_text t;
-    base_text_init(&t, OUTPUT_BYTES);
-    ctl_json_begin(&t);
-    base_json_array(&t, "nodes");
-    for (size_t i = 0; i < nodes->count; i++)
-        ctl_node_json(&t, &nodes->node[i]);
-    base_json_array_end(&t);
-    base_json_object_end(&t);
-    return ctl_json_finish(&t, err);
-}
-
 static const char *expires_cell(const struct ctl_node *n, char out[CTL_AMOUNT_BYTES])
 {
     return n->expires_in_ms == 0 ? "-" : ctl_format_age(n->expires_in_ms, out);
@@ -170,8 +158,9 @@ static const char *settings_cell(const struct ctl_node *n, char out[CTL_TEXT_BYT
     return out;
 }
 
-static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide)
+static void add_row(struct ctl_rows *rows, const struct ctl_node *n, bool wide)
 {
+    struct base_text json;
     char incarnation[CELL_BYTES], left[CELL_BYTES], gids[CTL_WORD_BYTES + CELL_BYTES] = "-";
     char has[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES], fabric[CTL_FABRIC_TEXT];
     const char *labels = n->labels[0] != '\0' ? n->labels : "-";
@@ -182,44 +171,46 @@ static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide
         snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
     else if (n->endpoints > 1)
         snprintf(gids, sizeof gids, "%s and %zu more", n->endpoint[0].gid, n->endpoints - 1);
-    ctl_table_row(table, (const char *const[]){n->id, n->state, incarnation, expires_cell(n, left),
-                                               gids, workers_cell(n, has),
-                                               ctl_fabric_text(&n->fabric, false, fabric),
-                                               wide ? labels : settings_cell(n, set),
-                                               wide ? settings_cell(n, set) : NULL});
+    base_text_init(&json, OUTPUT_BYTES);
+    ctl_node_json(&json, n);
+    ctl_rows_add(rows, n->id, base_text_str(&json),
+                 (const char *const[]){
+                     n->id, n->state, incarnation, expires_cell(n, left), gids,
+                     workers_cell(n, has), ctl_fabric_text(&n->fabric, false, fabric),
+                     wide ? labels : settings_cell(n, set), wide ? settings_cell(n, set) : NULL});
+    base_text_fini(&json);
 }
 
-static int list_table(const struct ctl_nodes *nodes, bool wide, struct base_errbuf *err)
+static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
 {
     const char *const headings[] = {
         "ID",        "STATE",   "INCARNATION", "EXPIRES IN",
-        "ENDPOINTS", "WORKERS", "FABRIC",      wide ? "LABELS" : "SETTINGS",
+        "ENDPOINTS", "WORKERS", "FABRIC",      o->wide ? "LABELS" : "SETTINGS",
         "SETTINGS"};
-    struct ctl_table *table;
-    int status = ctl_table_new(headings, wide ? 9 : 8, &table);
-    for (size_t i = 0; i < nodes->count && status == 0; i++)
-        add_row(table, &nodes->node[i], wide);
-    if (status == 0) {
-        status = ctl_table_print(table);
-        ctl_table_free(table);
-    }
-    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
+    struct ctl_nodes nodes;
+    const int status = ctl_nodes_fetch(o, &nodes, err);
+    if (status != 0)
+        return status;
+    ctl_rows_head(rows, headings, o->wide ? 9 : 8);
+    for (size_t i = 0; i < nodes.count; i++)
+        add_row(rows, &nodes.node[i], o->wide);
+    ctl_nodes_fini(&nodes);
+    return 0;
+}
+
+static void say_none(const struct ctl_options *o)
+{
+    puts(o->label != NULL ? "no node has these labels" : "no node has registered yet");
 }
 
 int ctl_node_list(const struct ctl_options *o, struct base_errbuf *err)
 {
-    struct ctl_nodes nodes;
-    int status = ctl_nodes_fetch(o, &nodes, err);
-    if (status != 0)
-        return status;
-    if (o->json)
-        status = list_json(&nodes, err);
-    else if (nodes.count == 0)
-        puts(o->label != NULL ? "no node has these labels" : "no node has registered yet");
-    else
-        status = list_table(&nodes, o->wide, err);
-    ctl_nodes_fini(&nodes);
-    return status;
+    static const struct ctl_list list = {.kind = "node",
+                                         .plural = "nodes",
+                                         .events = "node,liveness",
+                                         .fill = fill_rows,
+                                         .say_none = say_none};
+    return ctl_list_run(o, &list, NULL, err);
 }
 
 int ctl_node_print(const struct ctl_node *n, struct base_errbuf *err)

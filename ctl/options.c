@@ -36,7 +36,9 @@ const struct option ctl_long_options[] = {
     {"dry-run", no_argument, NULL, 'y'},
     {"help", no_argument, NULL, 'h'},
     {"tenant", required_argument, NULL, 'T'},
-    {"worker", required_argument, NULL, 'w'},
+    {"worker", required_argument, NULL, 'K'},
+    {"watch", no_argument, NULL, 'w'},
+    {"sort-by", required_argument, NULL, 'B'},
     {"force", no_argument, NULL, 'F'},
     {"node", required_argument, NULL, 'N'},
     {"scope", required_argument, NULL, 'O'},
@@ -282,12 +284,12 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
         int option;
         const char **to;
     } texts[] = {
-        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'w', &o->worker},
+        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'K', &o->worker},
         {'a', &o->agent_socket}, {'c', &o->config},     {'p', &o->provider},    {'d', &o->device},
         {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
         {'N', &o->node},         {'O', &o->scope},      {'u', &o->uid},         {'k', &o->of_kind},
         {'m', &o->name},         {'P', &o->position},   {'e', &o->serve},       {'q', &o->peer},
-        {'U', &o->secret_out},   {'i', &o->since}};
+        {'U', &o->secret_out},   {'i', &o->since},      {'B', &o->sort_by}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
@@ -317,11 +319,8 @@ static bool take_flag(int option, struct ctl_options *o)
     const struct {
         int option;
         bool *to;
-    } flags[] = {{'F', &o->force},
-                 {'E', &o->all},
-                 {'A', &o->all_nodes},
-                 {'W', &o->wait},
-                 {'y', &o->dry_run}};
+    } flags[] = {{'F', &o->force}, {'E', &o->all},     {'A', &o->all_nodes},
+                 {'W', &o->wait},  {'y', &o->dry_run}, {'w', &o->watch}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (flags[i].option == option)
             return *flags[i].to = true;
@@ -368,7 +367,7 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
     (void)ctl_field_options_add(all, LONG_OPTIONS, LONG_OPTIONS + CTL_FIELD_OPTIONS);
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "o:f:h", all, &index)) != -1) {
+    while ((c = getopt_long(argc, argv, "o:f:hw", all, &index)) != -1) {
         if (c == 'V') {
             *out = (struct ctl_options){.command = CTL_OWN_VERSION};
             return 0;

@@ -14,7 +14,7 @@
 #include "ctl/notes.h"
 #include "ctl/pool_force.h"
 #include "ctl/secret_out.h"
-#include "ctl/print_table.h"
+#include "ctl/rows.h"
 
 enum {
     MAX_PAGES = 100000,
@@ -36,36 +36,6 @@ int ctl_resource_path(const struct resource_table *kind, const char *name,
 }
 
 /* ---- showing */
-
-static int print_table(const struct ctl_options *o, const struct resource_table *kind,
-                       const struct ctl_resources *all, struct base_errbuf *err)
-{
-    const char *cells[RESOURCE_FIELDS_MAX + 2] = {"NAME"};
-    struct ctl_table *table;
-    size_t shown[RESOURCE_FIELDS_MAX], columns = 0;
-    for (size_t i = 0; i < kind->fields; i++) {
-        if (kind->field[i].wide && !o->wide)
-            continue;
-        shown[columns++] = i;
-        cells[columns] = kind->field[i].heading;
-    }
-    cells[columns + 1] = "REVISION";
-    int status = ctl_table_new(cells, columns + 1 + (o->wide ? 1 : 0), &table);
-    for (size_t n = 0; n < all->count && status == 0; n++) {
-        char revision[24];
-        snprintf(revision, sizeof revision, "%" PRIu64, all->item[n].revision);
-        cells[0] = all->item[n].name;
-        for (size_t i = 0; i < columns; i++)
-            cells[i + 1] = all->item[n].value[shown[i]];
-        cells[columns + 1] = revision;
-        ctl_table_row(table, cells);
-    }
-    if (status == 0) {
-        status = ctl_table_print(table);
-        ctl_table_free(table);
-    }
-    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
-}
 
 static int list_path(const struct ctl_options *o, const struct resource_table *kind,
                      const char *cursor, char out[LIST_BYTES], struct base_errbuf *err)
@@ -102,27 +72,63 @@ int ctl_resources_fetch(const struct ctl_options *o, const struct resource_table
     return status;
 }
 
-int ctl_resource_list(const struct ctl_options *o, struct base_errbuf *err)
+/* ---- list */
+
+static void add_rows(const struct ctl_options *o, const struct resource_table *kind,
+                     const struct ctl_resources *all, struct ctl_rows *rows)
+{
+    const char *cells[RESOURCE_FIELDS_MAX + 2] = {"NAME"};
+    size_t shown[RESOURCE_FIELDS_MAX], columns = 0;
+    for (size_t i = 0; i < kind->fields; i++) {
+        if (kind->field[i].wide && !o->wide)
+            continue;
+        shown[columns++] = i;
+        cells[columns] = kind->field[i].heading;
+    }
+    cells[columns + 1] = "REVISION";
+    ctl_rows_head(rows, cells, columns + 1 + (o->wide ? 1 : 0));
+    for (size_t n = 0; n < all->count; n++) {
+        char revision[24];
+        snprintf(revision, sizeof revision, "%" PRIu64, all->item[n].revision);
+        cells[0] = all->item[n].name;
+        for (size_t i = 0; i < columns; i++)
+            cells[i + 1] = all->item[n].value[shown[i]];
+        cells[columns + 1] = revision;
+        ctl_rows_add(rows, all->item[n].name, all->item[n].json, cells);
+    }
+}
+
+static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
     struct ctl_resources all = {.item = NULL};
-    int status = ctl_resources_fetch(o, kind, &all, err);
-    if (status == 0 && o->json) {
-        ctl_json_list(kind->plural);
-        for (size_t i = 0; i < all.count && status == 0; i++)
-            status = ctl_json_list_resource(i == 0, kind->name, all.item[i].json, err);
-        ctl_json_list_end();
-    } else if (status == 0 && all.count == 0 &&
-               (o->scope != NULL || o->tenant != NULL || o->uid != NULL)) {
-        printf("there is no such %s\n", kind->name);
-    } else if (status == 0 && all.count == 0) {
-        printf("there is no %s yet: rdmactl %s %s NAME KEY=VALUE... makes one\n", kind->name,
-               kind->name, kind->secret ? "create" : "set");
-    } else if (status == 0) {
-        status = print_table(o, kind, &all, err);
-    }
+    const int status = ctl_resources_fetch(o, kind, &all, err);
+    if (status == 0)
+        add_rows(o, kind, &all, rows);
     ctl_resources_fini(&all);
     return status;
+}
+
+static void say_none(const struct ctl_options *o)
+{
+    const struct resource_table *kind = resource_table_find(o->kind);
+    if (o->scope != NULL || o->tenant != NULL || o->uid != NULL)
+        printf("there is no such %s\n", kind->name);
+    else
+        printf("there is no %s yet: rdmactl %s %s NAME KEY=VALUE... makes one\n", kind->name,
+               kind->name, kind->secret ? "create" : "set");
+}
+
+int ctl_resource_list(const struct ctl_options *o, struct base_errbuf *err)
+{
+    const struct resource_table *kind = resource_table_find(o->kind);
+    const struct ctl_list list = {.kind = kind->name,
+                                  .plural = kind->plural,
+                                  .says_kind = true,
+                                  .events = kind->name,
+                                  .fill = fill_rows,
+                                  .say_none = say_none};
+    return ctl_list_run(o, &list, NULL, err);
 }
 
 /* Names in a column that is wide enough for each. */

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # rdmactl against a metaserver: what files would change is shown before it is, one thing is
-# described on a page, and fields are explained.
+# described on a page, fields are explained, and lists are sorted and watched.
 source "$(dirname "$0")/lib-metad.sh"
 source "$(dirname "$0")/lib-ctl.sh"
 configure
 start
+trap '[[ -z ${watching-} ]] || kill "$watching" 2>/dev/null || true; cleanup' EXIT
 export KEDGE_SERVER=unix:$work/metad.sock
 : >"$work/body"
 
@@ -115,4 +116,75 @@ does "for programs" version -o json
 [[ $(jq -r '.server.program' "$work/out") == kedge-metad ]] || fail "$(cat "$work/out")"
 refuses 7 'running' --server http://127.0.0.1:1 version
 shows '^client  [0-9]'
+
+# ---- lists: sorted, and watched
+for sessions in 300 20 1; do
+    does "a tenant" tenant set "t$sessions" "sessions=$sessions" "uids=$((sessions + 10000))"
+done
+names() { jq -c "[.tenants[].name]" "$work/out"; }
+does "as numbers" tenant list --sort-by sessions -o json
+[[ $(names) == '["t1","web","t20","t300"]' ]] || fail "$(names)"
+does "the greatest first" tenant list --sort-by=-sessions -o json
+[[ $(names) == '["t300","t20","web","t1"]' ]] || fail "$(names)"
+does "in a table" tenant list --sort-by -sessions
+[[ $(awk 'NR > 1 {print $1}' "$work/out" | xargs) == "t300 t20 web t1" ]] ||
+    fail "$(cat "$work/out")"
+refuses 2 'sort-by: no row has "colour", but name, revision, ' tenant list --sort-by colour
+does "events too" event list --sort-by -revision --limit 2 -o json
+[[ $(jq '.events[0].revision > .events[1].revision' "$work/out") == true ]] ||
+    fail "$(cat "$work/out")"
+watching=
+watch() { # file, arguments...
+    timeout 300 "$rdmactl" "${@:2}" >"$work/$1" 2>"$work/$1.err" &
+    watching=$!
+}
+until_seen() { # file pattern
+    for _ in $(seq 600); do
+        ! grep -qE -- "$2" "$work/$1" || { ok "seen: $2"; return 0; }
+        kill -0 "$watching" 2>/dev/null || fail "the watch has ended: $(cat "$work/$1.err")"
+        sleep 0.1
+    done
+    fail "$2 is not shown: $(cat "$work/$1" "$work/$1.err")"
+}
+ended() {
+    kill "$watching" 2>/dev/null || true
+    wait "$watching" 2>/dev/null || true
+    watching=
+}
+watch table tenant list -w --sort-by name
+until_seen table '^ +web '
+until_seen table '^CHANGE +NAME +UIDS'
+ctl tenant set web sessions=77
+until_seen table '^changed +web .* 77 '
+ctl tenant set db uids=4
+until_seen table '^added +db '
+ctl tenant delete db
+until_seen table '^deleted +db '
+ended
+[[ $(grep -c '^changed' "$work/table") == 1 ]] || fail "what did not change is shown again"
+watch lines tenant list -w -o json
+until_seen lines '"name":"web"'
+ctl tenant set web sessions=78
+until_seen lines '"change":"changed",.*"sessions":78'
+ended
+[[ $(jq -s -c '[.[] | [.format_version, .kind]] | unique' "$work/lines") == \
+    '[[1,"tenant"]]' ]] || fail "$(cat "$work/lines")"
+watch nodes node list -w
+until_seen nodes '^ +n1 '
+ctl node cordon n1
+until_seen nodes '^changed +n1 .*cordoned'
+ended
+watch trail event list --limit 1 --watch
+until_seen trail '^REVISION'
+ctl tenant set web sessions=79
+until_seen trail 'tenant web  sessions: 78 -> 79'
+ended
+watch gone tenant list -w
+until_seen gone '^ +web '
 stop
+code=0
+wait "$watching" || code=$?
+watching=
+[[ $code == 7 && $(cat "$work/gone.err") == *"rdmactl: the "* ]] ||
+    fail "when the metaserver ended it ended with $code: $(cat "$work/gone.err")"
+ok "it ends with 7: $(cat "$work/gone.err")"

@@ -150,6 +150,15 @@ done
     fail "of ${#commands[@]} commands $count were run: is one not in \$order?"
 ok "the JSON of each of $count commands says its version"
 
+rdmactl worker list -w >"$work/watched" 2>"$work/err" &
+pid=$!
+until_it_holds "workers are not watched: $(cat "$work/err")" grep -q "$worker" "$work/watched"
+kill "$pid"
+wait "$pid" 2>/dev/null || true
+grep -q 'nothing tells of changes of workers: they are asked for every 2 s' "$work/err" ||
+    fail "it is not said how workers are watched: $(cat "$work/err")"
+ok "workers are watched by asking again"
+
 # ---- keys, and names
 for resource in tenant window pool token context; do
     code=0

@@ -39,4 +39,11 @@ void ctl_json_list_end(void);
 /* With another array behind it; items: JSON values, with commas between them. */
 void ctl_json_list_end_with(const char *key, const char *items);
 
+/* With members behind it, JSON as the writer makes them; "": none. */
+void ctl_json_list_end_more(const char *members);
+/* One line of a list that is watched: an object that a server has said, with what became of it, and
+ * what it is unless that is NULL. 0 or -EBADMSG. */
+int ctl_json_print_change(const char *change, const char *kind, const char *object,
+                          struct base_errbuf *err);
+
 #endif

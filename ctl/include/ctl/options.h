@@ -94,6 +94,8 @@ struct ctl_options {
     const char *uid;                    /* of RESOURCE_LIST of tenants: whose it is; or NULL */
     const char *of_kind;                /* of --kind, which is `kind` then */
     const char *name;                   /* of EVENT_*: of what is called so; or NULL */
+    bool watch;                         /* of lists: go on */
+    const char *sort_by;                /* of lists: a member of their JSON; or NULL */
     const char *since;                  /* of EVENT_LIST: a duration or a time; or NULL */
     uint64_t limit;                     /* of EVENT_LIST: the newest; 0: all */
     bool from_revision;

@@ -179,7 +179,7 @@ START_TEST(the_help_of_a_word_has_the_options_of_its_commands_alone)
     const char *text = help_of("lease");
     ck_assert_ptr_nonnull(strstr(text, "\n  --force  "));
     ck_assert_ptr_null(strstr(text, "--reason"));
-    ck_assert_ptr_null(strstr(text, "watch"));
+    ck_assert_ptr_null(strstr(text, "--revision"));
     text = help_of("event");
     ck_assert_ptr_nonnull(strstr(text, "\n  --limit NUMBER  "));
     ck_assert_ptr_nonnull(strstr(text, " event list; watch: of what is called so\n"));
