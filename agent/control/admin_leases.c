@@ -360,21 +360,8 @@ static void refuse_force(struct asker by, const struct revocation *r)
     agent_asker_refuse(by, ENOSPC, text);
 }
 
-void agent_revocation_reply(struct revocation *r, int status)
+static void write_revocation(const struct revocation *r, struct base_text *t, bool over)
 {
-    struct agent *a = r->pool->agent;
-    const struct asker by = r->by;
-    struct base_text *t = &a->answer;
-    const bool over = agent_revocation_is_over(r);
-    r->by = (struct asker){.request = NULL};
-    if (status != 0) {
-        refuse_revocation(by, status);
-        return;
-    }
-    if (r->failed != 0) {
-        refuse_force(by, r);
-        return;
-    }
     char id[AGENT_ID_BYTES];
     base_text_reset(t);
     base_json_object(t, NULL);
@@ -387,7 +374,26 @@ void agent_revocation_reply(struct revocation *r, int status)
     base_json_string(t, "breaks", describe_breaks(r));
     base_json_object_end(t);
     base_text_append(t, "\n", 1);
-    agent_asker_reply(a, by, over ? 200 : 202);
+}
+
+void agent_revocation_reply(struct revocation *r, int status)
+{
+    struct agent *a = r->pool->agent;
+    const bool over = agent_revocation_is_over(r);
+    if (status == 0 && r->failed == 0 && agent_revocation_is_awaited(r))
+        write_revocation(r, &a->answer, over);
+    for (int i = 0; i < REVOCATION_ASKERS; i++) {
+        const struct asker by = r->by[i];
+        r->by[i] = (struct asker){.request = NULL};
+        if (!asker_waits(by))
+            continue;
+        if (status != 0)
+            refuse_revocation(by, status);
+        else if (r->failed != 0)
+            refuse_force(by, r);
+        else
+            agent_asker_reply(a, by, over ? 200 : 202);
+    }
 }
 
 /* Whether it is under way; else the answer has been given. */

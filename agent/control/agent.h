@@ -28,6 +28,7 @@
 #include "pool.h"
 #include "pools.h"
 #include "proofs.h"
+#include "query_streams.h"
 #include "quotas.h"
 #include "sessions.h"
 
@@ -132,10 +133,11 @@ struct agent {
     struct follow follow;
     struct node_state node;
     struct proofs proofs;
-    /* agent_query.c */
+    /* agent_query.c, query_streams.c */
+    struct query_stream query_stream[AGENT_METASERVERS];
     struct {
         struct agent_query *list;
-        uint32_t count;
+        uint32_t count, of[AGENT_METASERVERS];
         uint64_t questions, unanswered;
     } asked;
     /* attach.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions of the metaserver that the agent follows: answered as the admin socket would. */
+/* Questions of metaservers: answered as the admin socket would. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,10 @@
 #include "revocations.h"
 
 enum {
-    /* Questions at a time, until their answers have come: of more we say nothing, since saying so
-     * would take as much. A metaserver keeps to fewer. */
+    /* Questions at a time, of one metaserver and of all, until their answers have come: of more we
+     * say nothing, since saying so would take as much. A metaserver keeps to fewer. */
     ASKED_MAX = 16,
+    ASKED_OF_ALL = 64,
 };
 
 static const char *text_or_null(const char *text)
@@ -41,12 +42,13 @@ static void answer_question(struct agent *a, struct agent_query *q,
         agent_asker_refuse(request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
 }
 
-void agent_query_take(struct agent *a, const char *line, size_t length)
+void agent_query_take(struct agent *a, uint32_t metaserver, const char *line, size_t length)
 {
     struct agent_question question;
     struct base_errbuf why;
     const int status = agent_question_decode(line, length, &question, &why);
-    const bool room = a->asked.count < ASKED_MAX && question.id[0] != '\0';
+    const bool room = a->asked.of[metaserver] < ASKED_MAX && a->asked.count < ASKED_OF_ALL &&
+                      question.id[0] != '\0';
     struct agent_query *q = room ? calloc(1, sizeof *q) : NULL;
     a->asked.questions++;
     if (q == NULL) {
@@ -54,11 +56,12 @@ void agent_query_take(struct agent *a, const char *line, size_t length)
         return;
     }
     q->agent = a;
-    q->metaserver = a->follow.metaserver;
+    q->metaserver = metaserver;
     memcpy(q->id, question.id, sizeof q->id);
     q->next = a->asked.list;
     a->asked.list = q;
     a->asked.count++;
+    a->asked.of[metaserver]++;
     if (status != 0)
         agent_asker_refuse((struct asker){.world = a->world, .asked = q}, EINVAL, why.text);
     else

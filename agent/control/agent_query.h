@@ -43,8 +43,8 @@ bool agent_asker_is_gone(struct asker by);
 void agent_asker_reply(struct agent *a, struct asker by, int status);
 void agent_asker_refuse(struct asker by, int errnum, const char *detail);
 
-/* A line of the stream that is a question of the metaserver that we follow. */
-void agent_query_take(struct agent *a, const char *line, size_t length);
+/* A line of a metaserver's stream that is a question: it is that one's to be answered. */
+void agent_query_take(struct agent *a, uint32_t metaserver, const char *line, size_t length);
 /* Forgets those that have no answer yet: there is nobody to tell any more. */
 void agent_query_stop(struct agent *a);
 void agent_query_metrics(const struct agent *a, struct base_text *t);

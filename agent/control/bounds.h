@@ -60,7 +60,8 @@ enum {
      * before the second is over again. */
     LOOK_SOON_MS = 250,
     LOOK_AGAIN_MS = 1000,
-    RESOLVE_AGAIN_MS = 3000, /* a metaserver's address, while it is not reached */
+    RESOLVE_AGAIN_MS = 3000,   /* a metaserver's address, while it is not reached */
+    STREAM_SILENCE_MS = 15000, /* several of the metaserver's empty lines: its stream is dead */
 
     /* The process. */
     ENDED_MS = 5000,         /* an agent that was killed, and has its state directory still */

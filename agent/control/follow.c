@@ -22,6 +22,7 @@
 #include "node.h"
 #include "pools.h"
 #include "prefer.h"
+#include "query_streams.h"
 #include "quotas.h"
 #include "register.h"
 #include "sessions.h"
@@ -30,9 +31,8 @@
 #define FILE_NAME "settings.json"
 
 enum {
-    LOOK_MS = 250,      /* whether it is time for anything */
-    SILENCE_MS = 15000, /* several of the metaserver's empty lines: it is gone */
-    TRY_MIN_MS = 250,   /* between tries, doubled each time */
+    LOOK_MS = 250,    /* whether it is time for anything */
+    TRY_MIN_MS = 250, /* between tries, doubled each time */
     APPLY_AGAIN_MS = 1000,
     SAVE_AGAIN_MS = 2000,
 };
@@ -200,7 +200,7 @@ static int take_line(void *user, const char *text, size_t length)
         return 0;
     }
     if (agent_line_is_question(text, length)) {
-        agent_query_take(a, text, length);
+        agent_query_take(a, f->metaserver, text, length);
         return 0;
     }
     if (take_document(a, text, length) == 0)
@@ -259,12 +259,14 @@ static void watch_configuration(struct agent *a)
              a->config.metaserver[f->metaserver], a->config.node);
     struct http_call c = agent_metaserver_call(a, NULL, url, 0);
     c.timeout_ms = UINT32_MAX;
-    c.silence_timeout_ms = SILENCE_MS;
+    c.silence_timeout_ms = STREAM_SILENCE_MS;
     c.max_response_bytes = AGENT_SETTINGS_BYTES;
     c.on_line = take_line;
     if (!agent_prefer_is_sound(&a->pools[0]->registration[f->metaserver]) ||
         world_call(a->world, &c, on_end, a, &f->call) != 0)
         try_next(a);
+    else
+        agent_query_stream_end(a, f->metaserver); /* questions come on this one */
 }
 
 const char *agent_follow_metaserver(const struct agent *a)
@@ -375,6 +377,7 @@ void agent_follow_stop(struct agent *a)
         (void)world_cancel(a->world, f->call);
     f->call = 0;
     f->begun = false;
+    agent_query_streams_stop(a);
     forget_pending(f);
 }
 

@@ -129,6 +129,23 @@ bool agent_revocation_is_over(const struct revocation *r)
     return true;
 }
 
+bool agent_revocation_is_awaited(const struct revocation *r)
+{
+    for (int i = 0; i < REVOCATION_ASKERS; i++)
+        if (asker_waits(r->by[i]))
+            return true;
+    return false;
+}
+
+/* All who wait for it are known to have gone. */
+static bool is_deserted(const struct revocation *r)
+{
+    for (int i = 0; i < REVOCATION_ASKERS; i++)
+        if (asker_waits(r->by[i]) && !agent_asker_is_gone(r->by[i]))
+            return false;
+    return true;
+}
+
 static void forget_revocation(struct revocation *r)
 {
     for (struct revocation **at = &r->pool->leases.list; *at != NULL; at = &(*at)->next)
@@ -152,10 +169,10 @@ static void end_revocation(struct revocation *r, int status)
     r->stage = SETTLED;
     if (r->force) /* its worker's new regions wait for no other registration any more */
         tell_lane(r, LANE_COMMAND_FORCE_OVER);
-    if (asker_waits(r->by) && status == 0 && r->failed == 0 && !agent_revocation_is_over(r))
+    if (agent_revocation_is_awaited(r) && status == 0 && r->failed == 0 &&
+        !agent_revocation_is_over(r))
         return;
-    if (asker_waits(r->by))
-        agent_revocation_reply(r, status);
+    agent_revocation_reply(r, status);
     forget_revocation(r);
 }
 
@@ -209,20 +226,44 @@ static void collect_revoked(struct revocation *r)
             add_lease(r, &lease);
 }
 
+static bool is_same_worker(const struct lease_owner *a, const struct lease_owner *b)
+{
+    return a->id.session == b->id.session && a->id.serial == b->id.serial;
+}
+
+/* The same, asked for by somebody else meanwhile, as by two metaservers. All of a worker's is the
+ * same as long as the lane looks what that is. */
+static bool join_revocation(struct pool *p, struct asker by, const struct lease_owner *owner,
+                            uint32_t number, bool force)
+{
+    for (struct revocation *r = p->leases.list; r != NULL; r = r->next) {
+        if (r->number != number || r->force != force || !is_same_worker(&r->owner, owner) ||
+            !agent_revocation_is_awaited(r) || (number == 0 && r->stage != REVOKING))
+            continue;
+        for (int i = 0; i < REVOCATION_ASKERS; i++)
+            if (!asker_waits(r->by[i])) {
+                r->by[i] = by;
+                return true;
+            }
+    }
+    return false;
+}
+
 int agent_revocation_begin(struct asker by, struct agent_session *s, uint32_t number, bool force)
 {
     struct pool *p = s->pool;
     struct lease_owner owner;
     agent_session_owner(s, &owner);
+    if (join_revocation(p, by, &owner, number, force))
+        return 0;
     for (const struct revocation *r = p->leases.list; r != NULL; r = r->next)
-        if (r->force && r->stage != SETTLED && r->owner.id.session == owner.id.session &&
-            r->owner.id.serial == owner.id.serial)
+        if (r->force && r->stage != SETTLED && is_same_worker(&r->owner, &owner))
             return -EBUSY;
     struct revocation *r = calloc(1, sizeof *r);
     if (r == NULL)
         return -ENOMEM;
     r->pool = p;
-    r->by = by;
+    r->by[0] = by;
     r->owner = owner;
     r->number = number;
     r->force = force;
@@ -480,11 +521,9 @@ void agent_leases_tick(struct pool *p)
         if (r->stage == FORCING && now - r->begun_ns > (uint64_t)HELD_MS * BASE_NS_PER_MS)
             tell_lane(r, LANE_COMMAND_FORCE_LATE);
         const bool over = r->stage == SETTLED && agent_revocation_is_over(r);
-        if (asker_waits(r->by) &&
-            (over || now - r->begun_ns > (uint64_t)ANSWER_MS * BASE_NS_PER_MS ||
-             agent_asker_is_gone(r->by)))
+        if (over || now - r->begun_ns > (uint64_t)ANSWER_MS * BASE_NS_PER_MS || is_deserted(r))
             agent_revocation_reply(r, 0);
-        if (!asker_waits(r->by) && r->stage == SETTLED)
+        if (!agent_revocation_is_awaited(r) && r->stage == SETTLED)
             forget_revocation(r);
     }
 }
@@ -492,15 +531,17 @@ void agent_leases_tick(struct pool *p)
 void agent_leases_forget_request(struct pool *p, const struct world_request *request)
 {
     for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
-        if (r->by.request == request)
-            r->by.request = NULL;
+        for (int i = 0; i < REVOCATION_ASKERS; i++)
+            if (r->by[i].request == request)
+                r->by[i].request = NULL;
 }
 
 void agent_leases_forget_asked(struct agent *a)
 {
     for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
-            r->by.asked = NULL;
+            for (int i = 0; i < REVOCATION_ASKERS; i++)
+                r->by[i].asked = NULL;
 }
 
 /* The lane answers no more, and posts no more; what the device is doing it goes on with. */

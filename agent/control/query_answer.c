@@ -24,6 +24,7 @@ void agent_query_forget(struct agent_query *q)
         if (*at == q) {
             *at = q->next;
             q->agent->asked.count--;
+            q->agent->asked.of[q->metaserver]--;
             break;
         }
     free(q);

@@ -19,6 +19,9 @@ struct lease_owner {
 
 struct revocation;
 
+/* Who may wait for the same one: each metaserver, and as many at the admin socket. */
+enum { REVOCATION_ASKERS = 2 * AGENT_METASERVERS };
+
 /* By force: an arena that gets another registration, since the present one is to go. */
 struct reregistration {
     struct revocation *of;
@@ -40,7 +43,7 @@ struct reregistration {
 struct revocation {
     struct pool *pool;
     struct revocation *next;
-    struct asker by; /* who waits for it; nobody: answered, or gone */
+    struct asker by[REVOCATION_ASKERS]; /* who wait for it; nobody: answered, or gone */
     struct lease_owner owner;
     uint32_t tag;    /* of the command to the lane */
     uint32_t number; /* of the lease; 0: all of the worker's */
@@ -74,9 +77,12 @@ bool agent_session_find_lease(const struct agent_session *s, uint32_t number,
 bool agent_revocation_is_over(const struct revocation *r);
 bool agent_revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease);
 
+/* Whether anybody waits for it. */
+bool agent_revocation_is_awaited(const struct revocation *r);
 /* Begins to revoke a lease (by its number) or all (0) of a live session for who asks, which
- * agent_revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker
- * is being forced; -ENOMEM. */
+ * agent_revocation_reply() answers when it is over, or takes long. What is being revoked already is
+ * not begun again: who asks for it gets the same answer. -EBUSY: something else of this worker is
+ * being forced; -ENOMEM. */
 int agent_revocation_begin(struct asker by, struct agent_session *s, uint32_t number, bool force);
 
 /* admin_leases.c: says what is there, at once; and begins to revoke: then the answer comes later,
@@ -89,7 +95,7 @@ bool agent_leases_handle(struct agent *a, struct world_request *r,
                          const struct admin_request *request, bool *answered);
 /* Questions of metaservers get no answer any more. */
 void agent_leases_forget_asked(struct agent *a);
-/* Answers r->by. status: 0, and r says how far it is; or -errno. */
+/* Answers all who wait for it. status: 0, and r says how far it is; or -errno. */
 void agent_revocation_reply(struct revocation *r, int status);
 
 #endif

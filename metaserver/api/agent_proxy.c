@@ -125,8 +125,8 @@ static enum meta_rest_problem why_not_asked(const struct meta_proxy *h, int stat
     }
     if (view.state == META_NODE_LIVE)
         snprintf(out, PROXY_WHY_BYTES,
-                 "the agent of node %s follows another metaserver, or none at this moment: ask "
-                 "that one, or again soon",
+                 "the agent of node %s does not listen to this metaserver at this moment: ask "
+                 "again soon, or another one",
                  h->query.node);
     else
         snprintf(out, PROXY_WHY_BYTES,

@@ -15,9 +15,9 @@
 /* What a client says of watching. */
 struct wish {
     bool watch;
-    bool known;   /* it has this revision */
-    bool answers; /* it is the node's agent, and answers queries */
-    bool placed;  /* and knows of nodes up to this position */
+    bool known; /* it has this revision */
+    enum meta_watch_answers answers;
+    bool placed; /* and knows of nodes up to this position */
     uint64_t revision, position;
 };
 
@@ -45,12 +45,15 @@ static bool read_wish(struct call *c, struct wish *out)
     const char *position = c->request->parameter[META_PARAMETER_POSITION];
     *out = (struct wish){.watch = watch != NULL,
                          .known = revision != NULL,
-                         .answers = answers != NULL,
+                         .answers = answers == NULL                ? META_ANSWERS_NONE
+                                    : strcmp(answers, "only") == 0 ? META_ANSWERS_ALONE
+                                                                   : META_ANSWERS_ALL,
                          .placed = position != NULL};
     if (watch != NULL && strcmp(watch, "1") != 0)
         meta_rest_malformed(c, "watch", "must be 1");
-    else if (answers != NULL && (watch == NULL || strcmp(answers, "1") != 0))
-        meta_rest_malformed(c, "answers", "must be 1, and is for watch=1 alone");
+    else if (answers != NULL &&
+             (watch == NULL || (strcmp(answers, "1") != 0 && strcmp(answers, "only") != 0)))
+        meta_rest_malformed(c, "answers", "must be 1 or only, and is for watch=1 alone");
     else if (revision != NULL && watch == NULL)
         meta_rest_malformed(c, "revision", "is for watch=1 alone");
     else if (revision != NULL && base_parse_u64(revision, 0, UINT64_MAX, &out->revision) != 0)
@@ -98,7 +101,7 @@ void meta_rest_get_configuration(struct call *c)
     struct meta_node_view view;
     struct meta_watch *watch = NULL;
     struct wish wish;
-    if (!read_wish(c, &wish) || (wish.answers && !may_answer(c)))
+    if (!read_wish(c, &wish) || (wish.answers != META_ANSWERS_NONE && !may_answer(c)))
         return;
     if (meta_directory_show(c->s->directory, c->id, c->now, &view) != 0) {
         meta_rest_problem(c, REST_NO_NODE, NULL);

@@ -34,6 +34,7 @@ struct meta_watch {
     void *token;
     bool trail;                                /* watches the trail; else the configuration */
     bool answers;                              /* and is the node's agent, which is sent queries */
+    bool alone;                                /* and nothing of the configuration */
     bool superseded;                           /* by newer ones of that agent */
     bool renew;                                /* it is to be told to renew its lease now */
     bool known;                                /* the client has something */
@@ -102,17 +103,19 @@ static void supersede_watches(struct meta_service *s, const char *node)
     }
 }
 
-int meta_watch_configuration(struct meta_service *s, const char *node, bool answers, bool known,
-                             uint64_t revision, void *token, uint64_t now, struct meta_watch **out)
+int meta_watch_configuration(struct meta_service *s, const char *node,
+                             enum meta_watch_answers answers, bool known, uint64_t revision,
+                             void *token, uint64_t now, struct meta_watch **out)
 {
     struct meta_watch *w;
-    int status = add_watch(s, answers, token, now, &w);
+    int status = add_watch(s, answers != META_ANSWERS_NONE, token, now, &w);
     if (status != 0)
         return status;
+    w->alone = answers == META_ANSWERS_ALONE;
     w->known = known;
     w->revision = revision;
     snprintf(w->node, sizeof w->node, "%s", node);
-    if (answers)
+    if (w->answers)
         supersede_watches(s, node);
     *out = w;
     return 0;
@@ -236,6 +239,8 @@ static int next_configuration(struct meta_watch *w, const char **bytes, size_t *
     struct meta_node_view view;
     if (meta_directory_show(w->s->directory, w->node, 0, &view) != 0)
         return -ECANCELED;
+    if (w->alone)
+        return 0;
     if (w->known && w->revision == meta_resources_revision(w->s->resources) &&
         w->window_targets == w->s->window_targets)
         return 0;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers and leases of other hosts, through the metaserver: what the agents themselves say, of one
 # node and of all; revoking, also by force, while remote workers read; agents that stand still, are
-# killed, or follow another metaserver.
+# killed, or follow another metaserver than the one that is asked.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-leases.sh"
 ms=${ASKED_MS:-5000} long='mr_lease = 5s'
@@ -38,6 +38,7 @@ until_asked() { # node: until its agent follows the first metaserver
 metric() { curl -sf "$url/metrics" | awk -v name="$1" '$1 == name {print $2}'; }
 until_asked node-a
 until_asked node-b
+until_asked node-c
 
 # ---- looking
 is "$(ctl --node node-a lease list -o json | jq -c '.leases')" '[]' "nobody is there, and no lease"
@@ -91,17 +92,15 @@ for _ in 1 2 3 4 5 6; do
     [[ $(jq -r .next_cursor "$work/body") != null ]] || break
     path="/v1/workers?limit=2&cursor=$(jq -r .next_cursor "$work/body")"
 done
-is "${seen[*]} $nodes" 'node-a node-a node-a node-a node-b node-c' \
-    "the workers of all nodes, in pages, and who could not be asked"
-refuses 7 '1 of the nodes could not be asked' worker list --all-nodes
-grep -q '^rdmactl: node-c was not asked: the agent of node node-c follows another metaserver' \
-    "$work/said" || fail "it says $(cat "$work/said")"
-is "$(ctl worker list --all-nodes -o json 2>/dev/null |
-    jq -c '[(.workers | length), .unreachable[0].node]')" '[5,"node-c"]' "in JSON too"
-refuses 7 'node-c follows another metaserver' --node node-c lease list
-[[ $(http GET '/v1/workers?node=node-c' "$other") == 200 ]] ||
-    fail "the one that it follows cannot ask it: $(cat "$work/body")"
-ok "the metaserver that it follows can ask it"
+is "${seen[*]} $nodes" 'node-a node-a node-a node-a node-b ' \
+    "the workers of all nodes, in pages, and that each could be asked"
+is "$(own c agent status -o json | jq -r .settings.metaserver)" "$other" \
+    "the third agent follows the other metaserver"
+for server in "$url" "$other"; do
+    [[ $(http GET '/v1/workers?node=node-c' "$server") == 200 ]] ||
+        fail "it cannot be asked through $server: $(cat "$work/body")"
+done
+ok "either metaserver can ask it"
 
 # ---- what makes no sense
 refuses 3 'there is no node node-x' --node node-x lease list
@@ -157,6 +156,21 @@ if read_text b "$(cat "$work/token-2")" >"$work/read" 2>&1; then
     fail "another worker's can still be read"
 fi
 
+# ---- of an agent that follows another metaserver; and what both ask for at once
+mkfifo "$work/hold-of-c"
+exec 6<>"$work/hold-of-c"
+KEDGE_SOCKET=$work/c.sock "$bin/export_region" "of c" <&6 >"$work/token-c" 2>/dev/null &
+worker_pids+=($!)
+for _ in $(seq 1200); do [[ ! -s $work/token-c ]] || break; sleep 0.05; done
+id=$(ctl --node node-c lease list -o json | jq -r '.leases[0].id')
+is "$id" "node-c:$(own c lease list -o json | jq -r '.leases[0].id')" "its lease is shown"
+timeout 60 "$bin/rdmactl" --server "$other" lease revoke "$id" --force >"$work/said-other" 2>&1 &
+asking=$!
+ctl lease revoke "$id" --force >"$work/said" 2>&1 || fail "it is not revoked: $(cat "$work/said")"
+wait "$asking" || fail "nor through the other one: $(cat "$work/said-other")"
+is "$(own c lease list -o json | jq -c '[.leases[].state]')" '["revoked"]' \
+    "it is revoked, as either metaserver was asked to, and both say so"
+
 # ---- an agent that stands still, and one that is killed
 kill -STOP "${pids[a]}" # and before its lease ends:
 [[ $(http GET /v1/workers) == 200 ]] || fail "all nodes: $(cat "$work/body")"
@@ -164,7 +178,7 @@ is "$(jq -c '[.workers, [.unreachable[].node], (.next_cursor != null)]' "$work/b
     '[[],["node-a"],true]' "a page ends with an agent that is silent"
 [[ $(http GET "/v1/workers?cursor=$(jq -r .next_cursor "$work/body")") == 200 ]] ||
     fail "the next page: $(cat "$work/body")"
-is "$(jq -c '[(.workers | length), [.unreachable[].node]]' "$work/body")" '[1,["node-c"]]' \
+is "$(jq -c '[(.workers | length), [.unreachable[].node]]' "$work/body")" '[2,[]]' \
     "and the next one goes on behind it"
 [[ $(http GET '/v1/workers?node=node-a') == 504 ]] ||
     fail "an agent that stands still: $(cat "$work/body")"
@@ -194,6 +208,11 @@ for _ in $(seq $((200 * slow))); do
     [[ $code == 504 ]] || fail "an agent that was killed: $code: $(cat "$work/body")"
 done
 is "$code" 503 "an agent that was killed is soon known to be gone: $(jq -r .detail "$work/body")"
+refuses 7 '1 of the nodes could not be asked' worker list --all-nodes
+grep -q '^rdmactl: node-b was not asked: ' "$work/said" || fail "it says $(cat "$work/said")"
+is "$(ctl worker list --all-nodes -o json 2>/dev/null |
+    jq -c '[([.workers[].node] | unique), [.unreachable[].node]]')" \
+    '[["node-a","node-c"],["node-b"]]' "in JSON too"
 daemon_start b kedge-agentd || fail "agent b did not start again"
 until_asked node-b
 ok "its next life can be asked"
@@ -201,8 +220,9 @@ ok "its next life can be asked"
 # ---- the metaservers' ends
 kill -TERM "${pids[other]}"; wait "${pids[other]}" || fail "the second metaserver ended with $?"
 unset 'pids[other]'
+follows() { own c agent status -o json | jq -r .settings.metaserver; }
+until_is "$url" "who followed the other metaserver goes over to this one" follows
 until_asked node-c
-ok "who followed the other metaserver goes over to this one"
 kill -STOP "${pids[a]}"
 http GET '/v1/workers?node=node-a' >"$work/code" &
 asking=$!
@@ -215,10 +235,10 @@ is "$(cat "$work/code") $(jq -r .detail "$work/body")" '503 this metaserver stop
 metad_configure
 daemon_start metad kedge-metad || fail "the metaserver did not start again"
 until_asked node-a
-is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 10 \
+is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 11 \
     "what was revoked, or refused, is in the trail after a restart"
 end_workers
-exec 8>&- 9>&-
+exec 6>&- 8>&- 9>&-
 pids_c=${pids[c]}
 kill -TERM "$pids_c"; wait "$pids_c" || fail "agent c ended with $?"
 unset 'pids[c]'

@@ -21,14 +21,21 @@
 struct meta_service;
 struct meta_watch;
 
+/* Who watches a configuration, and what comes of it. */
+enum meta_watch_answers {
+    META_ANSWERS_NONE,  /* not the node's agent: the configuration */
+    META_ANSWERS_ALL,   /* the agent: queries (agent_query.h) beside the configuration */
+    META_ANSWERS_ALONE, /* likewise, of which it has another one's configuration: queries alone */
+};
+
 /* The configuration of a node: at once unless `known` and its revision is this one and no window
- * names a node, then whenever it changes, or the GIDs of such a node. answers: the client is the
- * node's agent, and answers queries (agent_query.h): it gets them too, each as a line with a
- * member "ask", and of more than two such streams of a node the oldest ends. token: what s->wake()
- * is called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches, or, if it
- * is no agent's, s->reader_watches of those; -ENOMEM. */
-int meta_watch_configuration(struct meta_service *s, const char *node, bool answers, bool known,
-                             uint64_t revision, void *token, uint64_t now, struct meta_watch **out);
+ * names a node, then whenever it changes, or the GIDs of such a node. An agent gets each query as a
+ * line with a member "ask", and of more than two such streams of a node the oldest ends. token:
+ * what s->wake() is called with when there may be more. 0 and *out; -EAGAIN: there are
+ * s->max_watches, or, if it is no agent's, s->reader_watches of those; -ENOMEM. */
+int meta_watch_configuration(struct meta_service *s, const char *node,
+                             enum meta_watch_answers answers, bool known, uint64_t revision,
+                             void *token, uint64_t now, struct meta_watch **out);
 /* The newest stream of that node whose client does; NULL: there is none. */
 struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node);
 /* That node's agent, if it has a stream here, is told to renew its lease now. */

@@ -2,6 +2,8 @@
 /* A forced revocation of a worker with several arenas: the lane and the device are the test's, and
  * answer when it wants. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../check_main.h"
@@ -122,8 +124,8 @@ static void lane_renews(uint32_t arena)
     lane_answers(LANE_EVENT_ARENA_REREGISTERED, c->reregister.tag, 0);
 }
 
-/* A live worker with a lease in each of its arenas, all of which are being revoked by force. */
-static void begin(void)
+/* A live worker with a lease in each of its arenas. */
+static void begin_worker(void)
 {
     memset(&w, 0, sizeof w);
     w.ops = (struct fab_ops){.submit = submit};
@@ -147,7 +149,13 @@ static void begin(void)
         w.session.arena[i] = &w.arena[i];
         w.state[i] = LANE_LEASE_LIVE;
     }
+}
+
+/* All of which are being revoked by force. */
+static void begin(void)
+{
     const struct asker nobody = {.request = NULL};
+    begin_worker();
     ck_assert_int_eq(agent_revocation_begin(nobody, &w.session, 0, true), 0);
     ck_assert_uint_eq(w.told[0].revoke.arenas, (1u << ARENAS) - 1);
     lane_answers(LANE_EVENT_REVOKED, w.told[0].revoke.tag, 0);
@@ -248,7 +256,60 @@ START_TEST(a_worker_that_ends_meanwhile_leaves_no_second_registration)
 }
 END_TEST
 
+/* A metaserver's question that has no answer yet. */
+static struct asker ask_by(uint32_t metaserver)
+{
+    struct agent_query *q = calloc(1, sizeof *q);
+    ck_assert_ptr_nonnull(q);
+    *q = (struct agent_query){
+        .agent = &w.agent, .metaserver = metaserver, .next = w.agent.asked.list};
+    snprintf(q->id, sizeof q->id, "%016u", metaserver);
+    w.agent.asked.list = q;
+    w.agent.asked.count++;
+    w.agent.asked.of[metaserver]++;
+    return (struct asker){.world = &w.world.world, .asked = q};
+}
+
+START_TEST(what_two_metaservers_ask_for_is_revoked_once_and_answered_at_both)
+{
+    for (int force = 0; force < 2; force++) {
+        begin_worker();
+        base_text_init(&w.agent.answer, 1 << 16);
+        w.agent.config.metaservers = 2;
+        snprintf(w.agent.config.metaserver[0], AGENT_TEXT, "http://one");
+        snprintf(w.agent.config.metaserver[1], AGENT_TEXT, "http://two");
+        for (uint32_t i = 0; i < 2; i++)
+            ck_assert_int_eq(agent_revocation_begin(ask_by(i), &w.session, 2, force != 0), 0);
+        ck_assert_uint_eq(count_told(LANE_COMMAND_REVOKE), 1);
+        const int other = agent_revocation_begin(ask_by(0), &w.session, 3, force != 0);
+        ck_assert_int_eq(other, force ? -EBUSY : 0);
+        for (uint32_t i = 0; i < ARENAS; i++)
+            w.state[i] = LANE_LEASE_REVOKED;
+        lane_answers(LANE_EVENT_REVOKED, w.told[0].revoke.tag, 0);
+        while (w.outs > 0) { /* by force: the arena's other registration */
+            device_answers(FAB_REG_MR, 1, -EIO);
+        }
+        agent_leases_tick(&w.pool);
+        ck_assert_uint_ge(w.world.calls, 2);
+        int at[2] = {0, 0};
+        for (uint32_t i = 0; i < w.world.calls; i++) {
+            at[0] += strstr(w.world.call[i].url, "http://one/") != NULL &&
+                     strstr(w.world.call[i].url, "answers/0000000000000000") != NULL;
+            at[1] += strstr(w.world.call[i].url, "http://two/") != NULL &&
+                     strstr(w.world.call[i].url, "answers/0000000000000001") != NULL;
+        }
+        ck_assert_int_ge(at[0], 1);
+        ck_assert_int_eq(at[1], 1);
+        agent_leases_stop(&w.pool);
+        while (w.agent.asked.list != NULL)
+            agent_query_forget(w.agent.asked.list);
+        base_text_fini(&w.agent.answer);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_two_metaservers_ask_for_is_revoked_once_and_answered_at_both)                           \
     T(all_arenas_get_their_other_registrations_at_once)                                            \
     T(where_there_is_no_room_for_all_at_once_they_go_one_after_the_other)                          \
     T(who_registers_while_it_takes_long_is_told_before_he_gives_up)                                \

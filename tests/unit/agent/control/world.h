@@ -14,6 +14,7 @@ struct test_call {
     char method[8];
     char url[256];
     http_done done; /* NULL: it was answered, or cancelled */
+    int (*on_line)(void *user, const char *line, size_t length); /* a stream; else NULL */
     void *user;
 };
 

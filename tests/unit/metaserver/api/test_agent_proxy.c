@@ -71,7 +71,7 @@ START_TEST(whom_nobody_can_ask_is_said_at_once)
     register_node(1);
     query(META_PARAMETER_NODE, "n1");
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 503);
-    ck_assert(says("agent-unreachable") && says("follows another metaserver"));
+    ck_assert(says("agent-unreachable") && says("does not listen to this metaserver"));
     query(META_PARAMETER_WATCH, "1"); /* who does not say that it answers is not asked */
     query(META_PARAMETER_REVISION, "0");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);

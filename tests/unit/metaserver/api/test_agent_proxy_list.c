@@ -89,8 +89,9 @@ START_TEST(all_nodes_are_asked_one_after_the_other)
         "{\"workers\":[\n{\"id\":\"n1:1-1\",\"node\":\"n1\",\"leases\":2},"
         "\n{\"id\":\"n4:1-1\",\"node\":\"n4\",\"leases\":2},"
         "\n{\"id\":\"n4:1-2\",\"node\":\"n4\",\"leases\":2}],\"unreachable\":["
-        "{\"node\":\"n2\",\"why\":\"the agent of node n2 follows another metaserver, or none at "
-        "this moment: ask that one, or again soon\"},{\"node\":\"n3\",\"why\":\"node n3: no\"}],"
+        "{\"node\":\"n2\",\"why\":\"the agent of node n2 does not listen to this metaserver "
+        "at this moment: ask again soon, or another one\"},{\"node\":\"n3\",\"why\":\"node n3: "
+        "no\"}],"
         "\"next_cursor\":\"bjQ6Yw\"}\n");
     query(META_PARAMETER_CURSOR, "bjQ6Yw");
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);

@@ -121,6 +121,32 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
 }
 END_TEST
 
+/* Of an agent that follows another metaserver's configuration. */
+START_TEST(a_stream_for_queries_alone_has_no_configuration_and_ends_with_its_node)
+{
+    const char *bytes;
+    size_t length;
+    setup();
+    register_node();
+    query(META_PARAMETER_ANSWERS, "only");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 400);
+    query(META_PARAMETER_ANSWERS, "only");
+    struct meta_watch *w = watch("/v1/nodes/n1/configuration", NULL);
+    ck_assert_str_eq(piece(w), "");
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    ck_assert_str_eq(piece(w), "");
+    ck_assert_ptr_eq(meta_watch_of_agent(&s, "n1"), w);
+    meta_watch_ask_renewal(&s, "n1");
+    ck_assert_str_eq(piece(w), "{\"renew\":true}\n");
+    now += META_WATCH_BEAT_NS;
+    ck_assert_str_eq(piece(w), "\n");
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
+    ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), -ECANCELED);
+    meta_watch_free(w);
+    teardown();
+}
+END_TEST
+
 START_TEST(streams_of_others_leave_room_for_agents)
 {
     struct meta_watch *held[4], *agent[4];
@@ -421,6 +447,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_agent_is_told_on_its_newest_stream_to_renew_and_nobody_else)                              \
     T(the_trail_says_who_changed_what)                                                             \
+    T(a_stream_for_queries_alone_has_no_configuration_and_ends_with_its_node)                      \
     T(streams_of_others_leave_room_for_agents)                                                     \
     T(a_node_is_told_its_configuration_whenever_it_changes)                                        \
     T(a_node_is_told_where_the_nodes_are_that_windows_name)                                        \
