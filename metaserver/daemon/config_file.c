@@ -86,7 +86,7 @@ static const struct option options[] = {
     {"store", "user", TEXT, AT(store_user), 0, 0, "", "of etcd; empty: none"},
     {"store", "password_file", TEXT, AT(store_password_file), 0, 0, "",
      "that user's password, one line; nobody else may read it"},
-    {"store", "ca_file", TEXT, AT(store_ca), 0, 0, "",
+    {"store", "trusted_ca_file", TEXT, AT(store_ca), 0, 0, "",
      "certificates that etcd's is checked by; empty: the system's"},
     {"store", "cert_file", TEXT, AT(store_cert), 0, 0, "", "that is shown to etcd; empty: none"},
     {"store", "key_file", TEXT, AT(store_key), 0, 0, "", "of that certificate"},
