@@ -277,3 +277,18 @@ int meta_json_report(const void *body, size_t bytes, uint32_t *incarnation, stru
     *out = r;
     return 0;
 }
+
+static void copy_short(const json_t *object, const char *name, char *out, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    snprintf(out, size, "%s", text != NULL && strlen(text) < size ? text : "");
+}
+
+/* Anybody may have written it who can write to the store. */
+void meta_json_about(const char *json, struct meta_json_about *out)
+{
+    json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, NULL);
+    copy_short(root, "version", out->version, sizeof out->version);
+    copy_short(root, "url", out->url, sizeof out->url);
+    json_decref(root);
+}

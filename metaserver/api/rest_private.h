@@ -117,6 +117,7 @@ void meta_rest_get_health(struct call *c);
 void meta_rest_get_ready(struct call *c);
 void meta_rest_get_metrics(struct call *c);
 void meta_rest_get_version(struct call *c);
+void meta_rest_list_metaservers(struct call *c);
 
 /* Of c->kind; of nodes what is said of them, as far as anything is. */
 void meta_rest_list_resources(struct call *c);

@@ -87,6 +87,7 @@ static const struct route routes[] = {
      0},
     {"GET", "/v1/events", META_NEED_READER, META_AGENT_NO, meta_rest_list_events, 0,
      PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
+    {"GET", "/v1/metaservers", META_NEED_READER, META_AGENT_ANY, meta_rest_list_metaservers, 0, 0},
     {"GET", "/healthz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_health, 0, 0},
     {"GET", "/readyz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_ready, 0, 0},
     {"GET", "/metrics", META_NEED_READER, META_AGENT_NO, get_metrics, 0, 0},

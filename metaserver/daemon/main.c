@@ -115,6 +115,7 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
     if (service->directory == NULL)
         return base_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
     service->hearing.shared = config->store_shared;
+    meta_daemon_describe(config, &service->hearing.self);
     if (config->store_shared)
         meta_directory_share(service->directory);
     service->resources = meta_resources_new((uint32_t)config->events);

@@ -10,16 +10,24 @@
 #include "base/version.h"
 #include "metaserver/store_etcd.h"
 
+/* A port that is any is known to nobody yet. */
+static bool has_url(const struct meta_config *config)
+{
+    const char *port = strrchr(config->listen, ':');
+    return config->advertise[0] != '\0' || (port != NULL && strcmp(port, ":0") != 0);
+}
+
 /* What other metaservers and operators are told of this one. */
 static void describe_self(const struct meta_config *config, struct base_text *out)
 {
     char url[META_CONFIG_TEXT_BYTES + 8];
-    snprintf(url, sizeof url, "%s%s", config->advertise[0] != '\0' ? "" : "http://",
+    const char *scheme = config->cert_file[0] != '\0' ? "https://" : "http://";
+    snprintf(url, sizeof url, "%s%s", config->advertise[0] != '\0' ? "" : scheme,
              config->advertise[0] != '\0' ? config->advertise : config->listen);
     base_text_init(out, META_STORE_MEMBER_BYTES - 1);
     base_json_object(out, NULL);
     base_json_string(out, "version", base_version_text());
-    if (config->advertise[0] != '\0' || config->listen[0] != '\0')
+    if (has_url(config))
         base_json_string(out, "url", url);
     base_json_object_end(out);
 }
@@ -45,16 +53,23 @@ static void name_member(const struct meta_config *config, char out[META_STORE_ID
         snprintf(out, META_STORE_ID_BYTES, "metaserver");
 }
 
+void meta_daemon_describe(const struct meta_config *config, struct meta_store_member *out)
+{
+    struct base_text about;
+    name_member(config, out->name);
+    describe_self(config, &about);
+    snprintf(out->about, sizeof out->about, "%s", about.error == 0 ? base_text_str(&about) : "{}");
+    base_text_fini(&about);
+}
+
 struct etcd_settings {
     struct meta_store_etcd_config config;
-    struct base_text about;
-    char member[META_STORE_ID_BYTES];
+    struct meta_store_member self;
 };
 
 static void set_etcd(struct etcd_settings *s, const struct meta_config *config)
 {
-    name_member(config, s->member);
-    describe_self(config, &s->about);
+    meta_daemon_describe(config, &s->self);
     s->config = (struct meta_store_etcd_config){
         .endpoints = config->store_endpoints,
         .prefix = config->store_prefix,
@@ -63,8 +78,8 @@ static void set_etcd(struct etcd_settings *s, const struct meta_config *config)
         .ca_file = config->store_ca,
         .cert_file = config->store_cert,
         .key_file = config->store_key,
-        .member = s->member,
-        .about = base_text_str(&s->about),
+        .member = s->self.name,
+        .about = s->self.about,
     };
 }
 
@@ -73,9 +88,7 @@ static int open_etcd(const struct meta_config *config, struct meta_store **out,
 {
     struct etcd_settings s;
     set_etcd(&s, config);
-    const int status = meta_store_etcd(&s.config, out, err);
-    base_text_fini(&s.about);
-    return status;
+    return meta_store_etcd(&s.config, out, err);
 }
 
 int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
@@ -96,7 +109,5 @@ int meta_daemon_open_watch(const struct meta_config *config, struct meta_store_w
     if (!config->store_shared)
         return 0;
     set_etcd(&s, config);
-    const int status = meta_store_etcd_watch(&s.config, out, err);
-    base_text_fini(&s.about);
-    return status;
+    return meta_store_etcd_watch(&s.config, out, err);
 }

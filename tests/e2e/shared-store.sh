@@ -88,6 +88,14 @@ for name in two three; do
     until_is "$wanted" "the trail is the same at $name" trail "$name"
 done
 
+members() { # metaserver
+    curl -sf --max-time 20 "$(at "$1")/v1/metaservers" |
+        jq -r '[.metaservers[].name] | join(" ")'
+}
+for name in "${metaservers[@]}"; do
+    until_is "one three two" "$name says which metaservers there are" members "$name"
+done
+
 # ---- nodes
 kill -STOP "${pids[b]}"
 for name in "${metaservers[@]}"; do until_is expired "b expires at $name" state "$name" b; done
@@ -122,6 +130,8 @@ ok "a write without a quorum is refused: $(jq -r .detail "$work/body")"
 [[ $(uid_at two web) == "$uid" ]] || fail "a read without a quorum: $(uid_at two web)"
 finds b
 ok "what was known is read, and endpoints are found, without a quorum"
+behind() { curl -sf --max-time 20 "$(at "$1")/v1/metaservers" | jq -r .store.behind; }
+until_is true "two says that it may be behind" behind two
 etcd_begin e1; etcd_begin e2
 for name in e1 e2; do until_is true "etcd's $name is back" etcd_ready "$name"; done
 for name in "${metaservers[@]}"; do

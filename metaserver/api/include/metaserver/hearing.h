@@ -7,7 +7,8 @@
 
 /* What is known of a store that other metaservers write to as well: zeroed to begin. */
 struct meta_hearing {
-    bool shared;            /* else nothing of this is looked at */
+    bool shared; /* else nothing of this but the members is looked at */
+    struct meta_store_member self;
     uint64_t heard_ns;      /* when all was known that the store had; 0: it never was */
     struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
     bool misfits;           /* what it holds of resources does not fit: until a snapshot does */

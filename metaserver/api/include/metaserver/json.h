@@ -28,5 +28,10 @@ int meta_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
 /* PUT /v1/nodes/{id}/applied. As above. */
 int meta_json_report(const void *body, size_t bytes, uint32_t *incarnation, struct meta_report *out,
                      struct meta_violation *violation);
+/* What a metaserver says of itself to others: fields that are no short text are "". */
+struct meta_json_about {
+    char version[64], url[256];
+};
+void meta_json_about(const char *json, struct meta_json_about *out);
 
 #endif
