@@ -18,7 +18,7 @@ enum {
     TRY_MS = 1500,   /* of one endpoint, where there is another one */
     PAUSE_MS = 10,   /* before all are asked again, doubled each time */
     PAUSES_GROW = 4, /* times */
-    LEAST_MS = 50,   /* of the time, which is not begun with */
+    LEAST_MS = 300,  /* of the time, which is not begun with */
     SHUN_MS = 10000, /* an endpoint that failed is asked last for so long */
     TOKENS = 3,      /* that are asked for on behalf of one request */
 };
@@ -251,7 +251,7 @@ int meta_etcd_call(struct meta_etcd_client *c, const struct meta_etcd_call *call
             c->down = false;
             return verdict == META_ETCD_DONE ? 0 : status;
         }
-        if (status == -EXDEV || status == -EMSGSIZE ||
+        if (status == -EXDEV || status == -EMSGSIZE || status == -EPROTO ||
             (verdict == META_ETCD_NOT_KNOWN && call->once))
             break;
         c->down = base_clock_ns() + LEAST_MS * BASE_NS_PER_MS >= call->deadline_ns;

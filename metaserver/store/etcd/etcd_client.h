@@ -42,6 +42,7 @@ void meta_etcd_client_free(struct meta_etcd_client *c);
  *   -ERANGE     what it asks for was compacted away, or is of a revision to come;
  *   -EXDEV      another cluster answers than before (meta_etcd_forget_cluster());
  *   -ENOENT     no such lease;   -ENOSPC   etcd's disk is full;   -EACCES   not allowed;
+ *   -EPROTO     its certificate is not believed;
  *   -EMSGSIZE, -EBADMSG, -EINVAL, -EIO, -ENOMEM, -ECANCELED (stopped). */
 int meta_etcd_call(struct meta_etcd_client *c, const struct meta_etcd_call *call, json_t **out,
                    struct base_errbuf *err);

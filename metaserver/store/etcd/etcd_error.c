@@ -147,12 +147,18 @@ static enum meta_etcd_verdict judge_failure(const struct meta_etcd_transfer *t, 
     base_err(err, 0, "etcd at %.200s cannot be reached: %.200s", url,
              t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code));
     switch (t->code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
+        *status = -EPROTO;
+        base_err(err, 0,
+                 "etcd at %.200s cannot be reached: %.200s (look at etcd_ca_file, etcd_cert_file "
+                 "and etcd_key_file)",
+                 url, t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code));
+        return META_ETCD_NOT_DONE;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
         return META_ETCD_NOT_DONE;
     default:
         return META_ETCD_NOT_KNOWN;
