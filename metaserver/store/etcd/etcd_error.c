@@ -19,6 +19,9 @@ enum {
     UNAUTHENTICATED = 16,
 };
 
+static const char quorum_way_out[] =
+    "most of its members have to run and reach each other (`etcdctl endpoint status --cluster`)";
+
 /* What etcd says (etcd's api/v3rpc/rpctypes/error.go), by a part of its words that its versions
  * have in common. The first that fits. */
 static const struct known_error {
@@ -49,10 +52,8 @@ static const struct known_error {
     {"too many requests", META_ETCD_NOT_DONE, -EBUSY, NULL},
     {"corrupt", META_ETCD_NOT_KNOWN, -EIO,
      "`etcdctl alarm list` says which member; replace that one"},
-    {"no leader", META_ETCD_NOT_KNOWN, -EBUSY,
-     "`etcdctl endpoint status --cluster`: most of its members have to run"},
-    {"request timed out", META_ETCD_NOT_KNOWN, -EBUSY,
-     "`etcdctl endpoint status --cluster`: most of its members have to run"},
+    {"no leader", META_ETCD_NOT_KNOWN, -EBUSY, quorum_way_out},
+    {"request timed out", META_ETCD_NOT_KNOWN, -EBUSY, quorum_way_out},
 };
 
 json_t *meta_etcd_get(json_t *object, const char *name)
@@ -156,6 +157,9 @@ static enum meta_etcd_verdict judge_failure(const struct meta_etcd_transfer *t, 
                  "and etcd_key_file)",
                  url, t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code));
         return META_ETCD_NOT_DONE;
+    case CURLE_OPERATION_TIMEDOUT:
+        base_err(err, 0, "etcd at %.200s does not answer in time: %s", url, quorum_way_out);
+        return META_ETCD_NOT_KNOWN;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:

@@ -20,8 +20,12 @@ struct replay {
 static inline struct meta_store_etcd_config etcd_config(const char *url, const char *prefix,
                                                         const char *member)
 {
-    return (struct meta_store_etcd_config){
-        .endpoints = url, .prefix = prefix, .member = member, .about = "{\"rest\": \"x\"}"};
+    return (struct meta_store_etcd_config){.endpoints = url,
+                                           .prefix = prefix,
+                                           .member = member,
+                                           .about = "{\"rest\": \"x\"}",
+                                           .timeout_ns =
+                                               30 * BASE_NS_PER_S}; /* for machines that are busy */
 }
 
 static inline struct meta_store *open_member(const char *url, const char *prefix,
@@ -147,6 +151,24 @@ static inline int replay_next(struct replay *r, struct meta_store_watch *watch, 
         replay_one(r, heard);
     r->errors += status < 0;
     return status;
+}
+
+/* Until it has given so many snapshots. */
+static inline void replay_snapshot(struct replay *r, struct meta_store_watch *watch, unsigned count)
+{
+    for (int i = 0; i < 120 && r->snapshots < count; i++)
+        replay_next(r, watch, BASE_NS_PER_S);
+    ck_assert_msg(r->snapshots == count, "%s", r->error.text);
+}
+
+/* It hears that there is nothing. */
+static inline void replay_nothing(struct replay *r, struct meta_store_watch *watch,
+                                  uint64_t timeout_ns)
+{
+    int status = -EBUSY;
+    for (int i = 0; i < 120 && status < 0; i++)
+        status = replay_next(r, watch, timeout_ns);
+    ck_assert_msg(status == 0, "%d: %s", status, r->error.text);
 }
 
 /* Until it has come to this place, or for so long that this is a failure. */
