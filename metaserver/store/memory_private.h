@@ -5,10 +5,13 @@
 
 #include "metaserver/store.h"
 
+#define META_MEMORY_ENDPOINT_BITS (1u << 20)
+
 struct memory {
     struct meta_store base;
     struct meta_store_node *nodes; /* sorted by id */
     uint32_t count, room;
+    uint64_t *endpoints; /* a bit each that some node had once, by its hash; NULL: none yet */
     struct meta_store_change *resources; /* sorted by kind and name; each the last one to it */
     uint32_t setting_count;
     struct meta_store_change *trail; /* oldest first */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "memory_private.h"
 
 /* 0, or as it was told to fail, what writes or only reads. */
@@ -17,9 +18,14 @@ static int check_told(const struct memory *s, bool write, struct base_errbuf *er
 /* The place of id, or where it belongs. */
 static uint32_t place_of(const struct memory *s, const char *id, bool *found)
 {
-    uint32_t at = 0;
-    while (at < s->count && strcmp(s->nodes[at].id, id) < 0)
-        at++;
+    uint32_t at = 0, end = s->count;
+    while (at < end) {
+        const uint32_t middle = at + (end - at) / 2;
+        if (strcmp(s->nodes[middle].id, id) < 0)
+            at = middle + 1;
+        else
+            end = middle;
+    }
     *found = at < s->count && strcmp(s->nodes[at].id, id) == 0;
     return at;
 }
@@ -28,6 +34,7 @@ static void memory_close(struct meta_store *store)
 {
     struct memory *s = (struct memory *)store;
     free(s->nodes);
+    free(s->endpoints);
     meta_memory_free_resources(s);
     free(s);
 }
@@ -43,6 +50,19 @@ static int memory_load(struct meta_store *store, meta_store_visit *visit, void *
             return status;
     }
     return 0;
+}
+
+/* Notes that somebody has these endpoints. Returns whether somebody may have had one of them. */
+static bool note_endpoints(struct memory *s, const struct meta_store_node *node)
+{
+    bool had = false;
+    for (uint32_t i = 0; i < node->endpoint_count; i++) {
+        const struct meta_store_endpoint *e = &node->endpoint[i];
+        const uint64_t bit = base_hash_gid(e->gid, e->pool, 0) % META_MEMORY_ENDPOINT_BITS;
+        had |= (s->endpoints[bit / 64] >> bit % 64 & 1) != 0;
+        s->endpoints[bit / 64] |= UINT64_C(1) << bit % 64;
+    }
+    return had;
 }
 
 /* Takes from every other node the endpoints that node has. */
@@ -66,6 +86,10 @@ static void take_endpoints(struct memory *s, const struct meta_store_node *node)
 /* Room for one more, so that nothing fails once something is changed. */
 static int make_room(struct memory *s, struct base_errbuf *err)
 {
+    if (s->endpoints == NULL)
+        s->endpoints = calloc(META_MEMORY_ENDPOINT_BITS / 64, sizeof s->endpoints[0]);
+    if (s->endpoints == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
     if (s->count < s->room)
         return 0;
     uint32_t room = s->room == 0 ? 16 : 2 * s->room;
@@ -80,7 +104,8 @@ static int make_room(struct memory *s, struct base_errbuf *err)
 static void put_node(struct memory *s, const struct meta_store_node *node)
 {
     bool found;
-    take_endpoints(s, node);
+    if (note_endpoints(s, node)) /* each looks at all nodes: 10,000 of them would take long */
+        take_endpoints(s, node);
     uint32_t at = place_of(s, node->id, &found);
     if (!found) {
         memmove(&s->nodes[at + 1], &s->nodes[at], (s->count - at) * sizeof s->nodes[0]);
@@ -178,6 +203,7 @@ static int memory_replace(struct meta_store *store, meta_store_next *next, void 
         status = memory_put_item(&fresh, &item, err);
     struct memory *gone = status == 0 && more == 0 ? s : &fresh;
     free(gone->nodes);
+    free(gone->endpoints);
     meta_memory_free_resources(gone);
     if (gone == s)
         *s = fresh;

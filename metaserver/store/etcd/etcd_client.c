@@ -209,6 +209,19 @@ static bool pause_calls(struct meta_etcd_client *c, unsigned rounds)
     return !meta_etcd_stopped(c);
 }
 
+/* What is left of the time is not for one endpoint alone, and not for what is to be found out if it
+ * is not known whether it was done. */
+static uint64_t time_of_try(const struct meta_etcd_client *c, const struct meta_etcd_call *call,
+                            uint64_t now)
+{
+    uint64_t most = call->deadline_ns - now;
+    if (call->once || call->large)
+        most /= 2;
+    if (!call->large && (c->count > 1 || c->down) && most > TRY_MS * BASE_NS_PER_MS)
+        most = TRY_MS * BASE_NS_PER_MS;
+    return most;
+}
+
 /* Each endpoint once. */
 static enum meta_etcd_verdict ask_round(struct meta_etcd_client *c,
                                         const struct meta_etcd_call *call, json_t **out,
@@ -220,11 +233,8 @@ static enum meta_etcd_verdict ask_round(struct meta_etcd_client *c,
         const uint64_t now = base_clock_ns();
         if (now >= call->deadline_ns || meta_etcd_stopped(c))
             break;
-        uint64_t timeout_ns = call->deadline_ns - now;
-        if ((c->count > 1 || c->down) && timeout_ns > TRY_MS * BASE_NS_PER_MS)
-            timeout_ns = TRY_MS * BASE_NS_PER_MS;
         const uint32_t endpoint = choose_endpoint(c, asked, now);
-        verdict = ask_endpoint(c, endpoint, call, timeout_ns, out, status, err);
+        verdict = ask_endpoint(c, endpoint, call, time_of_try(c, call, now), out, status, err);
         asked |= 1u << endpoint;
         if (verdict == META_ETCD_DONE || verdict == META_ETCD_REFUSED) {
             c->good = endpoint;

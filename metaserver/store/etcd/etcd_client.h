@@ -29,6 +29,7 @@ struct meta_etcd_call {
     size_t length;
     uint64_t deadline_ns; /* on base_clock_ns() */
     bool once;            /* is sent to no second endpoint, once a first may have done it */
+    bool large;           /* the answer may take a while */
 };
 
 /* 0 and *out, or -errno and a sentence: -EINVAL, -EACCES, -ENOENT, -ENOMEM. */

@@ -299,7 +299,8 @@ int meta_etcd_range_send(struct meta_etcd_client *c, const struct meta_etcd_page
     const struct meta_etcd_call call = {.path = "/v3/kv/range",
                                         .body = base_text_str(&body),
                                         .length = body.length,
-                                        .deadline_ns = deadline_ns};
+                                        .deadline_ns = deadline_ns,
+                                        .large = true};
     const int status = body.error != 0 ? base_err(err, body.error, "out of memory")
                                        : meta_etcd_call(c, &call, out, err);
     base_text_fini(&body);
