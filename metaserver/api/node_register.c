@@ -70,6 +70,7 @@ static void write_registered(struct call *c, uint32_t incarnation,
     base_json_u64(c->body, "incarnation", incarnation);
     base_json_u64(c->body, "node_lease_ms", lease_ms);
     base_json_object(c->body, "metaserver");
+    meta_rest_write_standing(c);
     base_json_hex64(c->body, "generation", table->generation);
     write_endpoint(c->body, e, ready);
     base_json_object(c->body, "table");

@@ -46,6 +46,18 @@ static void write_broken(const struct meta_responders *r, const char *id, struct
     base_json_array_end(out);
 }
 
+/* What an agent that chooses among metaservers wants to know; what is as usual is not said. */
+void meta_rest_write_standing(struct call *c)
+{
+    const struct meta_service *s = c->s;
+    if (s->behind)
+        base_json_bool(c->body, "behind", true);
+    if (s->store_id[0] != '\0')
+        base_json_string(c->body, "store", s->store_id);
+    if (s->zone != NULL && s->zone[0] != '\0')
+        base_json_string(c->body, "zone", s->zone);
+}
+
 void meta_rest_renew_node(struct call *c)
 {
     struct meta_violation violation;
@@ -70,6 +82,7 @@ void meta_rest_renew_node(struct call *c)
         base_json_u64(c->body, "dct_number", c->s->endpoint.dct_number);
     if (c->s->responders != NULL)
         write_broken(c->s->responders, c->id, c->body);
+    meta_rest_write_standing(c);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);
 }

@@ -105,6 +105,8 @@ void meta_rest_bad_cursor(struct call *c);
 /* Appends the cursor of a page that ended with `last`, which is shorter than REST_CURSOR_BYTES. */
 void meta_rest_next_cursor(struct call *c, const char *last);
 
+/* Of this metaserver, in the answers to registrations and renewals: behind, store, zone. */
+void meta_rest_write_standing(struct call *c);
 void meta_rest_list_nodes(struct call *c);
 void meta_rest_get_node(struct call *c);
 void meta_rest_delete_node(struct call *c);

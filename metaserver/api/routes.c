@@ -26,8 +26,9 @@ struct route {
 };
 
 static const char *const queries[META_PARAMETERS] = {
-    "limit", "cursor",   "incarnation", "uid",   "scope", "tenant", "kind",  "name",
-    "watch", "revision", "position",    "label", "node",  "worker", "force", "answers",
+    "limit", "cursor", "incarnation", "uid",      "scope",    "tenant",
+    "kind",  "name",   "watch",       "revision", "position", "label",
+    "node",  "worker", "force",       "answers",  "verbose",
 };
 _Static_assert(META_PARAMETERS <= 31, "a bit of an enumerator each");
 #define TAKES(name) (1 << META_PARAMETER_##name)
@@ -89,7 +90,8 @@ static const struct route routes[] = {
      PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
     {"GET", "/v1/metaservers", META_NEED_READER, META_AGENT_ANY, meta_rest_list_metaservers, 0, 0},
     {"GET", "/healthz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_health, 0, 0},
-    {"GET", "/readyz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_ready, 0, 0},
+    {"GET", "/livez", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_health, 0, 0},
+    {"GET", "/readyz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_ready, 0, TAKES(VERBOSE)},
     {"GET", "/metrics", META_NEED_READER, META_AGENT_NO, get_metrics, 0, 0},
     {"GET", "/version", META_NEED_READER, META_AGENT_NO, meta_rest_get_version, 0, 0},
 };

@@ -269,7 +269,7 @@ static void answer_late_check(struct later *l, struct meta_write *w)
     const struct meta_writes *q = &l->call.s->writes;
     char detail[96];
     if (q->why.text[0] != '\0' && q->failed_ns > w->came_ns) {
-        meta_rest_problem(&l->call, REST_STORE, q->why.text);
+        w->kind->late(&l->call, w, q->why.text);
         return;
     }
     if (w->state == META_WRITE_WAITING && q->did_ns > w->came_ns) {
@@ -278,7 +278,7 @@ static void answer_late_check(struct later *l, struct meta_write *w)
     }
     snprintf(detail, sizeof detail, "the store has not answered for %" PRIu64 " ms",
              (uint64_t)((l->call.now - w->came_ns) / BASE_NS_PER_MS));
-    meta_rest_problem(&l->call, REST_STORE, detail);
+    w->kind->late(&l->call, w, detail);
 }
 
 /* Whoever asks whether the store can be used hears soon whether it can, however many wait. */

@@ -32,6 +32,8 @@ struct meta_write_kind {
     /* The store has done it, or has not (w->job.outcome): answers. If the answer is to be
      * META_SERVICE_LATER it comes by another way. */
     void (*end)(struct call *c, struct meta_write *w);
+    /* Of a check: the store has not answered in time, or has failed, which the sentence says. */
+    void (*late)(struct call *c, struct meta_write *w, const char *why);
     /* Frees it, whatever became of it. */
     void (*free)(struct meta_write *w);
     /* NULL, or: the store does not end, and so this does not. Gives back what others wait for. */

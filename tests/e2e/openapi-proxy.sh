@@ -105,7 +105,7 @@ for path in nodes/none tenants/none windows/none pools/none tokens/none leases/n
     [[ $path != leases/* ]] || { try 503 GET "/v1/$path"; continue; }
     try 404 GET "/v1/$path"
 done
-for path in healthz readyz metrics version; do try 200 GET "/$path"; done
+for path in healthz livez readyz 'readyz?verbose' metrics version; do try 200 GET "/$path"; done
 try 200 GET '/v1/nodes?limit=1&label=rack=a'
 try 200 GET '/v1/events?kind=node,liveness&limit=2'
 try 400 GET '/v1/events?kind=liveness&position=0123456789abcdef-5'

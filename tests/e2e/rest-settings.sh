@@ -88,7 +88,7 @@ send POST /v1/nodes/host-17/renew "$(told '/v1/nodes/{id}/renew' POST request)"
 resemble '/v1/nodes/{id}/renew' POST 200
 send PUT /v1/nodes/host-17 "$(told '/v1/nodes/{id}' PUT request | jq '.incarnation = 5')"
 resemble '/v1/nodes/{id}' PUT 409
-for path in /healthz /readyz; do example "$path" GET 200 "$path"; done
+for path in /healthz /livez /readyz; do example "$path" GET 200 "$path"; done
 ask /v1/metaservers
 resemble /v1/metaservers GET 200
 ask /version

@@ -77,10 +77,14 @@ expect 200 "the Unix socket serves the same interface"
 [[ $(jq -r '.nodes[0].state' "$work/body") == live ]] || fail "the node is not listed as live"
 ask -I /v1/nodes
 expect 200 "HEAD is answered like GET"
-for path in /healthz /readyz /version /metrics; do
+for path in /healthz /livez /readyz /version /metrics; do
     ask "$path"
     expect 200 "$path answers"
 done
+
+ask '/readyz?verbose'
+expect 200 "/readyz?verbose answers"
+[[ $(sort "$work/body") == $'device ok\nstore ok\ntable ok' ]] || fail "it lists other checks"
 
 # What is wrong.
 ask /v1/nothing

@@ -58,13 +58,12 @@ struct meta_service {
     struct meta_responders *responders; /* borrowed; NULL: the device has no RC */
     struct meta_liveness *liveness;     /* borrowed; NULL: nobody is told of it */
     uint64_t at, at_wall_ms;            /* one moment, by both clocks: the last that was said */
-    /* Says what a request with that token, which was to be answered later, is answered. The answer
-     * and its body are borrowed for the call. Called by meta_service_advance(). */
+    /* Says what a request that was to be answered later is answered. The answer and its body are
+     * borrowed for the call. Called by meta_service_advance(). */
     void (*answer)(void *token, const struct meta_service_answer *answer,
                    const struct base_text *body);
     bool (*gone)(void *token); /* nobody waits for that answer; NULL: somebody does */
-    /* The watch with that token may have more: meta_watch_next() will be called soon, but not
-     * inside this. Needed as soon as there is a watch. */
+    /* The watch with that token may have more: meta_watch_next() follows soon, not inside this. */
     void (*wake)(void *token);
     bool tokens_needed;       /* else whoever shows none may all but give access away */
     int64_t tls_expires_s;    /* the end of its certificate, since 1970; 0: there is no TLS */
@@ -81,9 +80,13 @@ struct meta_service {
     uint64_t targets_as_of;  /* the directory's changes */
     struct meta_service_endpoint endpoint; /* what agents READ the table through, as it is now */
     char table_why[256]; /* why none can, a sentence that /readyz says; "": they can */
+    char store_id[33];   /* of a store that several metaservers share, in hex; "": it is our own */
+    bool behind;         /* what others have written to that is not all here: agents ask others */
+    char watch_why[160]; /* and why, a sentence; "": it is */
+    const char *zone;    /* where this metaserver is; borrowed; NULL or "": nobody has said */
     uint64_t node_lease_ns;
     struct meta_service_counters count;
-    uint64_t store_retry_at; /* after an error of its own writes, not of a client's */
+    uint64_t store_retry_at; /* after an error of its own writes */
     struct base_log_limit store_log, reader_log, access_log;
 };
 
@@ -91,8 +94,7 @@ struct meta_service {
 int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err);
 
 /* What has to happen with time: leases end, the store and those who watch are told, old nodes are
- * forgotten, what agents were asked is given up. Does a bounded amount of work. wall_ms: now, since
- * 1970. */
+ * forgotten, what agents were asked is given up; a bounded amount of work. wall_ms: since 1970. */
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms);
 /* When any of that is due: call it whenever something has happened, before you wait, and then the
  * tick at that time, or META_TICK_NS after the last one if that is later (a storm costs no more
@@ -130,6 +132,7 @@ enum meta_service_parameter {
     META_PARAMETER_WORKER,
     META_PARAMETER_FORCE,
     META_PARAMETER_ANSWERS,
+    META_PARAMETER_VERBOSE,
     META_PARAMETERS,
 };
 
@@ -149,8 +152,8 @@ struct meta_service_request {
     void *token; /* the caller's, for an answer that comes later; kept until then */
 };
 
-/* Adds a query parameter, which is borrowed as the rest of it. One that its route does not take, or
- * that comes twice, will be refused. */
+/* Adds a query parameter, borrowed too. One that its route does not take, or that comes twice, will
+ * be refused. */
 void meta_service_add_parameter(struct meta_service_request *request, const char *name,
                                 const char *value);
 
@@ -169,7 +172,7 @@ struct meta_service_answer {
     struct meta_watch *watch;
 };
 
-/* Answers; body is initialised by the caller and is appended to. */
+/* body is initialised by the caller and is appended to. */
 void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
                          uint64_t now, struct base_text *body, struct meta_service_answer *answer);
 
@@ -178,12 +181,12 @@ void meta_service_handle(struct meta_service *s, const struct meta_service_reque
  * everything is answered. */
 void meta_service_advance(struct meta_service *s, uint64_t now);
 
-/* The end begins: asks agents nothing more, and refuses changes but for those that are with the
- * store, which end by meta_service_advance(); then responders may be stopped. */
+/* The end begins: asks agents nothing more, and refuses changes but those that are with the store,
+ * which end by meta_service_advance(); then responders may be stopped. */
 void meta_service_stop(struct meta_service *s, uint64_t now);
 bool meta_service_is_stopped(const struct meta_service *s);
 /* The store does not end: answers who waits for it. What it has stays its own, with what it needs
- * of the service's; nothing but an end of the process comes after this. */
+ * of the service's; after this comes the process' end. */
 void meta_service_abandon(struct meta_service *s, uint64_t now);
 
 /* The counters, gauges and histograms, as Prometheus wants them. */

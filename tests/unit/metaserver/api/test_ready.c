@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two questions: does it live, and is it ready; and what it says of itself to agents that choose
+ * among metaservers. */
+#include "proxy_world.h"
+
+START_TEST(who_asks_for_it_hears_of_each_check_alone)
+{
+    begin();
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert_str_eq(base_text_str(&body), "store ok\ndevice ok\ntable ok\n");
+    ck_assert_str_eq(answer.content_type, "text/plain; charset=utf-8");
+    snprintf(s.table_why, sizeof s.table_why, "port 1 of the device is down");
+    query(META_PARAMETER_VERBOSE, "1");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert_str_eq(base_text_str(&body),
+                     "store ok\ndevice failed: port 1 of the device is down\ntable ok\n");
+    s.table_why[0] = '\0';
+    snprintf(s.store_id, sizeof s.store_id, "0123456789abcdef");
+    snprintf(s.watch_why, sizeof s.watch_why, "nothing was heard of it for 9 s");
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("store ok\n") && says("watch failed: nothing was heard of it for 9 s\n"));
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("store-failed") && says("nothing was heard of it for 9 s"));
+    s.watch_why[0] = '\0';
+    fail = EIO;
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("store failed: ") && says("\nwatch ok\n"));
+    fail = 0;
+    query(META_PARAMETER_VERBOSE, "yes");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 400);
+    end();
+}
+END_TEST
+
+START_TEST(it_lives_while_its_loop_turns_whatever_the_disk_does)
+{
+    begin();
+    fail = EIO;
+    ck_assert_int_eq(ask("GET", "/livez", ""), 200);
+    fail = 0;
+    world.store.stands_still = true;
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(begin_to_ask("GET", "/readyz", ""), META_SERVICE_LATER);
+    awaited = NULL;
+    ck_assert_int_eq(begin_to_ask("GET", "/livez", ""), 200);
+    now += 2 * BASE_NS_PER_S;
+    meta_service_advance(&s, now);
+    ck_assert_int_eq(replies, 1);
+    ck_assert_int_eq(reply[0].status, 503);
+    ck_assert_str_eq(reply[0].text, "store failed: the store has not answered for 2000 ms\ndevice "
+                                    "ok\ntable ok\n");
+    world.store.stands_still = false;
+    settle();
+    end();
+}
+END_TEST
+
+START_TEST(agents_hear_where_it_stands)
+{
+    begin();
+    register_node(1);
+    ck_assert(!says("\"behind\"") && !says("\"store\"") && !says("\"zone\""));
+    s.behind = true;
+    s.zone = "rack7";
+    snprintf(s.store_id, sizeof s.store_id, "0123456789abcdef");
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 200);
+    static const char where[] = "\"behind\":true,\"store\":\"0123456789abcdef\",\"zone\":\"rack7\"";
+    ck_assert(says(where));
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
+    register_node(1);
+    ck_assert(says(where));
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_asks_for_it_hears_of_each_check_alone)                                                   \
+    T(it_lives_while_its_loop_turns_whatever_the_disk_does)                                        \
+    T(agents_hear_where_it_stands)
+KEDGE_CHECK_MAIN("metaserver readiness", TESTS)
