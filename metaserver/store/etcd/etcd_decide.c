@@ -142,6 +142,10 @@ int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *ou
         return base_err(&out->err, -EREMCHG, "another change came before");
     if (s != NULL && s->was_there && s->was.node.incarnation > txn->put->incarnation)
         return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    if (s != NULL && s->was_there && !s->was.node.expired &&
+        s->was.node.incarnation == txn->put->incarnation &&
+        !meta_store_fingerprint_matches(&s->was.node.fingerprint, &txn->put->fingerprint))
+        return base_err(&out->err, -ESTALE, "another process has registered as %s", txn->put->id);
     for (uint32_t i = 0; i < txn->remove_count; i++)
         out->removed += remove_life(d, &txn->remove[i]);
     for (uint32_t i = 0; i < d->expire_count; i++)

@@ -296,6 +296,22 @@ START_TEST(an_endpoint_has_one_owner)
 }
 END_TEST
 
+/* Two processes that believe to be the same life of a node. */
+START_TEST(one_process_is_a_life_of_a_node)
+{
+    struct reply a, b;
+    setup_all(9);
+    settle_all();
+    put_node(&all.metad[0], 1, 5, 1, &a);
+    put_node(&all.metad[1], 1, 5, 2, &b);
+    settle_all();
+    ck_assert_msg((a.status == 201) != (b.status == 201), "%d %d", a.status, b.status);
+    ck_assert_int_eq(a.status == 201 ? b.status : a.status, 409);
+    expect_all_the_same(9);
+    teardown_all();
+}
+END_TEST
+
 static enum meta_node_state state_at(int i, const char *id)
 {
     struct meta_node_view v;
@@ -559,6 +575,7 @@ END_TEST
     T(a_change_at_one_is_known_at_all)                                                             \
     T(who_is_behind_hears_before_it_decides)                                                       \
     T(an_endpoint_has_one_owner)                                                                   \
+    T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_no_metaserver_hears_of_it)                                               \
     T(a_dead_metaserver_has_no_say)                                                                \
     T(a_later_life_is_the_only_one)                                                                \

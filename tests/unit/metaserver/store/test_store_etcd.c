@@ -221,6 +221,22 @@ START_TEST(of_two_that_want_one_endpoint_or_one_revision_one_gets_it)
 }
 END_TEST
 
+/* Two processes that believe to be the same life of a node. */
+START_TEST(one_process_is_a_life_of_a_node)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *s = open_member(etcd_url(), "/life/", "a");
+    struct meta_store_node other = node("p", 1, 1, 2);
+    other.fingerprint.identity++;
+    put(s, node("p", 1, 1, 1));
+    ck_assert_int_eq(meta_store_put(s, &other, &err), -ESTALE);
+    other.incarnation = 2;
+    put(s, other);
+    meta_store_close(s);
+}
+END_TEST
+
 /* ---- members */
 
 static void expect_members(struct replay *r, struct meta_store_watch *watch, uint32_t count)
@@ -328,6 +344,7 @@ END_TEST
     T(what_a_watch_was_not_told_is_found_by_listing)                                               \
     T(a_store_that_is_replaced_is_told_as_a_whole)                                                 \
     T(of_two_that_want_one_endpoint_or_one_revision_one_gets_it)                                   \
+    T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_each_living_metaserver_says_so)                                          \
     T(a_name_is_of_one_living_metaserver)
 KEDGE_CHECK_MAIN("metaserver store etcd", TESTS)
