@@ -33,6 +33,23 @@ const char *ctl_format_size(uint64_t bytes, char out[CTL_AMOUNT_BYTES])
     return format_exactly(bytes, units, sizeof units / sizeof units[0], out);
 }
 
+const char *ctl_format_rounded(uint64_t bytes, char out[CTL_AMOUNT_BYTES])
+{
+    static const char *const names[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    uint64_t unit = 1;
+    size_t i = 0;
+    while (i + 1 < sizeof names / sizeof names[0] && bytes / unit >= 1024) {
+        unit *= 1024;
+        i++;
+    }
+    if (i == 0 || bytes % unit == 0)
+        snprintf(out, CTL_AMOUNT_BYTES, "%" PRIu64 "%s", bytes / unit, names[i]);
+    else
+        snprintf(out, CTL_AMOUNT_BYTES, "%" PRIu64 ".%" PRIu64 "%s", bytes / unit,
+                 bytes % unit * 10 / unit, names[i]);
+    return out;
+}
+
 const char *ctl_format_duration(uint64_t ms, char out[CTL_AMOUNT_BYTES])
 {
     static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"m", 60}, {"h", 60}, {"d", 24}};

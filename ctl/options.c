@@ -37,6 +37,7 @@ const struct option ctl_long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"tenant", required_argument, NULL, 'T'},
     {"worker", required_argument, NULL, 'K'},
+    {"interval", required_argument, NULL, 'I'},
     {"watch", no_argument, NULL, 'w'},
     {"sort-by", required_argument, NULL, 'B'},
     {"force", no_argument, NULL, 'F'},
@@ -345,6 +346,8 @@ static int take_option(int option, struct ctl_options *o, struct base_errbuf *er
             return base_err(err, -EINVAL, "--limit must be a number from 1 to %d, not \"%.40s\"",
                             CTL_EVENTS_MAX, optarg);
         return 0;
+    case 'I':
+        return ctl_duration_parse("interval", false, optarg, &o->interval_ms, err);
     case 'g':
         if (o->grace_said)
             return base_err(err, -EINVAL, "--grace is said twice");

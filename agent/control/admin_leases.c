@@ -104,7 +104,7 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     struct lease_owner o;
     struct lane_lease lease;
     char id[AGENT_ID_BYTES];
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, operations, operation_bytes;
     uint32_t leases = 0;
     agent_session_owner(s, &o);
     for (uint32_t i = 0; i < s->arenas; i++)
@@ -120,6 +120,9 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     base_json_u64(t, "arenas", s->arenas);
     base_json_u64(t, "arena_bytes", bytes);
     base_json_u64(t, "leases", leases);
+    lane_posted_of(s->rings.memory, &operations, &operation_bytes);
+    base_json_u64(t, "operations", operations);
+    base_json_u64(t, "operation_bytes", operation_bytes);
     print_waits(t, s);
     base_json_object_end(t);
 }

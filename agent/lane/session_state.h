@@ -24,6 +24,7 @@ struct session_shown {
     _Atomic uint32_t waits[VQP_WAITS]; /* VQPs, by what they wait for */
     _Atomic uint32_t queued;           /* requests in the queues of VQPs */
     _Atomic uint32_t held; /* enum schema_wait: why its ring is not looked at, or NOTHING */
+    _Atomic uint64_t operations, bytes; /* posted so far, also again */
 };
 
 /* Made by the control side, which reads the leases, and what is shown of the session. */
@@ -142,6 +143,16 @@ struct session {
 static inline void session_count(_Atomic uint32_t *count, int more)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (uint32_t)more,
+                          memory_order_relaxed);
+}
+
+static inline void session_count_posted(struct session_shown *shown, uint64_t bytes)
+{
+    atomic_store_explicit(&shown->operations,
+                          atomic_load_explicit(&shown->operations, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&shown->bytes,
+                          atomic_load_explicit(&shown->bytes, memory_order_relaxed) + bytes,
                           memory_order_relaxed);
 }
 

@@ -65,11 +65,12 @@ declare -A arguments=(
     [node list]="" [node get]="node-a" [node label]="node-a zone=a"
         [node cordon]="node-a" [node uncordon]="node-a"
     [node drain]="node-a" [node delete]="ghost" [event list]="" [worker list]="" [lease list]=""
+    [top nodes]="--interval 100ms" [top tenants]="--interval 100ms"
     [context set]="here output=table" [context get]="here"
         [context list]="" [context use]="here" [context delete]="here"
 )
 order="status doctor version help explain apply diff list create set label get use cordon drain"
-order+=" uncordon watch revoke node tenant window pool token delete"
+order+=" uncordon watch nodes tenants revoke node tenant window pool token delete"
 echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/set.json"
 worker=$(rdmactl worker list -o json | jq -r '.workers[0].id')
 lease=$(rdmactl lease list -o json | jq -r '.leases[0].id')
@@ -158,6 +159,11 @@ wait "$pid" 2>/dev/null || true
 grep -q 'nothing tells of changes of workers: they are asked for every 2 s' "$work/err" ||
     fail "it is not said how workers are watched: $(cat "$work/err")"
 ok "workers are watched by asking again"
+
+ctl top nodes --interval 100ms -o json || fail "top ended with $?: $(cat "$work/err")"
+[[ $(jq -c '[.nodes[] | [.node, .sessions, .uncounted, .operations_per_s]]' "$work/out") == \
+    '[["node-a",1,0,0]]' ]] || fail "top: $(cat "$work/out")"
+ok "the worker is among what top counts"
 
 # ---- keys, and names
 for resource in tenant window pool token context; do

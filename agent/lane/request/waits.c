@@ -64,3 +64,9 @@ void lane_waits(const struct lane_memory *memory, bool touch, uint32_t count[SCH
     if (touch && read_count(&s->ro->ended) == SCHEMA_REASON_NONE)
         count_rings(s, inflight, count);
 }
+
+void lane_posted_of(const struct lane_memory *memory, uint64_t *operations, uint64_t *bytes)
+{
+    *operations = atomic_load_explicit(&memory->shown.operations, memory_order_relaxed);
+    *bytes = atomic_load_explicit(&memory->shown.bytes, memory_order_relaxed);
+}

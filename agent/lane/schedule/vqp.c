@@ -316,6 +316,7 @@ static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, s
     q->begun = 1;
     if (w->length > TURN_FREE)
         q->session->turn_bytes += w->length;
+    session_count_posted(&q->session->memory->shown, w->length);
     lane_physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
 }

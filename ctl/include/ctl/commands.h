@@ -39,6 +39,8 @@ int ctl_explain(const struct ctl_options *o, struct base_errbuf *err);
 /* Of o->kind, asked of the local agent. */
 int ctl_agent_item_list(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err);
+/* Nodes or tenants, by o->kind, with what their workers do in o->interval_ms. */
+int ctl_top(const struct ctl_options *o, struct base_errbuf *err);
 /* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. Of all workers: what
  * became of the first that failed. */
 int ctl_lease_revoke(const struct ctl_options *o, struct base_errbuf *err);

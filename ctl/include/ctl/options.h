@@ -43,6 +43,7 @@ enum ctl_command {
     CTL_AGENT_ITEM_LIST,
     CTL_AGENT_ITEM_GET,
     CTL_LEASE_REVOKE,
+    CTL_TOP,
     CTL_CONTEXT_LIST,
     CTL_CONTEXT_GET,
     CTL_CONTEXT_USE,
@@ -94,6 +95,7 @@ struct ctl_options {
     const char *uid;                    /* of RESOURCE_LIST of tenants: whose it is; or NULL */
     const char *of_kind;                /* of --kind, which is `kind` then */
     const char *name;                   /* of EVENT_*: of what is called so; or NULL */
+    uint64_t interval_ms;               /* of TOP; 0: not said */
     bool watch;                         /* of lists: go on */
     const char *sort_by;                /* of lists: a member of their JSON; or NULL */
     const char *since;                  /* of EVENT_LIST: a duration or a time; or NULL */

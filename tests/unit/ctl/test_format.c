@@ -73,7 +73,18 @@ START_TEST(an_age_has_two_units_at_most)
 }
 END_TEST
 
+START_TEST(what_was_measured_is_rounded)
+{
+    ck_assert_str_eq(ctl_format_rounded(0, out), "0");
+    ck_assert_str_eq(ctl_format_rounded(1023, out), "1023");
+    ck_assert_str_eq(ctl_format_rounded(1024, out), "1KiB");
+    ck_assert_str_eq(ctl_format_rounded(123456789, out), "117.7MiB");
+    ck_assert_str_eq(ctl_format_rounded(UINT64_MAX >> 1, out), "8388607.9TiB");
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_was_measured_is_rounded)                                                                \
     T(a_size_is_a_whole_number_of_its_largest_unit)                                                \
     T(a_duration_is_a_whole_number_of_its_largest_unit)                                            \
     T(what_is_set_is_shown_so_that_it_can_be_set_again)                                            \

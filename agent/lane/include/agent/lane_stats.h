@@ -97,6 +97,10 @@ bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_le
  * thread. */
 void lane_waits(const struct lane_memory *memory, bool touch, uint32_t count[SCHEMA_WAITS]);
 
+/* How many requests of that session were posted so far, and with how many bytes; what is posted
+ * again counts again. Likewise, any thread. */
+void lane_posted_of(const struct lane_memory *memory, uint64_t *operations, uint64_t *bytes);
+
 /* How a window stands. Written as the counters are, so that one of these numbers may be a request
  * ahead of another; but where it is counted, with a limit comes what
  * was in flight when it came into force, or later. */

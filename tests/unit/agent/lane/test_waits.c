@@ -569,7 +569,27 @@ START_TEST(a_session_that_is_not_there_waits_for_nothing)
 }
 END_TEST
 
+START_TEST(what_was_posted_is_counted_for_its_session)
+{
+    uint64_t operations, bytes, more, more_bytes;
+    struct lane_memory *memory = lane_memory_new(1, 1, 1, 1);
+    lane_posted_of(memory, &operations, &bytes);
+    ck_assert_uint_eq(operations + bytes, 0);
+    lane_memory_free(memory);
+    open_for(&rows[0]);
+    warm();
+    lane_posted_of(k.memory, &operations, &bytes);
+    post_three();
+    world_run(w, 2);
+    lane_posted_of(k.memory, &more, &more_bytes);
+    ck_assert_uint_eq(more, operations + 3);
+    ck_assert_uint_gt(more_bytes, bytes);
+    close_all();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_was_posted_is_counted_for_its_session)                                                  \
     T(each_reason_is_shown_while_it_holds)                                                         \
     T(the_rest_of_a_tenant_is_shown)                                                               \
     T(what_a_worker_writes_is_shown_as_no_more_than_its_rings_hold)                                \
