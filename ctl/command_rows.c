@@ -44,7 +44,7 @@ size_t ctl_option_place(const struct ctl_option_row *row, char *out, size_t size
     return used;
 }
 
-/* "-o, --output table|wide|json" is output's. */
+/* "-o, --output table|wide|json|yaml" is output's. */
 static bool is_called(const struct ctl_option_row *row, const char *name)
 {
     const char *own = strstr(row->option, "--") + 2;

@@ -170,7 +170,7 @@ const struct ctl_command_row ctl_command_rows[] = {
      "what apply would change; exits with 1 if that is something",
      "rdmactl diff -f tenants.json"},
     {{"apply", NULL}, CTL_TAKES_NOTHING, CTL_APPLY, NULL, "-f FILE",
-     "sets what JSON objects with kind and name say; takes what -o json of get and list prints",
+     "sets what objects with kind and name say, in JSON or YAML; takes what get and list print so",
      "rdmactl apply -f tenants.json -f pools.json"},
 
     {{"context", "list"}, CTL_TAKES_NOTHING, CTL_CONTEXT_LIST, NULL, "",
@@ -236,7 +236,7 @@ const struct ctl_word_row ctl_word_rows[] = {
 };
 
 const struct ctl_option_row ctl_option_rows[] = {
-    {"-o, --output table|wide|json", NULL, {NULL}, "how to print (table)"},
+    {"-o, --output table|wide|json|yaml", NULL, {NULL}, "how to print (table)"},
     {"--context NAME", NULL, {NULL},
      "go where it says, whatever the environment says ($KEDGE_CONTEXT)"},
     {"--server URL", NULL, {NULL},

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/manifest.h"
+#include "ctl/yaml.h"
 #include "decode_private.h"
 
 enum { WHERE_BYTES = 64 };
@@ -200,24 +201,55 @@ static int refuse_lists(json_t *root, struct base_errbuf *err)
     return 0;
 }
 
+static int take_root(struct ctl_manifest *m, json_t *root, struct base_errbuf *err)
+{
+    if (json_is_array(root))
+        return take_array(m, root, NULL, err);
+    if (is_list(root))
+        return take_lists(m, root, err);
+    const int status = refuse_lists(root, err);
+    return status == 0 ? take_object(m, root, NULL, "the object", err) : status;
+}
+
+/* One object, or a list, in each document; a document may be empty. */
+static int take_yaml(struct ctl_manifest *m, const char *text, size_t bytes,
+                     struct base_errbuf *err)
+{
+    struct base_errbuf why;
+    json_t *documents, *root;
+    size_t i;
+    int status = ctl_yaml_read(text, bytes, &documents, &why);
+    if (status != 0)
+        return base_err(err, status, "not JSON, and as YAML wrong: %.300s", why.text);
+    json_array_foreach(documents, i, root)
+    {
+        if (json_is_null(root))
+            continue;
+        if (!json_is_object(root) && !json_is_array(root))
+            status = base_err(err, -EINVAL, "not JSON, and as YAML no mapping and no list");
+        else
+            status = take_root(m, root, err);
+        if (status != 0)
+            break;
+    }
+    json_decref(documents);
+    return status;
+}
+
 int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
                       struct base_errbuf *err)
 {
     json_error_t error;
+    size_t at = 0;
+    while (at < bytes && strchr(" \t\r\n", text[at]) != NULL && text[at] != '\0')
+        at++;
+    if (at < bytes && text[at] != '{' && text[at] != '[')
+        return take_yaml(m, text, bytes, err);
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    int status;
     if (root == NULL)
         return base_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
                         error.column, error.text);
-    if (json_is_array(root))
-        status = take_array(m, root, NULL, err);
-    else if (is_list(root))
-        status = take_lists(m, root, err);
-    else {
-        status = refuse_lists(root, err);
-        if (status == 0)
-            status = take_object(m, root, NULL, "the object", err);
-    }
+    const int status = take_root(m, root, err);
     json_decref(root);
     return status;
 }

@@ -146,11 +146,8 @@ static int print_json(const struct findings *f, const struct ctl_probe *probe)
     base_json_object_end(&t);
     base_json_raw(&t, "probe", f->probed ? probe->rest : "null");
     base_json_object_end(&t);
-    int status = t.error;
-    if (status == 0)
-        puts(base_text_str(&t));
-    base_text_fini(&t);
-    return status;
+    struct base_errbuf err;
+    return ctl_json_finish(&t, &err);
 }
 
 static int print_candidates(const struct ctl_probe *probe)

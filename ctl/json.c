@@ -6,18 +6,50 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "ctl/yaml.h"
 
 enum {
     LINE_BYTES = 4096,
+    KEPT_BYTES = 1 << 28,
     ESCAPED_BYTES = 6 /* at most, for one byte that was there */
 };
+
+/* With -o yaml what is printed is kept until its line ends, and then shown as YAML. */
+static bool as_yaml;
+static struct base_text kept = {.max = KEPT_BYTES};
+
+void ctl_json_as_yaml(void)
+{
+    as_yaml = true;
+    base_text_init(&kept, KEPT_BYTES);
+}
+
+static void write_text(const char *text)
+{
+    if (as_yaml)
+        base_text_append(&kept, text, strlen(text));
+    else
+        fputs(text, stdout);
+}
+
+static void end_line(void)
+{
+    if (!as_yaml) {
+        puts("");
+        return;
+    }
+    if (kept.error != 0 || ctl_yaml_print(base_text_str(&kept), stdout) != 0)
+        fputs("rdmactl: the output is too large for YAML, or no JSON: say -o json\n", stderr);
+    base_text_fini(&kept);
+    base_text_init(&kept, KEPT_BYTES);
+}
 
 void ctl_json_put(const char *json)
 {
     struct base_text t;
     base_text_init(&t, strlen(json) * ESCAPED_BYTES);
     if (base_text_plain_json(&t, json) == 0)
-        fputs(base_text_str(&t), stdout);
+        write_text(base_text_str(&t));
     base_text_fini(&t);
 }
 
@@ -90,7 +122,7 @@ void ctl_json_list(const char *key)
 void ctl_json_list_item(bool first, const char *json)
 {
     if (!first)
-        putchar(',');
+        write_text(",");
     ctl_json_put(json);
 }
 
@@ -111,7 +143,8 @@ int ctl_json_list_resource(bool first, const char *kind, const char *object,
 
 void ctl_json_list_end(void)
 {
-    puts("]}");
+    write_text("]}");
+    end_line();
 }
 
 void ctl_json_list_end_with(const char *key, const char *items)
@@ -122,9 +155,9 @@ void ctl_json_list_end_with(const char *key, const char *items)
     base_text_append(&t, items, strlen(items));
     base_json_array_end(&t);
     base_json_object_end(&t);
-    fputs("],", stdout);
+    write_text("],");
     ctl_json_put(base_text_str(&t));
-    puts("");
+    end_line();
     base_text_fini(&t);
 }
 
@@ -134,9 +167,10 @@ void ctl_json_list_end_more(const char *members)
         ctl_json_list_end();
         return;
     }
-    fputs("],", stdout);
+    write_text("],");
     ctl_json_put(members);
-    puts("}");
+    write_text("}");
+    end_line();
 }
 
 /* ---- objects */
@@ -152,7 +186,7 @@ int ctl_json_finish(struct base_text *t, struct base_errbuf *err)
     int status = t->error;
     if (status == 0) {
         ctl_json_put(base_text_str(t));
-        puts("");
+        end_line();
     } else {
         base_err(err, status, "the output is too large");
     }

@@ -5,6 +5,7 @@
 
 #include "base/version.h"
 #include "ctl/commands.h"
+#include "ctl/json.h"
 
 /* So need not be told where to go, and are of use when a context is wrong. */
 static bool asks_nobody(enum ctl_command command)
@@ -96,6 +97,8 @@ int main(int argc, char **argv)
         status = ctl_contexts_read(&contexts, &err);
     if (status == 0 && !asks_nobody(options.command))
         status = ctl_options_resolve(&options, &contexts, &err);
+    if (status == 0 && options.yaml)
+        ctl_json_as_yaml();
     if (status == 0)
         status = run_command(&options, &err);
     if (status == 0 && (fflush(stdout) != 0 || ferror(stdout)))

@@ -56,15 +56,18 @@ int ctl_server_check(const char *of, const char *server, struct base_errbuf *err
 
 int ctl_output_check(const char *of, const char *output, struct base_errbuf *err)
 {
-    if (strcmp(output, "json") == 0 || strcmp(output, "wide") == 0 || strcmp(output, "table") == 0)
+    if (strcmp(output, "json") == 0 || strcmp(output, "wide") == 0 ||
+        strcmp(output, "table") == 0 || strcmp(output, "yaml") == 0)
         return 0;
-    return base_err(err, -EINVAL, "%s must be table, wide or json, not \"%.40s\"", of, output);
+    return base_err(err, -EINVAL, "%s must be table, wide, json or yaml, not \"%.40s\"", of,
+                    output);
 }
 
 void ctl_options_output(struct ctl_options *o, const char *output)
 {
     o->output = output;
-    o->json = output != NULL && strcmp(output, "json") == 0;
+    o->yaml = output != NULL && strcmp(output, "yaml") == 0;
+    o->json = o->yaml || (output != NULL && strcmp(output, "json") == 0);
     o->wide = output != NULL && strcmp(output, "wide") == 0;
 }
 

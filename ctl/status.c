@@ -128,6 +128,7 @@ static void ask_agent(const struct ctl_options *o, struct part *p)
 static void print_json(const struct part *part, size_t count)
 {
     struct base_text t;
+    struct base_errbuf err;
     base_text_init(&t, 1 << 16);
     ctl_json_begin(&t);
     for (size_t i = 0; i < count; i++) {
@@ -140,8 +141,7 @@ static void print_json(const struct part *part, size_t count)
         base_json_object_end(&t);
     }
     base_json_object_end(&t);
-    puts(base_text_str(&t));
-    base_text_fini(&t);
+    (void)ctl_json_finish(&t, &err);
 }
 
 int ctl_status(const struct ctl_options *o, struct base_errbuf *err)

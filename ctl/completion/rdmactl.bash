@@ -68,7 +68,7 @@ _rdmactl() {
         esac
     done
     case $before in
-    -o | --output) choices="table wide json" ;;
+    -o | --output) choices="table wide json yaml" ;;
     --provider) choices="soft verbs" ;;
     --device) choices=$(ls /sys/class/infiniband 2>/dev/null) ;;
     --context) choices="$(_rdmactl_names context name) none" ;;
@@ -118,7 +118,8 @@ _rdmactl_words() { # word so far
         _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
     "context get" | "context set" | "context delete") _rdmactl_names context name ;;
     "context use") _rdmactl_names context name; echo none ;;
-    "context set "*) echo server= token_file= agent_socket= output=table output=wide output=json ;;
+    "context set "*)
+        echo server= token_file= agent_socket= output={table,wide,json,yaml} ;;
     *" set "* | *" create "*) _rdmactl_keys "${words[0]}" ;;
     *" "*) ;;
     *) _rdmactl_commands "${words[0]}" ;;

@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib-ctl.sh"
 configure
 start
 trap '[[ -z ${watching-} ]] || kill "$watching" 2>/dev/null || true; cleanup' EXIT
-export KEDGE_SERVER=unix:$work/metad.sock
+export KEDGE_SERVER=unix:$work/metad.sock XDG_CONFIG_HOME=$work/config
 : >"$work/body"
 
 # ---- diff and apply --dry-run
@@ -116,6 +116,22 @@ does "for programs" version -o json
 [[ $(jq -r '.server.program' "$work/out") == kedge-metad ]] || fail "$(cat "$work/out")"
 refuses 7 'running' --server http://127.0.0.1:1 version
 shows '^client  [0-9]'
+
+# ---- YAML
+does "a tenant in YAML" tenant get web -o yaml
+shows '^name: web$'
+shows '^- "3501-3999"$'
+sed 's/^vqps: .*/vqps: 9/' "$work/out" >"$work/web.yaml"
+refuses 1 '1 object differs' diff -f "$work/web.yaml"
+shows '^\+vqps: 9$'
+does "it is applied" apply -f "$work/web.yaml" -o yaml
+shows '^- kind: tenant$'
+does "a list in YAML" pool list -o yaml
+shows '^- kind: pool$'
+does "its end too" context list -o yaml
+shows '^file: '
+printf 'a: &x [1]\nb: *x\n' >"$work/bomb.yaml"
+refuses 2 'anchors and aliases are not taken' apply -f "$work/bomb.yaml"
 
 # ---- lists: sorted, and watched
 for sessions in 300 20 1; do

@@ -27,7 +27,7 @@ struct ctl_context {
     char server[CTL_CONTEXT_VALUE_BYTES];     /* a URL, or "unix:" and a path */
     char token_file[CTL_CONTEXT_VALUE_BYTES]; /* an absolute path */
     char agent_socket[CTL_CONTEXT_VALUE_BYTES];
-    char output[8]; /* "table", "wide" or "json" */
+    char output[8]; /* "table", "wide", "json" or "yaml" */
 };
 
 struct ctl_contexts {

@@ -11,6 +11,9 @@
 /* Grows when a member goes or means something else; not when one is added. */
 enum { CTL_FORMAT_VERSION = 1 };
 
+/* From now on what is printed is YAML: a document for what would be a line of JSON. */
+void ctl_json_as_yaml(void);
+
 /* Prints JSON, or a part of it, that a server may have written: what is not printable is escaped,
  * since it may go to a terminal. All of stdout's JSON goes through this. */
 void ctl_json_put(const char *json);

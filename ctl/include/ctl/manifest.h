@@ -25,9 +25,10 @@ struct ctl_manifest {
     struct json_t *known; /* kinds and names */
 };
 
-/* Appends what a text says: an array of objects with a kind, a name and what is set; one such; or
- * what `get` and `list` print of the kinds that can be set. 0; -EINVAL: the text is no such, or has
- * something twice; -ENOMEM. Then what was before that stays in *m. */
+/* Appends what a text says, which is JSON, or YAML of one document or several: an array of objects
+ * with a kind, a name and what is set; one such; or what `get` and `list` print of the kinds that
+ * can be set. 0; -EINVAL: the text is no such, or has something twice; -ENOMEM. Then what was
+ * before that stays in *m. */
 int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
                       struct base_errbuf *err);
 void ctl_manifest_fini(struct ctl_manifest *m);

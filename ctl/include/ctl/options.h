@@ -119,8 +119,8 @@ struct ctl_options {
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
     const char *peer, *serve;               /* of DOCTOR, or NULL; not both */
-    const char *output;                     /* "table", "wide" or "json"; NULL: not said */
-    bool json, wide;                        /* what it says */
+    const char *output;                     /* "table", "wide", "json" or "yaml"; NULL: not said */
+    bool json, wide, yaml;                  /* what it says; json also with yaml */
 };
 
 /* Those that are parsed, each with a value of its own to getopt: its letter, where it has one. */

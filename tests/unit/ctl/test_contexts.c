@@ -63,7 +63,7 @@ START_TEST(what_is_wrong_is_said_with_file_and_line)
         {"[context a]\ntoken = kedge_x\n", "/etc/x:2: \"token\" sets nothing of a context"},
         {"[context a]\ntoken_file = ~/t\n", "/etc/x:2: token_file must be an absolute path"},
         {"[context a]\nagent_socket = a.sock\n", "absolute path, not \"a.sock\""},
-        {"[context a]\noutput = xml\n", "/etc/x:2: output must be table, wide or json"},
+        {"[context a]\noutput = xml\n", "/etc/x:2: output must be table, wide, json or yaml"},
         {"[context a]\nserver here\n", "/etc/x:2: neither a [section] nor a key = value"},
         {"[context a\nserver = http://a\n", "/etc/x:1: neither"},
         {"[rdmactl]\ncolour = red\n", "/etc/x:2: [rdmactl] has current, not \"colour\""},

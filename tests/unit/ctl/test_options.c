@@ -231,7 +231,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"node"}, "node drain ID, or node delete ID"},
         {{"agent"}, "agent status"},
         {{"status", "now"}, "one word too many"},
-        {{"status", "-o", "xml"}, "table, wide or json"},
+        {{"status", "-o", "xml"}, "table, wide, json or yaml"},
         {{"status", "--server", "localhost"}, "URL"},
         {{"status", "--server"}, "--help"},
         {{"status", "--server", "unix:run/metad.sock"}, "absolute path, as in unix:/run/kedge"},
