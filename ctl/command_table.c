@@ -193,6 +193,10 @@ const struct ctl_command_row ctl_command_rows[] = {
      "what this host can do, what is missing, and what to do about it",
      "rdmactl doctor --provider verbs"},
 
+    {{"check", "perf"}, CTL_TAKES_NOTHING, CTL_CHECK_PERF, NULL, "",
+     "how fast the metaserver reads and writes; leaves nothing behind but events",
+     "rdmactl check perf -o json"},
+
     {{"version", NULL}, CTL_TAKES_NOTHING, CTL_VERSION, NULL, "",
      "of rdmactl, and of the metaserver",
      "rdmactl version -o json"},
@@ -231,6 +235,7 @@ const struct ctl_word_row ctl_word_rows[] = {
     {"context", "A context: a name for a metaserver, with its token, and an agent.",
      "rdmactl context set site server=http://meta.example:7480 token_file=site.token"},
     {"doctor", "What to run first on a new host.", "rdmactl doctor --provider verbs"},
+    {"check", "Whether the metaserver is fast enough.", "rdmactl check perf -o json"},
     {"version", "Which version runs here, and there.", "rdmactl version -o json"},
     {"help", "What commands there are, and what they take.", "rdmactl help node drain"},
 };

@@ -64,6 +64,8 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
         return ctl_agent_item_get(o, err);
     case CTL_LEASE_REVOKE:
         return ctl_lease_revoke(o, err);
+    case CTL_CHECK_PERF:
+        return ctl_check_perf(o, err);
     case CTL_TOP:
         return ctl_top(o, err);
     case CTL_CONTEXT_LIST:

@@ -50,6 +50,8 @@ int ctl_context_get(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_context_use(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_context_change(const struct ctl_options *o, struct base_errbuf *err); /* `set` */
 int ctl_context_delete(const struct ctl_options *o, struct base_errbuf *err);
+/* -EIO: the metaserver is slow. */
+int ctl_check_perf(const struct ctl_options *o, struct base_errbuf *err);
 /* -EIO when something that the soft provider needs is broken. */
 int ctl_doctor(const struct ctl_options *o, struct base_errbuf *err);
 

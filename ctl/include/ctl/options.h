@@ -44,6 +44,7 @@ enum ctl_command {
     CTL_AGENT_ITEM_GET,
     CTL_LEASE_REVOKE,
     CTL_TOP,
+    CTL_CHECK_PERF,
     CTL_CONTEXT_LIST,
     CTL_CONTEXT_GET,
     CTL_CONTEXT_USE,
