@@ -52,6 +52,8 @@ static int load_canonical(const struct resource_table *kind, const char *json, b
     json_t *object = NULL;
     struct base_text t;
     int status = json != NULL ? ctl_json_load(json, strlen(json), &object, err) : 0;
+    if (status != 0)
+        object = NULL;
     base_text_init(&t, CTL_BODY_BYTES);
     if (status == 0 && resource == NULL)
         status = base_err(err, -ENOMEM, "out of memory");

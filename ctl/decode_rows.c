@@ -106,9 +106,11 @@ static int make_keys(const struct ctl_rows *rows, const char *by, struct key *ke
 int ctl_rows_sort(struct ctl_rows *rows, const char *by, struct base_errbuf *err)
 {
     const bool back = by[0] == '-';
+    if (rows->count == 0)
+        return 0;
     struct key *keys = calloc(rows->count + 1, sizeof *keys);
     struct ctl_row *sorted = calloc(rows->count + 1, sizeof *sorted);
-    bool any = rows->count == 0;
+    bool any = false;
     by += back;
     int status = keys != NULL && sorted != NULL ? make_keys(rows, by, keys, &any) : -ENOMEM;
     if (status != 0)
