@@ -35,6 +35,8 @@ enum {
     TRY_MIN_MS = 250, /* between tries, doubled each time */
     APPLY_AGAIN_MS = 1000,
     SAVE_AGAIN_MS = 2000,
+    STALE_MS = 10000,    /* on a stream, for something newer than an older revision */
+    PUT_BACK_MS = 60000, /* metaservers that are not behind have an older one for so long */
 };
 
 /* ---- applying */
@@ -188,13 +190,81 @@ static int take_document(struct agent *a, const char *text, size_t length)
     return status;
 }
 
+/* ---- metaservers that share a store: no older revision of it is taken */
+
+static const struct registration *find_followed(const struct agent *a)
+{
+    return &a->pools[0]->registration[a->follow.metaserver];
+}
+
+/* Whether another one may have a newer one. */
+static bool has_another(const struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        if (i != a->follow.metaserver && agent_prefer_may_follow(a->pools[0], i))
+            return true;
+    return false;
+}
+
+static bool is_older(struct agent *a, const char *text, size_t length)
+{
+    const struct follow *f = &a->follow;
+    struct agent_desired *s = NULL;
+    bool is = false;
+    if (f->store[0] == '\0' || strcmp(f->store, find_followed(a)->standing.store) != 0)
+        return false;
+    s = malloc(sizeof *s);
+    if (s != NULL && agent_desired_decode(text, length, s, NULL) == 0)
+        is = s->revision < f->applied;
+    free(s);
+    return is;
+}
+
+/* A metaserver that is behind is waited for, or passed over while there is another one. One that
+ * says for long that it has all there is, and has less, has it of a store that was put back. False:
+ * it is taken. */
+static bool refuse_older(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    const uint64_t now_ns = world_now_ns(a->world);
+    if (f->older_ns == 0)
+        world_log(a->world, BASE_LOG_WARN,
+                  "a metaserver has older settings than are in force: another one is asked",
+                  "metaserver=\"%s\" in_force=%llu", a->config.metaserver[f->metaserver],
+                  (unsigned long long)f->applied);
+    f->older_ns = f->older_ns == 0 ? now_ns : f->older_ns;
+    f->stale_ns = f->stale_ns == 0 ? now_ns : f->stale_ns;
+    if (find_followed(a)->standing.behind || now_ns - f->older_ns < PUT_BACK_MS * BASE_NS_PER_MS)
+        return true;
+    world_log(a->world, BASE_LOG_WARN,
+              "a metaserver that is not behind its store has older settings: that was put back, "
+              "and they are in force",
+              "metaserver=\"%s\" in_force=%llu", a->config.metaserver[f->metaserver],
+              (unsigned long long)f->applied);
+    return false;
+}
+
+/* Whether the stream is to end, since what came on it is older and nothing newer has followed. */
+static bool is_passed_over(const struct agent *a)
+{
+    const struct follow *f = &a->follow;
+    const uint64_t wait_ms = has_another(a) ? 0 : STALE_MS;
+    return f->stale_ns != 0 && world_now_ns(a->world) - f->stale_ns >= wait_ms * BASE_NS_PER_MS;
+}
+
+static void note_taken(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    f->older_ns = f->stale_ns = 0;
+    snprintf(f->store, sizeof f->store, "%s", find_followed(a)->standing.store);
+}
+
 static int take_line(void *user, const char *text, size_t length)
 {
     struct agent *a = user;
     struct follow *f = &a->follow;
     if (length == 0) /* it is still there */
-        return 0;
-    f->backoff_ms = TRY_MIN_MS;
+        return is_passed_over(a);
     if (agent_line_is_renewal(text, length)) {
         agent_registrations_renew(a, f->metaserver);
         return 0;
@@ -203,8 +273,13 @@ static int take_line(void *user, const char *text, size_t length)
         agent_query_take(a, f->metaserver, text, length);
         return 0;
     }
-    if (take_document(a, text, length) == 0)
+    if (is_older(a, text, length) && refuse_older(a))
+        return is_passed_over(a);
+    f->backoff_ms = TRY_MIN_MS;
+    if (take_document(a, text, length) == 0) {
+        note_taken(a);
         keep_unsaved(a, text, length);
+    }
     agent_report_step(a);
     return 0;
 }
@@ -231,6 +306,7 @@ static void try_next(struct agent *a)
 {
     struct follow *f = &a->follow;
     f->call = 0;
+    f->stale_ns = 0;
     f->metaserver = (f->metaserver + 1) % a->config.metaservers;
     f->try_ns = world_now_ns(a->world) + f->backoff_ms * BASE_NS_PER_MS;
     f->backoff_ms = 2 * f->backoff_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * f->backoff_ms;
@@ -262,7 +338,7 @@ static void watch_configuration(struct agent *a)
     c.silence_timeout_ms = STREAM_SILENCE_MS;
     c.max_response_bytes = AGENT_SETTINGS_BYTES;
     c.on_line = take_line;
-    if (!agent_prefer_is_sound(&a->pools[0]->registration[f->metaserver]) ||
+    if (!agent_prefer_may_follow(a->pools[0], f->metaserver) ||
         world_call(a->world, &c, on_end, a, &f->call) != 0)
         try_next(a);
     else

@@ -26,12 +26,14 @@ struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
     bool begun;
-    uint64_t looked_ns;                             /* when it looked last */
-    bool was_idle;                                  /* whether its pools were then */
-    uint64_t described;                             /* a hash of what was to be told then */
-    uint64_t seen;                                  /* the revision that came last; 0: none did */
-    uint64_t applied;                               /* the one in force; 0: none */
-    struct agent_limits window, destination_window; /* of it */
+    uint64_t looked_ns; /* when it looked last */
+    bool was_idle;      /* whether its pools were then */
+    uint64_t described; /* a hash of what was to be told then */
+    uint64_t seen;      /* the revision that came last; 0: none did */
+    uint64_t applied;   /* the one in force; 0: none */
+    char store[33];     /* that it is a revision of, if several metaservers share that; else "" */
+    uint64_t older_ns, stale_ns; /* since when none but older ones came; and on this stream */
+    struct agent_limits window, destination_window;        /* of it */
     struct agent_window_config own_windows[AGENT_WINDOWS]; /* of it, for one destination each */
     uint32_t own_window_count;
     char why[DESIRED_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and

@@ -1,21 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prefer.h"
 
+#include <string.h>
+
 #include "lane_setup.h"
 #include "pool.h"
 #include "register.h"
 
 /* By which they are sorted: those that are alike stay as the agent's file has them. */
-enum { SOUND, QUIET, UNREGISTERED, RANKS };
+enum { NEAR, SOUND, BEHIND, QUIET, UNREGISTERED, RANKS };
 
 bool agent_prefer_is_sound(const struct registration *r)
 {
     return r->state == REGISTRATION_DONE && r->quiet[0] == '\0';
 }
 
+static bool is_near(const struct registration *r)
+{
+    const char *zone = r->pool->config->zone;
+    return zone[0] != '\0' && strcmp(zone, r->standing.zone) == 0;
+}
+
 static int rank_of(const struct registration *r)
 {
-    return r->state != REGISTRATION_DONE ? UNREGISTERED : r->quiet[0] != '\0' ? QUIET : SOUND;
+    if (r->state != REGISTRATION_DONE)
+        return UNREGISTERED;
+    return r->quiet[0] != '\0' ? QUIET : r->standing.behind ? BEHIND : is_near(r) ? NEAR : SOUND;
+}
+
+bool agent_prefer_may_follow(const struct pool *p, uint32_t metaserver)
+{
+    if (!agent_prefer_is_sound(&p->registration[metaserver]))
+        return false;
+    if (!p->registration[metaserver].standing.behind)
+        return true;
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        if (rank_of(&p->registration[i]) <= SOUND)
+            return false;
+    return true;
 }
 
 uint32_t agent_prefer_order(const struct pool *p, uint8_t order[AGENT_METASERVERS])

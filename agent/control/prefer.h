@@ -13,8 +13,12 @@ struct registration;
 
 /* Whether a metaserver has the node, and answers. */
 bool agent_prefer_is_sound(const struct registration *r);
+/* Whether its settings are to be followed: it is sound, and not behind unless all sound ones are.
+ */
+bool agent_prefer_may_follow(const struct pool *p, uint32_t metaserver);
 /* The pool's metaservers by their numbers, in the order in which they are to be asked: the sound
- * ones first. Returns how many there are. */
+ * ones first, and of them those of this node's zone; then those that are behind their store; then
+ * those that are silent. Returns how many there are. */
 uint32_t agent_prefer_order(const struct pool *p, uint8_t order[AGENT_METASERVERS]);
 /* The lane hears of those that it can READ, in that order. */
 void agent_prefer_tell_lane(struct pool *p);

@@ -245,6 +245,7 @@ static void on_registered(void *user, const struct http_answer *answer)
         agent_registration_lose(r, "its answer is not a metaserver's, or of another version");
         return;
     }
+    r->standing = agent_register_json_standing(answer->body);
     if (offered != NULL) {
         r->offered = NULL;
         agent_table_initiator_raise(offered, &peer);

@@ -26,6 +26,13 @@ enum registration_state {
     REGISTRATION_LOST
 };
 
+/* What a metaserver says of itself, when it registers this node and when it renews that. */
+struct metaserver_standing {
+    bool behind;    /* not all that others have written to its store is there */
+    char store[33]; /* of a store that several share; "": it is its own */
+    char zone[64];  /* "": it says none */
+};
+
 /* What a metaserver answers to a registration. */
 struct registration_answer {
     uint64_t lease_ms;
@@ -46,6 +53,7 @@ struct registration {
     uint64_t kept_ns;          /* DONE: its lease runs until then, as far as this node can know */
     bool renewing, renew_soon; /* a renewal is out; and another one is to follow it */
     char quiet[160];           /* DONE: why nothing was heard since; "": it has answered */
+    struct metaserver_standing standing;
     struct registration_answer answered; /* goes to lane with the way there, once there is one */
     uint64_t looked_ns;                  /* when that was brought forward last; 0: never */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */

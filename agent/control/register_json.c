@@ -163,6 +163,26 @@ bool agent_register_json_understand(struct registration *r, const char *body,
     return true;
 }
 
+static void copy_text(const json_t *object, const char *key, char *out, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (text != NULL && strlen(text) < size)
+        snprintf(out, size, "%s", text);
+}
+
+struct metaserver_standing agent_register_json_standing(const char *body)
+{
+    struct metaserver_standing s = {.behind = false};
+    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *m = json_object_get(root, "metaserver");
+    m = m != NULL ? m : root;
+    s.behind = json_is_true(json_object_get(m, "behind"));
+    copy_text(m, "store", s.store, sizeof s.store);
+    copy_text(m, "zone", s.zone, sizeof s.zone);
+    json_decref(root);
+    return s;
+}
+
 /* Every metaserver says the generation: one that does not is asked for all of it. With DC it says
  * its target's number as well, which is another one when its address or P_Key has moved. */
 bool agent_register_json_is_of_table(const struct registration *r, const char *body)

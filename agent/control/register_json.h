@@ -11,6 +11,7 @@ struct pool;
 struct table_initiator;
 struct table_initiator_peer;
 struct registration;
+struct metaserver_standing;
 
 /* The body of a PUT: the node's endpoints, and as "reader" the table initiator of this pool, unless
  * it is NULL. To be freed; NULL: no memory. */
@@ -19,6 +20,8 @@ char *agent_register_json_describe(const struct pool *p, const struct table_init
  * r->lane stays as it is. False: it is no such answer, and r is as it was. */
 bool agent_register_json_understand(struct registration *r, const char *body,
                                     struct table_initiator_peer *peer);
+/* What it says of itself in the answer to a registration or a renewal. */
+struct metaserver_standing agent_register_json_standing(const char *body);
 /* Whether the answer to a renewal, or to a PUT, is of the table that r->answered has: a metaserver
  * that was started again has another one. */
 bool agent_register_json_is_of_table(const struct registration *r, const char *body);

@@ -4,6 +4,7 @@
  * lost when the metaserver says so, or when by this node's clock the lease may be over. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent.h"
 #include "base/clock.h"
@@ -120,7 +121,11 @@ static void heed_broken(struct registration *r, const char *body)
 
 static void take_renewal(struct registration *r, const struct http_answer *answer)
 {
+    const struct metaserver_standing before = r->standing;
+    r->standing = agent_register_json_standing(answer->body);
     agent_registration_answered(r, r->asked_ns);
+    if (before.behind != r->standing.behind || strcmp(before.zone, r->standing.zone) != 0)
+        agent_prefer_tell_lane(r->pool);
     heed_broken(r, answer->body);
     if (r->pool == r->pool->agent->pools[0])
         agent_registration_tell_endpoints(r);

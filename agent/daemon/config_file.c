@@ -45,6 +45,8 @@ static const struct option options[] = {
      "list of http://host:port, the nearest first"},
     {"agent", "token_file", A_TEXT, AT(token_file), 0, 0, "",
      "what it shows to metaservers: rdmactl token create; empty: nothing"},
+    {"agent", "zone", A_TEXT, AT(zone), 0, 64, "",
+     "where this node is, as a rack: metaservers whose zone is the same are asked first"},
     {"agent", "prove_every", A_TIME, AT(prove_ns), 0, 60000 * MS, "5s",
      "try whether another node, or a metaserver, is reached; 0ms: never"},
     {"agent", "log_level", A_LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},

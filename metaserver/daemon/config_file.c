@@ -49,6 +49,8 @@ static const struct option options[] = {
      "yes: take tokens over plain HTTP beyond loopback, where others see them"},
     {"metaserver", "data_dir", TEXT, AT(data_dir), 0, 0, "/var/lib/kedge-metad",
      "directory of the store; it must exist"},
+    {"metaserver", "zone", TEXT, AT(zone), 0, 0, "",
+     "where it is, as a rack: agents whose zone is the same ask it first"},
     {"metaserver", "max_endpoints", COUNT, AT(max_endpoints), 1, 1 << 24, "16384",
      "endpoints that the table is made for (512 bytes each)"},
     {"metaserver", "max_nodes", COUNT, AT(max_nodes), 1, 1 << 24, "16384",

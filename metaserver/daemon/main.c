@@ -132,6 +132,7 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
     service->admin_socket = config->admin_socket;
     service->endpoint = meta_table_endpoint_describe(e);
     service->node_lease_ns = config->node_lease_ns;
+    service->zone = config->zone;
     return 0;
 }
 

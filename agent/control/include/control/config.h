@@ -78,6 +78,7 @@ struct agent_config {
     char metaserver[AGENT_METASERVERS][AGENT_TEXT]; /* http://host:port, no '/' at the end */
     uint32_t metaservers;
     char token_file[AGENT_TEXT]; /* "": none */
+    char zone[64];               /* where this node is; "": nobody has said */
     uint64_t prove_ns;           /* 0: never */
     char log_level[AGENT_TEXT], log_format[AGENT_TEXT];
     /* [fabric] */

@@ -26,6 +26,7 @@ struct meta_config {
     bool client_cert_auth;
     bool allow_plain_tokens;
     char data_dir[META_CONFIG_TEXT_BYTES];
+    char zone[META_CONFIG_TEXT_BYTES];
     char log_level[META_CONFIG_TEXT_BYTES], log_format[META_CONFIG_TEXT_BYTES];
     uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;
     uint64_t client_connections, token_connections; /* of one address, of one token */

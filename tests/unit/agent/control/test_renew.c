@@ -176,6 +176,60 @@ START_TEST(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)
 }
 END_TEST
 
+static void renew_saying(uint32_t metaserver, const char *more)
+{
+    char body[160];
+    agent_registrations_renew(&w.agent, metaserver);
+    const uint32_t call = next_renewal();
+    ck_assert_ptr_eq(w.world.call[call].user, &w.pool.registration[metaserver]);
+    snprintf(body, sizeof body, "{\"generation\":\"0000000000000001\"%s}", more);
+    answer_by(call, 200, body);
+}
+
+static void expect_order(uint32_t first, uint32_t second, uint32_t third)
+{
+    ck_assert_uint_eq(w.listed, 3);
+    ck_assert_uint_eq(w.list[0], first);
+    ck_assert_uint_eq(w.list[1], second);
+    ck_assert_uint_eq(w.list[2], third);
+}
+
+START_TEST(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is_not)
+{
+    registered_with(3);
+    expect_order(0, 1, 2);
+    renew_saying(0, ",\"behind\":true");
+    expect_order(1, 2, 0);
+    ck_assert(!agent_prefer_may_follow(&w.pool, 0) && agent_prefer_may_follow(&w.pool, 1));
+    renew_saying(1, ",\"behind\":true");
+    expect_order(2, 0, 1);
+    renew_saying(2, ",\"behind\":true"); /* then anyone is better than nobody */
+    expect_order(0, 1, 2);
+    ck_assert(agent_prefer_may_follow(&w.pool, 0));
+    renew_saying(1, "");
+    expect_order(1, 0, 2);
+    end();
+}
+END_TEST
+
+START_TEST(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)
+{
+    registered_with(3);
+    snprintf(w.agent.config.zone, sizeof w.agent.config.zone, "rack7");
+    renew_saying(0, ",\"zone\":\"rack1\"");
+    renew_saying(2, ",\"zone\":\"rack7\"");
+    expect_order(2, 0, 1);
+    renew_saying(2, ",\"zone\":\"rack7\",\"behind\":true");
+    expect_order(0, 1, 2);
+    renew_saying(2, ",\"zone\":\"rack7\"");
+    expect_order(2, 0, 1);
+    agent_registrations_renew(&w.agent, 2);
+    ignore(next_renewal());
+    expect_order(0, 1, 2);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_renewal_without_an_answer_loses_nothing)                                                   \
     T(an_answer_that_says_so_loses_it)                                                             \
@@ -184,5 +238,7 @@ END_TEST
     T(one_renewal_is_out_at_a_time_and_counts_from_its_beginning)                                  \
     T(a_lease_that_ran_out_while_nobody_asked_is_asked_about_first)                                \
     T(who_is_silent_is_asked_last_until_it_answers)                                                \
+    T(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is_not)                   \
+    T(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)                         \
     T(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)
 KEDGE_CHECK_MAIN("agent.control.renew", TESTS)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which settings are taken of metaservers that share a store. What comes on the streams is the
+ * test's; what is taken is seen by its revision, and has a tenant that makes no sense, so that
+ * nothing else is needed to apply it. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agent.h"
+#include "base/clock.h"
+#include "pool.h"
+#include "register.h"
+#include "world.h"
+
+enum { IN_FORCE = 5, LONG_S = 70 };
+
+static struct {
+    struct test_world world;
+    struct agent agent;
+    struct pool pool;
+} w;
+
+static void pass_ms(uint64_t ms)
+{
+    for (uint64_t i = 0; i < ms; i += 50) {
+        w.world.now_ns += 50 * BASE_NS_PER_MS;
+        agent_follow_tick(&w.agent);
+    }
+}
+
+/* Revision 5 of a store that all of them share is in force. */
+static void begin(uint32_t metaservers)
+{
+    memset(&w, 0, sizeof w);
+    test_world_init(&w.world);
+    w.agent.world = w.pool.world = &w.world.world;
+    w.agent.config.metaservers = metaservers;
+    w.pool.agent = &w.agent;
+    w.pool.config = &w.agent.config;
+    w.agent.pools[0] = &w.pool;
+    for (uint32_t i = 0; i < metaservers; i++) {
+        snprintf(w.agent.config.metaserver[i], AGENT_TEXT, "http://m%u", i);
+        w.pool.registration[i] = (struct registration){
+            .pool = &w.pool, .state = REGISTRATION_DONE, .standing.store = "ab12"};
+    }
+    agent_follow_start(&w.agent);
+    w.agent.follow.applied = w.agent.follow.seen = IN_FORCE;
+    snprintf(w.agent.follow.store, sizeof w.agent.follow.store, "ab12");
+    pass_ms(1000);
+    ck_assert_uint_ne(w.agent.follow.call, 0);
+}
+
+static void end(void)
+{
+    agent_follow_stop(&w.agent);
+    agent_follow_fini(&w.agent);
+}
+
+/* On the stream that there is. Whether it goes on. */
+static bool hear(const char *line)
+{
+    const uint64_t id = w.agent.follow.call;
+    ck_assert_uint_ne(id, 0);
+    const struct test_call *c = &w.world.call[id - 1];
+    const bool goes_on = c->on_line(c->user, line, strlen(line)) == 0;
+    if (!goes_on)
+        test_world_answer(&w.world, (uint32_t)id - 1, -ECANCELED, "the stream was ended");
+    return goes_on;
+}
+
+static const char *document(unsigned revision, const char *tenants)
+{
+    static char text[256];
+    snprintf(
+        text, sizeof text,
+        "{\"revision\":%u,\"tenants\":[%s],\"windows\":[],\"node\":{\"labels\":{},\"cordoned\":"
+        "false,\"draining\":false},\"pools\":[]}",
+        revision, tenants);
+    return text;
+}
+
+static const char *older(void)
+{
+    return document(IN_FORCE - 1, "");
+}
+
+static const char *newer(unsigned revision)
+{
+    return document(revision, "{\"name\":7}");
+}
+
+START_TEST(an_older_revision_of_the_same_store_is_not_taken_and_another_one_is_asked)
+{
+    begin(2);
+    ck_assert(!hear(older()));
+    ck_assert_uint_eq(w.agent.follow.applied, IN_FORCE);
+    ck_assert_uint_eq(w.agent.follow.seen, IN_FORCE);
+    ck_assert_uint_eq(w.agent.follow.metaserver, 1);
+    pass_ms(1000);
+    ck_assert(hear(newer(IN_FORCE + 1)));
+    ck_assert_uint_eq(w.agent.follow.seen, IN_FORCE + 1);
+    end();
+}
+END_TEST
+
+START_TEST(the_only_one_is_waited_for_and_asked_anew_after_a_while)
+{
+    begin(1);
+    w.pool.registration[0].standing.behind = true;
+    ck_assert(hear(older()));
+    ck_assert(hear(""));
+    pass_ms(5000);
+    ck_assert(hear(""));
+    pass_ms(6000);
+    ck_assert(!hear(""));
+    pass_ms(6000);
+    ck_assert(hear(older()));
+    ck_assert(hear(newer(IN_FORCE + 2)));
+    ck_assert_uint_eq(w.agent.follow.seen, IN_FORCE + 2);
+    end();
+}
+END_TEST
+
+START_TEST(one_that_is_behind_is_never_gone_back_to)
+{
+    begin(1);
+    w.pool.registration[0].standing.behind = true;
+    for (int i = 0; i < 20; i++) {
+        (void)hear(older());
+        ck_assert_uint_eq(w.agent.follow.applied, IN_FORCE);
+        pass_ms(11000);
+        (void)(w.agent.follow.call != 0 && hear(""));
+        pass_ms(6000);
+    }
+    end();
+}
+END_TEST
+
+/* It says for long that it has all there is. */
+START_TEST(a_store_that_was_put_back_is_believed_in_the_end)
+{
+    begin(1);
+    for (int s = 0; w.agent.follow.applied == IN_FORCE; s += 17) {
+        ck_assert_int_lt(s, 2 * LONG_S);
+        (void)hear(older());
+        ck_assert(w.agent.follow.applied == IN_FORCE || s >= 60);
+        pass_ms(11000);
+        if (w.agent.follow.call != 0)
+            (void)hear("");
+        pass_ms(6000);
+    }
+    ck_assert_uint_eq(w.agent.follow.applied, IN_FORCE - 1);
+    end();
+}
+END_TEST
+
+START_TEST(an_older_revision_of_another_store_is_taken)
+{
+    static const char *const stores[] = {"", "cd34"};
+    for (size_t i = 0; i < 2; i++) {
+        begin(2);
+        snprintf(w.pool.registration[0].standing.store, 33, "%s", stores[i]);
+        ck_assert(hear(newer(IN_FORCE - 1)));
+        ck_assert_uint_eq(w.agent.follow.seen, IN_FORCE - 1);
+        end();
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(an_older_revision_of_the_same_store_is_not_taken_and_another_one_is_asked)                   \
+    T(the_only_one_is_waited_for_and_asked_anew_after_a_while)                                     \
+    T(one_that_is_behind_is_never_gone_back_to)                                                    \
+    T(a_store_that_was_put_back_is_believed_in_the_end)                                            \
+    T(an_older_revision_of_another_store_is_taken)
+KEDGE_CHECK_MAIN("agent.control.follow", TESTS)
