@@ -50,7 +50,7 @@ static void write_broken(const struct meta_responders *r, const char *id, struct
 void meta_rest_write_standing(struct call *c)
 {
     const struct meta_service *s = c->s;
-    if (s->behind)
+    if (meta_service_is_behind(s, c->now))
         base_json_bool(c->body, "behind", true);
     if (s->store_id[0] != '\0')
         base_json_string(c->body, "store", s->store_id);

@@ -48,6 +48,15 @@ static const char *find_unread(const struct meta_service *s, char why[READY_WHY_
     return why;
 }
 
+/* Of a store that others write to as well. */
+static const char *find_unheard(const struct meta_service *s, uint64_t now)
+{
+    if (!s->hearing.shared || !meta_service_is_behind(s, now))
+        return "";
+    return s->hearing.why.text[0] != '\0' ? s->hearing.why.text
+                                          : "not all that other metaservers have written is here";
+}
+
 static void write_findings(struct call *c, const struct finding *at, int count)
 {
     bool ready = true;
@@ -69,9 +78,9 @@ static void say_ready(struct call *c, const struct meta_write *w, const char *st
         {"store", store_why, REST_STORE},
         {"device", s->table_why, REST_TABLE},
         {"table", find_unread(s, unread), REST_TABLE},
-        {"watch", s->watch_why, REST_STORE},
+        {"watch", find_unheard(s, c->now), REST_STORE},
     };
-    const int count = s->store_id[0] != '\0' ? READY_CHECKS : READY_CHECKS - 1;
+    const int count = s->hearing.shared ? READY_CHECKS : READY_CHECKS - 1;
     if (((const struct check *)w)->verbose) {
         write_findings(c, at, count);
         return;

@@ -81,8 +81,6 @@ struct meta_service {
     struct meta_service_endpoint endpoint; /* what agents READ the table through, as it is now */
     char table_why[256]; /* why none can, a sentence that /readyz says; "": they can */
     char store_id[33];   /* of a store that several metaservers share, in hex; "": it is our own */
-    bool behind;         /* what others have written to that is not all here: agents ask others */
-    char watch_why[160]; /* and why, a sentence; "": it is */
     const char *zone;    /* where this metaserver is; borrowed; NULL or "": nobody has said */
     uint64_t node_lease_ns;
     struct meta_service_counters count;

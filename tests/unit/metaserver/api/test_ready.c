@@ -17,13 +17,15 @@ START_TEST(who_asks_for_it_hears_of_each_check_alone)
                      "store ok\ndevice failed: port 1 of the device is down\ntable ok\n");
     s.table_why[0] = '\0';
     snprintf(s.store_id, sizeof s.store_id, "0123456789abcdef");
-    snprintf(s.watch_why, sizeof s.watch_why, "nothing was heard of it for 9 s");
+    s.hearing.shared = true;
+    snprintf(s.hearing.why.text, sizeof s.hearing.why.text, "nothing was heard of it for 9 s");
     query(META_PARAMETER_VERBOSE, "");
     ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
     ck_assert(says("store ok\n") && says("watch failed: nothing was heard of it for 9 s\n"));
     ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
     ck_assert(says("store-failed") && says("nothing was heard of it for 9 s"));
-    s.watch_why[0] = '\0';
+    s.hearing.why.text[0] = '\0';
+    s.hearing.heard_ns = now;
     fail = EIO;
     query(META_PARAMETER_VERBOSE, "");
     ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
@@ -63,15 +65,16 @@ START_TEST(agents_hear_where_it_stands)
     begin();
     register_node(1);
     ck_assert(!says("\"behind\"") && !says("\"store\"") && !says("\"zone\""));
-    s.behind = true;
+    s.hearing.shared = true; /* and nothing was heard of it yet */
     s.zone = "rack7";
     snprintf(s.store_id, sizeof s.store_id, "0123456789abcdef");
     ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 200);
     static const char where[] = "\"behind\":true,\"store\":\"0123456789abcdef\",\"zone\":\"rack7\"";
     ck_assert(says(where));
+    s.hearing.shared = false;
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
     register_node(1);
-    ck_assert(says(where));
+    ck_assert(!says("\"behind\"") && says("\"store\":\"0123456789abcdef\",\"zone\":\"rack7\""));
     end();
 }
 END_TEST
