@@ -34,9 +34,9 @@ static const struct known_error {
     {"revision of auth store is old", META_ETCD_TOKEN, -EACCES, NULL},
     {"revision in header is old", META_ETCD_TOKEN, -EACCES, NULL},
     {"user name is empty", META_ETCD_TOKEN, -EACCES,
-     "it wants a user: set etcd_user and etcd_password_file"},
+     "it wants a user: set user and password_file in [store]"},
     {"invalid user ID or password", META_ETCD_REFUSED, -EACCES,
-     "set etcd_user and etcd_password_file, or `etcdctl user passwd USER`"},
+     "set user and password_file in [store], or `etcdctl user passwd USER`"},
     {"permission denied", META_ETCD_REFUSED, -EACCES,
      "`etcdctl role grant-permission ROLE --prefix=true readwrite PREFIX`, and `etcdctl user "
      "grant-role USER ROLE`"},
@@ -153,8 +153,8 @@ static enum meta_etcd_verdict judge_failure(const struct meta_etcd_transfer *t, 
     case CURLE_SSL_CACERT_BADFILE:
         *status = -EPROTO;
         base_err(err, 0,
-                 "etcd at %.200s cannot be reached: %.200s (look at etcd_ca_file, etcd_cert_file "
-                 "and etcd_key_file)",
+                 "etcd at %.200s cannot be reached: %.200s (look at trusted_ca_file, "
+                 "cert_file and key_file in [store])",
                  url, t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code));
         return META_ETCD_NOT_DONE;
     case CURLE_OPERATION_TIMEDOUT:

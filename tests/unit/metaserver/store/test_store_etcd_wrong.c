@@ -182,7 +182,7 @@ START_TEST(a_user_shows_a_password_that_nobody_else_may_read)
     json_decref(ask_etcd("/v3/auth/enable", "{}"));
     struct meta_store_outcome out = set_after(nobody, UINT64_MAX, "t");
     ck_assert_int_eq(out.status, -EROFS);
-    ck_assert_msg(strstr(out.err.text, "set etcd_user") != NULL, "%s", out.err.text);
+    ck_assert_msg(strstr(out.err.text, "set user and password_file") != NULL, "%s", out.err.text);
     put(a, node("n", 2, 1, 1));
     struct meta_store_watch *watch = NULL;
     struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
