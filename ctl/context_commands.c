@@ -125,7 +125,10 @@ static int set_word(struct ctl_context *c, const char *word, struct base_errbuf 
         return base_err(err, -EINVAL, "\"%.60s\" sets nothing: say KEY=VALUE", word);
     const char *text = word + length + 1;
     snprintf(key, sizeof key, "%.*s", (int)length, word);
-    const bool path = strcmp(key, "token_file") == 0 || strcmp(key, "agent_socket") == 0;
+    static const char *const paths[] = {"token_file", "cacert", "cert", "key", "agent_socket"};
+    bool path = false;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        path |= strcmp(key, paths[i]) == 0;
     if (!path || text[0] == '\0' || text[0] == '/')
         return ctl_context_set(c, key, text, err);
     if (getcwd(here, sizeof here) == NULL)

@@ -13,25 +13,26 @@ _Static_assert(sizeof "context " - 1 + CTL_CONTEXT_NAME_BYTES - 1 <= BASE_INI_SE
                "a longer section's name would be cut off");
 
 static const char prefix[] = "context ";
-const char *const ctl_context_keys[CTL_CONTEXT_KEYS] = {"server", "token_file", "agent_socket",
-                                                        "output"};
+const char *const ctl_context_keys[CTL_CONTEXT_KEYS] = {
+    "server", "token_file", "agent_socket", "output",
+    "cacert", "cert",       "key",          "allow_plain_tokens"};
 
 /* ---- one context */
 
-static char *value_of(struct ctl_context *c, size_t key, size_t *size)
-{
-    char *const values[CTL_CONTEXT_KEYS] = {c->server, c->token_file, c->agent_socket, c->output};
-    const size_t sizes[CTL_CONTEXT_KEYS] = {sizeof c->server, sizeof c->token_file,
-                                            sizeof c->agent_socket, sizeof c->output};
-    *size = sizes[key];
-    return values[key];
-}
+/* In the order of the keys. */
+#define PLACE(member)                                                                              \
+    {                                                                                              \
+        offsetof(struct ctl_context, member), sizeof((struct ctl_context *)0)->member              \
+    }
+static const struct {
+    size_t offset, size;
+} places[CTL_CONTEXT_KEYS] = {
+    PLACE(server), PLACE(token_file), PLACE(agent_socket), PLACE(output),
+    PLACE(cacert), PLACE(cert),       PLACE(key),          PLACE(allow_plain_tokens)};
 
 const char *ctl_context_value(const struct ctl_context *context, size_t key)
 {
-    const char *const values[CTL_CONTEXT_KEYS] = {context->server, context->token_file,
-                                                  context->agent_socket, context->output};
-    return values[key];
+    return (const char *)context + places[key].offset;
 }
 
 /* ';' and what is not printable mean something else in the file, or nothing at all. */
@@ -56,6 +57,10 @@ static int check_value(const char *key, const char *value, struct base_errbuf *e
         return ctl_server_check(key, value, err);
     if (strcmp(key, "output") == 0)
         return ctl_output_check(key, value, err);
+    if (strcmp(key, "allow_plain_tokens") == 0)
+        return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0
+                   ? 0
+                   : base_err(err, -EINVAL, "%s must be yes or no, not \"%.60s\"", key, value);
     return value[0] == '/'
                ? 0
                : base_err(err, -EINVAL, "%s must be an absolute path, not \"%.60s\"", key, value);
@@ -65,18 +70,16 @@ int ctl_context_set(struct ctl_context *context, const char *key, const char *va
                     struct base_errbuf *err)
 {
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++) {
-        size_t size;
-        char *to = value_of(context, i, &size);
         if (strcmp(key, ctl_context_keys[i]) != 0)
             continue;
         int status = check_value(key, value, err);
         if (status == 0)
-            snprintf(to, size, "%s", value);
+            snprintf((char *)context + places[i].offset, places[i].size, "%s", value);
         return status;
     }
     return base_err(err, -EINVAL,
                     "\"%.60s\" sets nothing of a context: there are server, token_file, "
-                    "agent_socket and output",
+                    "agent_socket, output, cacert, cert, key and allow_plain_tokens",
                     key);
 }
 

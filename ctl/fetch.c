@@ -153,19 +153,47 @@ int ctl_read_token(const char *path, char out[HTTP_TOKEN_BYTES], struct base_err
     return http_token_read(path, out, err) != 0 ? -EINVAL : 0;
 }
 
+/* One command goes to one server: read once, and kept as long as the program. */
+static int open_tls(const struct ctl_options *o, const struct http_tls **out,
+                    struct base_errbuf *err)
+{
+    static struct http_tls *opened;
+    const struct http_tls_config files = {
+        .ca_file = o->cacert, .cert_file = o->cert, .key_file = o->key};
+    if (opened == NULL && http_tls_new(&files, &opened, err) != 0)
+        return -EINVAL; /* a mistake of the command line, as in ctl_read_token() */
+    *out = opened;
+    return 0;
+}
+
+static int check_exposure(const struct ctl_options *o, struct base_errbuf *err)
+{
+    if (o->allow_plain_tokens || strncmp(o->server, "unix:", 5) == 0 ||
+        (o->token == NULL && o->token_file == NULL) || http_url_is_private(o->server))
+        return 0;
+    return base_err(err, -EPERM,
+                    "the token would cross the network to %.150s as it is, for everybody to see: "
+                    "say https://, or --allow-plain-tokens (allow_plain_tokens=yes of a context)",
+                    o->server);
+}
+
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
                   struct base_errbuf *err)
 {
     const char *socket = strncmp(o->server, "unix:", 5) == 0 ? o->server + 5 : NULL;
     const char *server = socket != NULL ? "http://localhost" : o->server;
     int length = (int)strlen(server), status = 0;
-    *out = (struct ctl_target){.unix_path = socket};
+    *out = (struct ctl_target){.unix_path = socket, .allow_plain_token = o->allow_plain_tokens};
     while (length > 0 && server[length - 1] == '/')
         length--;
     if (snprintf(out->url, sizeof out->url, "%.*s%s", length, server, path) >= (int)sizeof out->url)
         return base_err(err, -EINVAL, "the URL is too long");
     if (socket != NULL)
         status = check_socket(socket, err);
+    if (status == 0)
+        status = check_exposure(o, err);
+    if (status == 0 && strncmp(server, "https:", 6) == 0)
+        status = open_tls(o, &out->tls, err);
     if (status == 0 && o->token_file != NULL)
         status = ctl_read_token(o->token_file, out->token, err);
     if (status != 0 || o->token == NULL)
@@ -183,6 +211,8 @@ void ctl_aim(struct http_call *call, const struct ctl_target *target)
     call->url = target->url;
     call->unix_path = target->unix_path;
     call->token = target->token[0] != '\0' ? target->token : NULL;
+    call->tls = target->tls;
+    call->allow_plain_token = target->allow_plain_token;
 }
 
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,

@@ -20,6 +20,10 @@ const struct option ctl_long_options[] = {
     {"secret-file", required_argument, NULL, 'S'},
     {"secret-out", required_argument, NULL, 'U'},
     {"token-file", required_argument, NULL, 't'},
+    {"cacert", required_argument, NULL, '1'},
+    {"cert", required_argument, NULL, '2'},
+    {"key", required_argument, NULL, '3'},
+    {"allow-plain-tokens", no_argument, NULL, '4'},
     {"agent-socket", required_argument, NULL, 'a'},
     {"config", required_argument, NULL, 'c'},
     {"provider", required_argument, NULL, 'p'},
@@ -275,7 +279,7 @@ static const char *name_of(int option)
  * mistake. --tenant is judged when it is known whether the command takes several. */
 static bool may_repeat(int option)
 {
-    return strchr("staCT", option) != NULL;
+    return strchr("staCT1234", option) != NULL;
 }
 
 /* Options that are a text. -ENOENT: it is none of them; -EINVAL. */
@@ -290,7 +294,8 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
         {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
         {'N', &o->node},         {'O', &o->scope},      {'u', &o->uid},         {'k', &o->of_kind},
         {'m', &o->name},         {'P', &o->position},   {'e', &o->serve},       {'q', &o->peer},
-        {'U', &o->secret_out},   {'i', &o->since},      {'B', &o->sort_by}};
+        {'U', &o->secret_out},   {'i', &o->since},      {'B', &o->sort_by},     {'1', &o->cacert},
+        {'2', &o->cert},         {'3', &o->key}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
@@ -320,8 +325,9 @@ static bool take_flag(int option, struct ctl_options *o)
     const struct {
         int option;
         bool *to;
-    } flags[] = {{'F', &o->force}, {'E', &o->all},     {'A', &o->all_nodes},
-                 {'W', &o->wait},  {'y', &o->dry_run}, {'w', &o->watch}};
+    } flags[] = {
+        {'F', &o->force},   {'E', &o->all},   {'A', &o->all_nodes},         {'W', &o->wait},
+        {'y', &o->dry_run}, {'w', &o->watch}, {'4', &o->allow_plain_tokens}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (flags[i].option == option)
             return *flags[i].to = true;

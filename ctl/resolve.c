@@ -122,6 +122,26 @@ static void resolve_token(struct ctl_options *o, const struct ctl_context *with)
         o->token_file = not_empty(with->token_file);
 }
 
+/* A context's go with its server, as its token does. A certificate and its key are of one place. */
+static void resolve_tls(struct ctl_options *o, const struct ctl_context *with)
+{
+    const bool asks_environment = o->context == NULL;
+    const bool own_pair = o->cert != NULL || o->key != NULL;
+    if (o->cacert == NULL && asks_environment)
+        o->cacert = read_environment("KEDGE_CACERT");
+    if (o->cacert == NULL && with != NULL)
+        o->cacert = not_empty(with->cacert);
+    if (!own_pair && asks_environment) {
+        o->cert = read_environment("KEDGE_CERT");
+        o->key = read_environment("KEDGE_KEY");
+    }
+    if (o->cert == NULL && o->key == NULL && with != NULL) {
+        o->cert = not_empty(with->cert);
+        o->key = not_empty(with->key);
+    }
+    o->allow_plain_tokens |= with != NULL && strcmp(with->allow_plain_tokens, "yes") == 0;
+}
+
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
                         struct base_errbuf *err)
 {
@@ -136,6 +156,7 @@ int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
     if (status != 0)
         return status;
     resolve_token(o, o->server == NULL ? c : NULL);
+    resolve_tls(o, o->server == NULL ? c : NULL);
     if (o->server == NULL && c != NULL)
         o->server = not_empty(c->server);
     if (o->server == NULL)

@@ -106,6 +106,7 @@ struct agent {
     bool registering;       /* pools that are made do so too */
     bool was_registered;    /* some metaserver has had the node in this life */
     bool token_is_open;     /* others may read token_file, which was said */
+    int64_t tls_expires_s;  /* of the certificate that it shows, since 1970: the world's; 0: none */
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
     uint64_t arenas_coming; /* bytes of those that are being made */

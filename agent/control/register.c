@@ -320,6 +320,10 @@ int agent_registration_call(struct registration *r, const char *method, const ch
         return 0;
     if (status == -ENOKEY && world_has_token(p->world, p->device.fab->caps.gid, why))
         return base_err(why, status, "its token_file held no token a moment ago");
+    if (status == -EPERM)
+        return base_err(why, status,
+                        "no token over plain HTTP: https://, or allow_plain_tokens = "
+                        "yes");
     return status == -ENOKEY ? status : base_err(why, status, "too many HTTP calls at once");
 }
 

@@ -95,6 +95,15 @@ static int set_mode(void *at, const char *value, struct base_errbuf *must)
     return 0;
 }
 
+static int set_yes_no(void *at, const char *value, struct base_errbuf *must)
+{
+    const bool yes = strcmp(value, "yes") == 0;
+    if (!yes && strcmp(value, "no") != 0)
+        return base_err(must, -EINVAL, "must be yes or no");
+    memcpy(at, &yes, sizeof yes);
+    return 0;
+}
+
 static int set_transport(void *at, const char *value, struct base_errbuf *must)
 {
     if (strcmp(value, "auto") != 0 && strcmp(value, "dc") != 0 && strcmp(value, "rc") != 0)
@@ -143,6 +152,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_or_auto(A_TIME, at, min, max, value, must);
     case A_MODE:
         return set_mode(at, value, must);
+    case A_YES_NO:
+        return set_yes_no(at, value, must);
     case A_PATH_OR_NONE:
     case A_PATH:
         if (value[0] != '/' && (value[0] != '\0' || type == A_PATH))

@@ -25,6 +25,7 @@ enum agentd_type {
     A_URLS,
     A_UIDS,
     A_MODE, /* of a file */
+    A_YES_NO,
     A_HASHES,
     A_SERVICE, /* one of FAB_SERVICE_SETTINGS */
     /* What operators say of pools too, from and to the same: a number; a time, there in ms. */

@@ -13,6 +13,7 @@
 #include "device_events.h"
 #include "fd_watch.h"
 #include "loop_world.h"
+#include "metaserver_client.h"
 #include "ring_guard.h"
 #include "serve.h"
 #include "windows.h"
@@ -97,13 +98,14 @@ static void reload_config(struct agent *a)
 
 static void on_hangup(uv_poll_t *poll, int status, int events)
 {
-    const struct loop_world *w = loop_world_of(((struct agent *)poll->data)->world);
+    struct loop_world *w = loop_world_of(((struct agent *)poll->data)->world);
     struct signalfd_siginfo info;
     (void)status, (void)events;
     if (read(w->hangup_fd, &info, sizeof info) != sizeof info)
         return;
     base_notify_reloading();
     reload_config(poll->data);
+    agentd_metaserver_tls_look(w);
     agentd_tell_ready(poll->data);
 }
 

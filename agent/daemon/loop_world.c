@@ -122,8 +122,11 @@ static void end_watch(struct world *w, struct world_watch *watch)
 static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
                       uint64_t *id)
 {
-    struct http_client *http = loop_world_of(w)->http;
-    return http != NULL ? http_client_call(http, call, done, user, id) : -ECANCELED;
+    const struct loop_world *l = loop_world_of(w);
+    struct http_call secured = *call;
+    secured.tls = l->tls;
+    secured.allow_plain_token = l->agent->config.allow_plain_tokens;
+    return l->http != NULL ? http_client_call(l->http, &secured, done, user, id) : -ECANCELED;
 }
 
 static int cancel_call(struct world *w, uint64_t id)

@@ -26,6 +26,8 @@ struct loop_world {
     uv_poll_t admin_poll;
     struct http_client *http; /* NULL: calls are refused with -ECANCELED */
     uv_poll_t http_poll;
+    struct http_tls *tls; /* of its calls; as long as there is `http` */
+    uv_timer_t tls_timer;
     /* main.c */
     uv_poll_t control_poll, events_poll; /* of the fabric */
     uv_prepare_t turned;                 /* something has happened, and it waits again */

@@ -5,7 +5,15 @@
 
 #include "base/error.h"
 
+struct agent_config;
+struct http_tls;
 struct loop_world;
+
+/* What the settings say of TLS. 0 and *out (the caller's), or -errno and a sentence. */
+int agentd_metaserver_tls_open(const struct agent_config *config, struct http_tls **out,
+                               struct base_errbuf *err);
+/* Reads certificates again if their files have changed: by itself every 5 s, too. */
+void agentd_metaserver_tls_look(struct loop_world *w);
 
 /* 0; or -errno and a sentence, and there is none. */
 int agentd_metaserver_client_start(struct loop_world *w, struct base_errbuf *err);

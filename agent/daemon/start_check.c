@@ -14,6 +14,7 @@
 #include "fabric/fault.h"
 #include "fabric/providers.h"
 #include "bounds.h"
+#include "metaserver_client.h"
 
 static int check_lane_cpu(const struct agent_config *c, struct base_errbuf *err)
 {
@@ -58,6 +59,15 @@ static int check_places(const struct agent_config *c, struct base_errbuf *err)
     return status;
 }
 
+static int check_tls(const struct agent_config *config, struct base_errbuf *err)
+{
+    struct http_tls *tls;
+    int status = agentd_metaserver_tls_open(config, &tls, err);
+    if (status == 0)
+        http_tls_free(tls);
+    return status;
+}
+
 int agentd_start_check(const struct agent_config *config, struct base_errbuf *err)
 {
     int status = check_fabric(config, err);
@@ -66,6 +76,8 @@ int agentd_start_check(const struct agent_config *config, struct base_errbuf *er
     if (status == 0)
         status = base_fds_provide(FDS_OF(config->max_sessions), config->max_sessions, "sessions",
                                   "max_sessions", err);
+    if (status == 0)
+        status = check_tls(config, err);
     return status == 0 ? check_places(config, err) : status;
 }
 

@@ -267,7 +267,10 @@ static void tell_failure(const struct http_tunnel *t, int code)
     if (alert != NULL)
         snprintf(why, sizeof why, "the client ended the handshake of TLS: %s", alert);
     else
-        snprintf(why, sizeof why, "the handshake of TLS failed: %s", gnutls_strerror(code));
+        snprintf(why, sizeof why, "the handshake of TLS failed: %s%s", gnutls_strerror(code),
+                 code == GNUTLS_E_DECRYPTION_FAILED /* what OpenSSL's alerts come as */
+                     ? " (perhaps it does not believe this server's certificate)"
+                     : "");
     config->refused(config->user, t->connection->peer, why);
 }
 

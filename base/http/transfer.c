@@ -72,6 +72,8 @@ static int add_header(struct http_transfer *c, const char *line)
 static int add_token(struct http_transfer *c, const struct http_call *call)
 {
     char token[HTTP_TOKEN_BYTES], line[sizeof token + 32];
+    if (call->unix_path == NULL && !call->allow_plain_token && !http_url_is_private(call->url))
+        return -EPERM;
     if (call->token != NULL && http_token_check(call->token) == 0)
         snprintf(token, sizeof token, "%s", call->token);
     else if (call->token != NULL || http_token_read(call->token_file, token, NULL) != 0)
@@ -217,6 +219,19 @@ void http_transfer_free(struct http_transfer *c)
     free(c);
 }
 
+static bool has_plain_url(const struct http_transfer *c)
+{
+    char *url = NULL;
+    curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url != NULL && strncasecmp(url, "http:", 5) == 0;
+}
+
+/* The server says something that is no HTTP: as one with TLS does, before it closes. */
+static bool is_other_protocol(const struct http_transfer *c, CURLcode code)
+{
+    return has_plain_url(c) && (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_GOT_NOTHING);
+}
+
 static int errno_of(const struct http_transfer *c, CURLcode code)
 {
     long os = 0;
@@ -230,8 +245,9 @@ static int errno_of(const struct http_transfer *c, CURLcode code)
         return os == ENETUNREACH || os == EHOSTUNREACH ? -EHOSTUNREACH : -ECONNREFUSED;
     case CURLE_OPERATION_TIMEDOUT:
         return -ETIMEDOUT;
-    case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
+        return is_other_protocol(c, code) ? -EBADMSG : -EINVAL;
+    case CURLE_URL_MALFORMAT:
         return -EINVAL;
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_ERROR:
@@ -261,13 +277,6 @@ static const char *add_hint(struct http_transfer *c, const char *hint)
     return c->why;
 }
 
-static bool has_plain_url(const struct http_transfer *c)
-{
-    char *url = NULL;
-    curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url);
-    return url != NULL && strncasecmp(url, "http:", 5) == 0;
-}
-
 static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
 {
     if (status == -EMSGSIZE)
@@ -281,7 +290,7 @@ static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         return add_hint(c, "so the server's certificate is not believed: renew it there, or name "
                            "the authority that it is of");
-    if (code == CURLE_GOT_NOTHING && has_plain_url(c))
+    if (is_other_protocol(c, code))
         return add_hint(c, "a server with TLS is https://");
     return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
 }
@@ -319,6 +328,8 @@ int http_call(const struct http_call *call, struct http_result *result, struct b
         base_err(err, status, "%s %s: %s", method, call->url != NULL ? call->url : "(no URL)",
                  status == -ENOMEM   ? "out of memory"
                  : status == -ENOKEY ? "its token cannot be read, or is none"
+                 : status == -EPERM  ? "the token would cross the network as it is, for everybody "
+                                       "to see: say https://, or allow it by name"
                                      : "a malformed method or header");
         goto cleanup;
     }

@@ -27,7 +27,10 @@ struct ctl_context {
     char server[CTL_CONTEXT_VALUE_BYTES];     /* a URL, or "unix:" and a path */
     char token_file[CTL_CONTEXT_VALUE_BYTES]; /* an absolute path */
     char agent_socket[CTL_CONTEXT_VALUE_BYTES];
-    char output[8]; /* "table", "wide", "json" or "yaml" */
+    char cacert[CTL_CONTEXT_VALUE_BYTES], cert[CTL_CONTEXT_VALUE_BYTES];
+    char key[CTL_CONTEXT_VALUE_BYTES]; /* absolute paths, for https:// */
+    char allow_plain_tokens[8];        /* "yes" or "no" */
+    char output[8];                    /* "table", "wide", "json" or "yaml" */
 };
 
 struct ctl_contexts {
@@ -38,7 +41,7 @@ struct ctl_contexts {
 };
 
 /* The keys of a context. */
-enum { CTL_CONTEXT_KEYS = 4 };
+enum { CTL_CONTEXT_KEYS = 8 };
 extern const char *const ctl_context_keys[CTL_CONTEXT_KEYS];
 /* The value of one of them, borrowed; "" if it is not said. */
 const char *ctl_context_value(const struct ctl_context *context, size_t key);

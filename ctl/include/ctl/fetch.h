@@ -27,6 +27,8 @@ struct ctl_target {
     char url[CTL_URL_BYTES];
     const char *unix_path;        /* or NULL */
     char token[HTTP_TOKEN_BYTES]; /* ""; none */
+    const struct http_tls *tls;   /* as long as the program; or NULL */
+    bool allow_plain_token;
 };
 /* Of a path there. 0, or -EINVAL, -EACCES, ... and a sentence: the server's name, or the token. */
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,

@@ -116,7 +116,9 @@ struct ctl_options {
     const char *secret_out;      /* of RESOURCE_CREATE of a token: the file its secret goes to */
     const char *context;         /* of --context; or NULL */
     const char *server;          /* a URL, or "unix:" and a path */
-    const char *token, *token_file; /* what it is shown; at most one is not NULL */
+    const char *token, *token_file;  /* what it is shown; at most one is not NULL */
+    const char *cacert, *cert, *key; /* PEM files for https://; or NULL */
+    bool allow_plain_tokens;         /* the token may go over plain HTTP to other hosts */
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
     const char *peer, *serve;               /* of DOCTOR, or NULL; not both */

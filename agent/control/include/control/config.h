@@ -75,11 +75,14 @@ struct agent_config {
     char node[AGENT_TEXT];
     char socket[AGENT_TEXT], admin_socket[AGENT_TEXT];
     char state_dir[AGENT_TEXT];
-    char metaserver[AGENT_METASERVERS][AGENT_TEXT]; /* http://host:port, no '/' at the end */
+    char metaserver[AGENT_METASERVERS][AGENT_TEXT]; /* http(s)://host:port, no '/' at the end */
     uint32_t metaservers;
-    char token_file[AGENT_TEXT]; /* "": none */
-    char zone[64];               /* where this node is; "": nobody has said */
-    uint64_t prove_ns;           /* 0: never */
+    char token_file[AGENT_TEXT];                            /* "": none */
+    char trusted_ca_file[AGENT_TEXT], crl_file[AGENT_TEXT]; /* of metaservers */
+    char cert_file[AGENT_TEXT], key_file[AGENT_TEXT];       /* own ones */
+    bool allow_plain_tokens;
+    char zone[64];     /* where this node is; "": nobody has said */
+    uint64_t prove_ns; /* 0: never */
     char log_level[AGENT_TEXT], log_format[AGENT_TEXT];
     /* [fabric] */
     char provider[AGENT_TEXT], device[AGENT_TEXT];

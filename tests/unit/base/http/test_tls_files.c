@@ -168,10 +168,29 @@ START_TEST(a_url_is_private_by_tls_or_loopback_alone)
 }
 END_TEST
 
+START_TEST(a_token_is_not_sent_where_others_see_it_unless_that_is_allowed)
+{
+    struct base_errbuf err;
+    struct http_result result = {0};
+    struct http_call call = {
+        .url = "http://0.0.0.0:1/v1", .token = "secret", .connect_timeout_ms = 1};
+    ck_assert_int_eq(http_call(&call, &result, &err), -EPERM);
+    ck_assert_ptr_nonnull(strstr(err.text, "say https://"));
+    call.allow_plain_token = true;
+    ck_assert_int_ne(http_call(&call, &result, &err), -EPERM);
+    call.allow_plain_token = false;
+    call.unix_path = "/nowhere";
+    ck_assert_int_ne(http_call(&call, &result, &err), -EPERM);
+    call = (struct http_call){.url = "http://0.0.0.0:1/v1", .connect_timeout_ms = 1};
+    ck_assert_int_ne(http_call(&call, &result, &err), -EPERM);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_is_no_pair_or_open_to_others_is_refused_with_the_file_s_name)                           \
     T(a_pair_that_is_half_there_is_refused_once_and_taken_when_it_is_whole)                        \
     T(one_that_is_over_does_not_take_the_place_of_one_that_holds)                                  \
     T(an_end_that_is_near_is_said_once_a_day_and_again_when_it_has_come)                           \
-    T(a_url_is_private_by_tls_or_loopback_alone)
+    T(a_url_is_private_by_tls_or_loopback_alone)                                                   \
+    T(a_token_is_not_sent_where_others_see_it_unless_that_is_allowed)
 KEDGE_CHECK_MAIN("http tls files", TESTS)

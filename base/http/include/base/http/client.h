@@ -36,6 +36,9 @@ struct http_call {
     size_t max_response_bytes;   /* of the body (4 MiB); more is -EMSGSIZE. Not for on_data */
     const struct http_tls *tls;  /* HTTPS: whom to believe (the system's authorities), and what to
                                   * show (nothing) */
+    /* A token may go over plain HTTP to another host, where whoever sees it has it (that is
+     * -EPERM). */
+    bool allow_plain_token;
     /* A stream: gets the body piece by piece, and `done` gets none. Return 0, or anything else to
      * end the call with -ECANCELED. Streams are for clients, not for http_call(). status is
      * the HTTP status. */
@@ -89,8 +92,8 @@ void http_client_run(struct http_client *client);
 
 /* Starts a call. done is called exactly once, unless the call is cancelled. 0 and *id
  * (may be NULL; never 0, never used again), or -EAGAIN with HTTP_CALLS_MAX under way,
- * -EINVAL, -ENOMEM, -ENOKEY (the token cannot be read or shown), -ECANCELED while the client is
- * freed. May be called from a callback. */
+ * -EINVAL, -ENOMEM, -ENOKEY (the token cannot be read or shown), -EPERM (nor may it be, over plain
+ * HTTP), -ECANCELED while the client is freed. May be called from a callback. */
 int http_client_call(struct http_client *client, const struct http_call *call, http_done done,
                      void *user, uint64_t *id);
 
