@@ -60,7 +60,9 @@ _rdmactl() {
     for ((i = 0; i < ${#line[@]}; i++)); do
         case ${line[i]} in
         --context) context=(--context "${line[++i]-}") ;;
-        --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
+        --server | --token-file | --cacert | --cert | --key)
+            server+=("${line[i]}" "${line[i + 1]-}")
+            ((++i)) ;;
         --agent-socket) agent+=(--agent-socket "${line[++i]-}") ;;
         --node) agent+=(--node "${line[++i]-}") ;;
         -*) ! grep -qxF -- "${line[i]}=" <<<"$options" || ((++i)) ;;
@@ -75,7 +77,8 @@ _rdmactl() {
     --tenant) choices=$(_rdmactl_names tenant name "${context[@]}" "${server[@]}") ;;
     --worker) choices=$(_rdmactl_names worker id "${context[@]}" "${server[@]}" "${agent[@]}") ;;
     --node) choices=$(_rdmactl_names node id "${context[@]}" "${server[@]}") ;;
-    --agent-socket | --config | -f | --file | --token-file | --secret-file | --secret-out)
+    --agent-socket | --config | -f | --file | --token-file | --secret-file | --secret-out | \
+        --cacert | --cert | --key)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return ;;
     --kind) choices="tenant window token node pool lease restore liveness" ;;
@@ -119,7 +122,8 @@ _rdmactl_words() { # word so far
     "context get" | "context set" | "context delete") _rdmactl_names context name ;;
     "context use") _rdmactl_names context name; echo none ;;
     "context set "*)
-        echo server= token_file= agent_socket= output={table,wide,json,yaml} ;;
+        echo server= token_file= agent_socket= output={table,wide,json,yaml} cacert= cert= key= \
+            allow_plain_tokens={yes,no} ;;
     *" set "* | *" create "*) _rdmactl_keys "${words[0]}" ;;
     *" "*) ;;
     *) _rdmactl_commands "${words[0]}" ;;
