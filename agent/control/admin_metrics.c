@@ -302,10 +302,10 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
     base_metric_one(t, "kedge_agent_metaservers", GAUGE,
                     "Metaservers that have this node, with all its pools.",
                     agent_registrations_done(a));
-    if (a->tls_expires_s != 0)
-        base_metric_one(t, "kedge_agent_tls_certificate_expiry_timestamp_seconds", GAUGE,
-                        "When the certificate that the agent shows ends, in seconds since 1970.",
-                        (uint64_t)a->tls_expires_s);
+    base_metric_one(t, "kedge_agent_tls_certificate_expiry_timestamp_seconds", GAUGE,
+                    "When the certificate that the agent shows ends, in seconds since 1970; 0: it "
+                    "shows none.",
+                    (uint64_t)a->tls_expires_s);
     agent_desired_metrics(a, t);
     agent_node_metrics(a, t);
     agent_proofs_metrics(a, t);

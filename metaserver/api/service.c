@@ -340,14 +340,12 @@ static void http_metrics(const struct meta_service_counters *c, struct base_text
     }
 }
 
-/* Without TLS there is no certificate whose end somebody would have to be told. */
 static void tls_metrics(const struct meta_service *s, struct base_text *out)
 {
-    if (s->tls_expires_s == 0)
-        return;
-    base_metric_one(out, "kedge_metad_tls_certificate_expiry_timestamp_seconds", BASE_METRIC_GAUGE,
-                    "When the metaserver's certificate ends, in seconds since 1970.",
-                    (uint64_t)s->tls_expires_s);
+    base_metric_one(
+        out, "kedge_metad_tls_certificate_expiry_timestamp_seconds", BASE_METRIC_GAUGE,
+        "When the metaserver's certificate ends, in seconds since 1970; 0: it has none.",
+        (uint64_t)s->tls_expires_s);
     base_metric_one(out, "kedge_metad_tls_handshakes_failed_total", BASE_METRIC_COUNTER,
                     "Connections that ended before a request.", s->count.tls_handshakes_failed);
     base_metric_one(out, "kedge_metad_tls_refused_total", BASE_METRIC_COUNTER,

@@ -37,7 +37,7 @@ refuses 3 'no context "x" in .*rdmactl context list' context get x
 refuses 3 'no context "x"' context use x
 refuses 3 'no context "x"' context delete x
 refuses 2 'KEY=VALUE' context set dev
-refuses 2 'server, token_file, agent_socket and output' context set dev colour=red
+refuses 2 'agent_socket, output, cacert, cert, key and' context set dev colour=red
 refuses 2 'server must be a URL' context set dev server=localhost
 refuses 2 'is no context.s name' context set 'a b' output=json
 refuses 2 'is not "none"' context set none output=json
