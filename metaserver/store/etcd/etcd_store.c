@@ -74,6 +74,8 @@ static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct
                                  .timeout_ns = s->timeout_ns};
     if (status == 0)
         status = meta_etcd_read_all(&x, out, err);
+    if (status == 0)
+        snprintf(s->base.id, sizeof s->base.id, "%s", s->root.id);
     return meta_etcd_status(status);
 }
 

@@ -75,7 +75,8 @@ struct meta_store_visitor {
 
 struct meta_store {
     const struct meta_store_ops *ops;
-    bool fails; /* the last write has failed, and so whoever asks is told until one succeeds */
+    char id[33]; /* of a shared store, when it has been loaded: the same at all; else "" */
+    bool fails;  /* the last write has failed, and so whoever asks is told until one succeeds */
 };
 
 /* One thing of a store, whatever its kind: for what brings back a backup. Borrowed. */
