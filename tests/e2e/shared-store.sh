@@ -70,6 +70,15 @@ end_daemon() { # name
 }
 live_everywhere
 finds b
+export_text b "what is lent"
+lent=$token
+# The worker that lends it is the same throughout.
+reads_lent() {
+    local out
+    out=$(read_text a "$lent") || fail "what is lent is not read: $out"
+    [[ $out == *"what is lent"* ]] || fail "what is lent: $out"
+}
+reads_lent
 
 # ---- one truth
 [[ $(put one web 7) == 201 ]] || fail "a tenant at one: $(cat "$work/body")"
@@ -114,6 +123,7 @@ done
 for name in "${metaservers[@]}"; do
     end_daemon "$name"
     finds b
+    reads_lent
     other=one
     [[ $name != one ]] || other=two
     until_is written "a write without $name" writes $other web $((++uid))
@@ -148,6 +158,8 @@ for name in "${metaservers[@]}"; do metad_start "$name"; done
 known_everywhere web $uid "what was acknowledged is there after all were killed"
 live_everywhere
 finds b
+reads_lent
+ok "a worker that lends goes on throughout"
 for name in "${metaservers[@]}"; do
     kill -TERM "${pids[$name]}"
     wait "${pids[$name]}" || fail "$name ended with $?"
