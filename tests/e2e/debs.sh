@@ -90,7 +90,7 @@ check_removed() {
         fail "systemd keeps $(find /etc/systemd /var/lib/systemd -name 'kedge*')"
     local left
     left=$(dpkg-query -W -f '${Package} ${Status}\n' 'kedge*' 'libkedge*' 2>/dev/null || true)
-    [[ $left != *config-files* && $left != *installed* ]] || fail "dpkg remembers $left"
+    [[ $left != *config-files* && $left != *" installed"* ]] || fail "dpkg remembers $left"
 }
 
 if [[ ${2-} == inside ]]; then
