@@ -16,6 +16,7 @@ static void log_misfit(struct meta_service *s, const struct base_errbuf *err, ui
 {
     uint32_t suppressed;
     s->hearing.why = *err;
+    s->hearing.wants_snapshot = true;
     if (base_log_allow(&s->store_log, now, 10 * BASE_NS_PER_S, 10, &suppressed))
         meta_world_log(s->world, BASE_LOG_ERROR, "what the store holds does not fit here",
                        "error=\"%s\" suppressed=%u", err->text, suppressed);
@@ -53,6 +54,15 @@ static void hear_removal(struct meta_service *s, const struct meta_store_life *l
     if (meta_directory_show(s->directory, life->id, now, &view) == 0 &&
         view.incarnation <= life->incarnation)
         meta_service_removed(s, life->id, "", now);
+}
+
+/* What comes so late that a later life has been registered here meanwhile. */
+static bool is_outdated(const struct meta_service *s, const struct meta_store_node *node,
+                        uint64_t now)
+{
+    struct meta_node_view view;
+    return meta_directory_show(s->directory, node->id, now, &view) == 0 &&
+           view.incarnation > node->incarnation;
 }
 
 /* ---- a snapshot */
@@ -123,6 +133,7 @@ static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, u
     if (status == 0 && s->resources != NULL)
         status = meta_service_reload_resources(s, snapshot, &err);
     s->hearing.misfits = status != 0;
+    s->hearing.wants_snapshot &= status != 0;
     if (status != 0)
         log_misfit(s, &err, now);
     else if (s->resources != NULL)
@@ -131,8 +142,15 @@ static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, u
 
 /* ---- all of it */
 
-static void hear_members(struct meta_hearing *h, const struct meta_store_heard *heard)
+static void hear_members(struct meta_hearing *h, const struct meta_store_heard *heard, uint64_t now)
 {
+    bool lives = false;
+    for (uint32_t i = 0; i < heard->member_count; i++)
+        lives |= strcmp(heard->members[i].name, h->self.name) == 0;
+    if (!lives)
+        h->member_ns = 0;
+    else if (h->member_ns == 0)
+        h->member_ns = now;
     h->member_count =
         heard->member_count < META_STORE_MEMBERS_MAX ? heard->member_count : META_STORE_MEMBERS_MAX;
     if (h->member_count > 0)
@@ -160,18 +178,19 @@ void meta_service_hear(struct meta_service *s, const struct meta_store_heard *he
     case META_STORE_HEARD_SNAPSHOT:
         h->why.text[0] = '\0';
         hear_snapshot(s, heard->snapshot, now);
-        hear_members(h, heard);
+        hear_members(h, heard, now);
         break;
     case META_STORE_HEARD_NEWS:
         for (uint32_t i = 0; i < heard->removed_count; i++)
             hear_removal(s, &heard->removed[i], now);
         for (uint32_t i = 0; i < heard->node_count; i++)
-            meta_service_hear_put(s, &heard->nodes[i], now);
+            if (!is_outdated(s, &heard->nodes[i], now))
+                meta_service_hear_put(s, &heard->nodes[i], now);
         if (heard->has_change)
             hear_change(s, &heard->change, now);
         break;
     case META_STORE_HEARD_MEMBERS:
-        hear_members(h, heard);
+        hear_members(h, heard, now);
         break;
     }
 }

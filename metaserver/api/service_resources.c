@@ -318,8 +318,12 @@ void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
     change->revision = out->revision;
     if (change->has)
         change->to.revision = out->revision;
-    if (change->revision <= meta_resources_revision(s->resources))
-        return; /* it came to be known by another way first */
+    if (change->revision != meta_resources_revision(s->resources) + 1) {
+        /* It is known by another way, or the store was put back since: it says itself what it has.
+         */
+        s->hearing.wants_snapshot |= change->revision > meta_resources_revision(s->resources);
+        return;
+    }
     meta_resources_apply(s->resources, change);
     s->count.changes++;
     tell_change(s, change, false);

@@ -63,14 +63,26 @@ static void free_tidying(struct meta_write *w)
     free(w);
 }
 
+/* Who shares a store says that a node is silent when it has listened for as long as a lease, as one
+ * that lives there: agents may have come to the others alone until then, and after an outage of the
+ * store nobody lives there at first. */
+static uint64_t has_say_from(const struct meta_service *s)
+{
+    if (!s->hearing.shared)
+        return 0;
+    return s->hearing.member_ns == 0 ? UINT64_MAX : s->hearing.member_ns + s->node_lease_ns;
+}
+
 uint64_t meta_service_tidy_due(const struct meta_service *s)
 {
     struct meta_store_life any;
     if (s->writes.tidying || s->writes.stopping)
         return UINT64_MAX;
-    const uint64_t due = meta_directory_lapsed(s->directory, &any, 1) > 0
-                             ? 0
-                             : meta_directory_next_forgettable(s->directory);
+    uint64_t due = meta_directory_lapsed(s->directory, &any, 1) > 0
+                       ? 0
+                       : meta_directory_next_forgettable(s->directory);
+    const uint64_t heard = has_say_from(s);
+    due = due > heard ? due : heard;
     return due > s->store_retry_at ? due : s->store_retry_at;
 }
 

@@ -12,11 +12,14 @@
 
 enum { HEAR_MS = 100 };
 
+#define ASK_NS    (10 * BASE_NS_PER_S)
 #define SETTLE_NS (20 * BASE_NS_PER_S) /* that the end waits for the disk */
 
 static void apply_heard(void *user, const struct meta_store_heard *heard)
 {
     struct meta_process *p = user;
+    if (heard->kind == META_STORE_HEARD_SNAPSHOT)
+        atomic_store(&p->service.store->relearn, true);
     meta_service_hear(&p->service, heard, p->service.at);
 }
 
@@ -53,6 +56,15 @@ static void note_state(struct meta_process *p, uint64_t now_ns)
         meta_service_hear_nothing(&p->service, NULL, now_ns);
 }
 
+/* Now and then, as long as one is wanted. */
+static void ask_snapshot(struct meta_process *p, uint64_t now_ns)
+{
+    if (!p->service.hearing.wants_snapshot || now_ns < p->ask_ns)
+        return;
+    p->ask_ns = now_ns + ASK_NS;
+    meta_store_listener_ask(p->listener);
+}
+
 void meta_process_run_store(struct meta_process *p, uint64_t now_ns)
 {
     struct meta_service *s = &p->service;
@@ -63,6 +75,7 @@ void meta_process_run_store(struct meta_process *p, uint64_t now_ns)
         while (meta_store_order_run(&p->order, now_ns))
             meta_service_advance(s, now_ns);
         note_state(p, now_ns);
+        ask_snapshot(p, now_ns);
     }
     meta_service_advance(s, now_ns);
 }

@@ -15,6 +15,7 @@ struct meta_process {
     struct meta_service service;          /* with its store and its parts, owned here as well */
     struct meta_store_order order;        /* of a store that is shared */
     struct meta_store_listener *listener; /* likewise; NULL: it is not */
+    uint64_t ask_ns;                      /* for a snapshot of it, no earlier */
     struct meta_table_endpoint endpoint;
     struct base_deadline deadline; /* of the device's end */
     bool ends_device;              /* that has begun */

@@ -178,3 +178,8 @@ int meta_store_listener_state(struct meta_store_listener *l, struct base_errbuf 
     pthread_mutex_unlock(&l->lock);
     return state;
 }
+
+void meta_store_listener_ask(struct meta_store_listener *l)
+{
+    meta_store_watch_ask(l->watch);
+}

@@ -9,6 +9,11 @@ int meta_store_watch_next(struct meta_store_watch *watch, uint64_t timeout_ns,
     return watch->ops->next(watch, timeout_ns, out, err);
 }
 
+void meta_store_watch_ask(struct meta_store_watch *watch)
+{
+    watch->ops->ask(watch);
+}
+
 void meta_store_watch_stop(struct meta_store_watch *watch)
 {
     watch->ops->stop(watch);

@@ -468,6 +468,8 @@ int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
     if (status == 0 && txn->remove_count > META_ETCD_REMOVES_MAX)
         status = base_err(&out->err, -EIO, "more than %d nodes are to be forgotten at once",
                           META_ETCD_REMOVES_MAX);
+    if (status == 0 && atomic_exchange(&s->base.relearn, false))
+        status = meta_etcd_learn_root(s, false, deadline_ns, &out->err);
     if (status == 0 && s->root.mod_revision == 0)
         status = meta_etcd_find_root(s->client, &s->place, true, deadline_ns, &s->root, &out->err);
     if (status == 0 && s->unsettled)

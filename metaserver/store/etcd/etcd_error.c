@@ -49,6 +49,7 @@ static const struct known_error {
      "start etcd with a larger --max-request-bytes"},
     {"too many operations", META_ETCD_REFUSED, -EMSGSIZE,
      "start etcd with --max-txn-ops 128, which is its default"},
+    {"received message larger than", META_ETCD_REFUSED, -EMSGSIZE, NULL}, /* 3.4.0 to 3.4.16 */
     {"too many requests", META_ETCD_NOT_DONE, -EBUSY, NULL},
     {"corrupt", META_ETCD_NOT_KNOWN, -EIO,
      "`etcdctl alarm list` says which member; replace that one"},

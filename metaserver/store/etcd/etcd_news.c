@@ -66,8 +66,11 @@ static bool add_removed(struct news *n, const char *id, const char *before)
     if (h->removed_count == META_STORE_NEWS_NODES || strlen(id) >= sizeof life.id)
         return false;
     snprintf(life.id, sizeof life.id, "%s", id);
-    if (before != NULL && meta_etcd_read_node(id, before, &was))
-        life.incarnation = was.node.incarnation;
+    if (before == NULL || !meta_etcd_read_node(id, before, &was)) {
+        n->watch->wants_snapshot = true; /* compacted: which life went is not known */
+        return true;
+    }
+    life.incarnation = was.node.incarnation;
     struct meta_store_life *removed =
         realloc(h->removed, (h->removed_count + 1) * sizeof h->removed[0]);
     if (removed == NULL)

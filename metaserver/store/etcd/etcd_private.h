@@ -101,6 +101,8 @@ int meta_etcd_replace(struct meta_store *store, meta_store_next *next, void *use
 /* What a store may fail with, of what a call fails with. */
 int meta_etcd_status(int status);
 /* That the store is the one that is known: else a sentence, and -EIO. */
+int meta_etcd_learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline_ns,
+                         struct base_errbuf *err);
 int meta_etcd_check_root(struct meta_etcd_store *s, const struct meta_etcd_kv *kv,
                          struct base_errbuf *err);
 

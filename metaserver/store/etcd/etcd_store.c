@@ -47,8 +47,8 @@ int meta_etcd_check_root(struct meta_etcd_store *s, const struct meta_etcd_kv *k
 }
 
 /* Whatever is there is the store from now on: who asks has to hear of it anew. */
-static int learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline_ns,
-                      struct base_errbuf *err)
+int meta_etcd_learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline_ns,
+                         struct base_errbuf *err)
 {
     meta_etcd_forget_cluster(s->client);
     s->fence_revision = 0;
@@ -59,7 +59,7 @@ static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *
 {
     struct meta_etcd_store *s = (struct meta_etcd_store *)store;
     const uint64_t deadline_ns = base_clock_ns() + s->timeout_ns;
-    int status = learn_root(s, false, deadline_ns, err);
+    int status = meta_etcd_learn_root(s, false, deadline_ns, err);
     if (status == 0 && write)
         status = meta_etcd_fence_bump(s, deadline_ns, err);
     return meta_etcd_status(status);
@@ -67,7 +67,7 @@ static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *
 
 static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct base_errbuf *err)
 {
-    int status = learn_root(s, true, base_clock_ns() + s->timeout_ns, err);
+    int status = meta_etcd_learn_root(s, true, base_clock_ns() + s->timeout_ns, err);
     struct meta_etcd_extent x = {.client = s->client,
                                  .place = &s->place,
                                  .generation = s->root.generation,

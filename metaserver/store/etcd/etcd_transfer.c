@@ -65,6 +65,7 @@ static int set_options(const struct meta_etcd_client *c, struct meta_etcd_transf
     e |= curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     e |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
     e |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    e |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* no end waits for a name server */
     e |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "kedge/" KEDGE_VERSION);
     e |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                           ms == 0 || ms > CONNECT_MS ? (long)CONNECT_MS : ms);

@@ -240,6 +240,7 @@ static int do_next(struct meta_etcd_watch *w, uint64_t until_ns, struct base_err
     int status = meta_etcd_member_keep(w, now, err);
     if (status != 0)
         return status;
+    w->wants_snapshot |= atomic_exchange(&w->asked, false);
     if (w->wants_snapshot)
         return take_snapshot(w, err);
     if (!w->open)
@@ -332,6 +333,11 @@ static int watch_next(struct meta_store_watch *watch, uint64_t timeout_ns,
     }
 }
 
+static void watch_ask(struct meta_store_watch *watch)
+{
+    atomic_store(&((struct meta_etcd_watch *)watch)->asked, true);
+}
+
 static void watch_stop(struct meta_store_watch *watch)
 {
     meta_etcd_stop(((struct meta_etcd_watch *)watch)->client);
@@ -350,7 +356,7 @@ static void watch_close(struct meta_store_watch *watch)
 }
 
 static const struct meta_store_watch_ops watch_ops = {
-    .next = watch_next, .stop = watch_stop, .close = watch_close};
+    .next = watch_next, .ask = watch_ask, .stop = watch_stop, .close = watch_close};
 
 /* ---- opening */
 

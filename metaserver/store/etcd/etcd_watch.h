@@ -4,6 +4,8 @@
 #ifndef METASERVER_STORE_ETCD_WATCH_H
 #define METASERVER_STORE_ETCD_WATCH_H
 
+#include <stdatomic.h>
+
 #include "etcd_private.h"
 
 struct meta_etcd_heard {
@@ -23,6 +25,7 @@ struct meta_etcd_watch {
     struct meta_etcd_root root;
     bool began;          /* a snapshot was given once */
     bool wants_snapshot; /* what came since is not known any more */
+    atomic_bool asked;   /* for one, by whoever does not know what to make of what came */
     uint64_t at;         /* etcd's revision that was given last */
     uint64_t resume;     /* up to here nothing of ours is behind `at` */
     uint64_t newest;     /* the last revision of ours when it was asked for; never is less again */

@@ -9,6 +9,7 @@
 #ifndef METASERVER_STORE_H
 #define METASERVER_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -76,7 +77,10 @@ struct meta_store_visitor {
 struct meta_store {
     const struct meta_store_ops *ops;
     char id[33]; /* of a shared store, when it has been loaded: the same at all; else "" */
-    bool fails;  /* the last write has failed, and so whoever asks is told until one succeeds */
+    /* Of a shared store, set on any thread: what is known of it is void, since it was heard anew.
+     */
+    atomic_bool relearn;
+    bool fails; /* the last write has failed, and so whoever asks is told until one succeeds */
 };
 
 /* One thing of a store, whatever its kind: for what brings back a backup. Borrowed. */

@@ -27,5 +27,7 @@ struct meta_store_heard *meta_store_listener_take(struct meta_store_listener *l)
 /* Whether anything was heard, or nothing, since the last call: 1: the store has said that there was
  * nothing more; 0: there is no news of that; -errno and a sentence: it cannot be heard. */
 int meta_store_listener_state(struct meta_store_listener *l, struct base_errbuf *why);
+/* A snapshot is wanted: what was heard does not fit to what is known. */
+void meta_store_listener_ask(struct meta_store_listener *l);
 
 #endif

@@ -57,6 +57,7 @@ struct meta_store_watch {
 struct meta_store_watch_ops {
     int (*next)(struct meta_store_watch *watch, uint64_t timeout_ns, struct meta_store_heard **out,
                 struct base_errbuf *err);
+    void (*ask)(struct meta_store_watch *watch);
     void (*stop)(struct meta_store_watch *watch);
     void (*close)(struct meta_store_watch *watch);
 };
@@ -68,6 +69,8 @@ struct meta_store_watch_ops {
 int meta_store_watch_next(struct meta_store_watch *watch, uint64_t timeout_ns,
                           struct meta_store_heard **out, struct base_errbuf *err);
 #define META_STORE_SILENCE_NS UINT64_C(3000000000)
+/* Any thread, likewise: a snapshot comes before anything else that is not under way. */
+void meta_store_watch_ask(struct meta_store_watch *watch);
 /* Any thread, at any time before close(): next() returns soon, for ever. */
 void meta_store_watch_stop(struct meta_store_watch *watch);
 /* No thread is in next(). NULL is allowed. */

@@ -87,6 +87,7 @@ static void open_metad(struct metad *m, int number, uint64_t seed)
     m->s.resources = meta_resources_new(64);
     m->s.store = m->store;
     m->s.hearing.shared = true;
+    memcpy(m->s.hearing.self.name, name, sizeof name);
     m->s.answer = on_answer;
     m->s.endpoint.dct_number = 9;
     m->s.node_lease_ns = LEASE;
