@@ -273,6 +273,7 @@ void http_server_run(struct http_server *s)
             accept_some(s, events[i].data.fd);
     }
     expire_waits(s);
+    http_tunnels_begin_turn(s->tunnels);
     MHD_UNSIGNED_LONG_LONG ms;
     for (int i = 0; i < ROUNDS_PER_RUN; i++) {
         s->resumed = false; /* a handler may answer an earlier request */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@ enum {
     EVENTS_PER_ROUND = 64,
     ROUNDS_PER_RUN = 4,
     HANDSHAKE_BYTES = 32 << 10, /* of one message of a client's */
+    HANDSHAKES_PER_TURN = 8,    /* that are gone on with before everything else has its turn */
+    MODULUS_BYTES = 1024 + 1,   /* of a client's RSA key, with the byte of its sign */
+    EXPONENT_BYTES = 8,         /* likewise */
     LINGERING_MAX = 64,         /* who does not take its last answer for longest goes */
     LINGER_MS = 10000,          /* without an acknowledgement */
     SCRAPS = 16,                /* of 2 KiB: no more is read of what nobody takes any more */
@@ -58,6 +62,7 @@ struct http_tunnels {
     struct http_server *server;
     int epoll;
     gnutls_priority_t priorities;
+    unsigned shaken;                    /* handshakes that were gone on with in this turn */
     struct tunnel_list list, lingering; /* the second ones are of the first, too */
     unsigned lingering_count;
     struct tunnel_list ended; /* to be freed after this round's events */
@@ -164,6 +169,45 @@ int http_tunnels_fd(const struct http_tunnels *all)
     return all->epoll;
 }
 
+/* Whether a key can be used in little time, whoever made it. */
+static int check_key(gnutls_x509_crt_t crt)
+{
+    gnutls_datum_t modulus = {NULL, 0}, exponent = {NULL, 0};
+    const int algorithm = gnutls_x509_crt_get_pk_algorithm(crt, NULL);
+    if (algorithm < 0)
+        return algorithm;
+    if (algorithm != GNUTLS_PK_RSA && algorithm != GNUTLS_PK_RSA_PSS)
+        return 0; /* those of curves have one size each */
+    int code = gnutls_x509_crt_get_pk_rsa_raw(crt, &modulus, &exponent);
+    if (code >= 0)
+        code = modulus.size > MODULUS_BYTES || exponent.size > EXPONENT_BYTES
+                   ? GNUTLS_E_CERTIFICATE_ERROR
+                   : 0;
+    gnutls_free(modulus.data);
+    gnutls_free(exponent.data);
+    return code;
+}
+
+/* Before a client has proved that its certificate is its own: what that proof costs here is as
+ * large as the key that a stranger has made. */
+static int check_proof(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+                       const gnutls_datum_t *message)
+{
+    unsigned count = 0;
+    gnutls_x509_crt_t crt;
+    const gnutls_datum_t *shown = gnutls_certificate_get_peers(session, &count);
+    (void)type, (void)when, (void)message;
+    if (!incoming || shown == NULL || count == 0)
+        return 0;
+    if (gnutls_x509_crt_init(&crt) < 0)
+        return GNUTLS_E_MEMORY_ERROR;
+    int code = gnutls_x509_crt_import(crt, shown, GNUTLS_X509_FMT_DER);
+    if (code >= 0)
+        code = check_key(crt);
+    gnutls_x509_crt_deinit(crt);
+    return code;
+}
+
 /* A client that was let in and has not shown anything yet. 0 or -ENOMEM. */
 static int begin_session(struct http_tunnel *t)
 {
@@ -175,6 +219,8 @@ static int begin_session(struct http_tunnel *t)
     const bool asks = t->loaded->file[HTTP_TLS_CA].data != NULL;
     gnutls_certificate_server_set_request(session, asks ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
     gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES);
+    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY,
+                                       GNUTLS_HOOK_PRE, check_proof);
     gnutls_transport_set_int(session, t->end[WIRE].fd);
     if (gnutls_priority_set(session, t->all->priorities) < 0 ||
         gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, t->loaded->credentials) < 0)
@@ -421,8 +467,11 @@ static void carry_both(const struct tunnel_end *e, uint32_t events)
     const bool gone = (events & EPOLLHUP) != 0;
     if (t->over)
         return;
-    if (!t->open && e == &t->end[WIRE])
+    if (!t->open && e == &t->end[WIRE]) {
+        if (!lost && !gone && t->all->shaken++ >= HANDSHAKES_PER_TURN)
+            return; /* it stays readable */
         shake_hands(t);
+    }
     if (t->open && joined) {
         carry_out(t);
         carry_in(t);
@@ -439,6 +488,12 @@ static void carry_both(const struct tunnel_end *e, uint32_t events)
         let_linger(t);
     if (!t->over)
         choose_events(t);
+}
+
+void http_tunnels_begin_turn(struct http_tunnels *all)
+{
+    if (all != NULL)
+        all->shaken = 0;
 }
 
 void http_tunnels_run(struct http_tunnels *all)

@@ -19,6 +19,8 @@ void http_tunnels_free(struct http_tunnels *all);
 int http_tunnels_fd(const struct http_tunnels *all);
 /* Carries what can be carried now. */
 void http_tunnels_run(struct http_tunnels *all);
+/* A turn of the server begins, in which a few handshakes are gone on with. NULL is allowed. */
+void http_tunnels_begin_turn(struct http_tunnels *all);
 
 /* Takes a client's connection. What is to be given to libmicrohttpd; or -1, and it is closed. */
 int http_tunnel_new(struct http_tunnels *all, int wire);

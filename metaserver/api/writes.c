@@ -62,6 +62,8 @@ void meta_write_init(struct meta_write *w, const struct meta_write_kind *kind, c
     w->due_ns = UINT64_MAX;
     memcpy(w->id, c->id, sizeof w->id);
     memcpy(w->who, c->who, sizeof w->who);
+    if (c->caller.kind == META_CALLER_NODE)
+        snprintf(w->node, sizeof w->node, "%s", c->caller.node);
     if (c->caller.kind != META_CALLER_TOKEN)
         return;
     snprintf(w->shown, sizeof w->shown, "%s", c->caller.token->name);
@@ -91,6 +93,8 @@ static uint32_t count_of_token(const struct meta_writes *q, const struct meta_wr
     uint32_t n = 0;
     for (const struct meta_write *w = q->first; w != NULL && like->shown[0] != '\0'; w = w->next)
         n += strcmp(w->shown, like->shown) == 0;
+    for (const struct meta_write *w = q->first; w != NULL && like->node[0] != '\0'; w = w->next)
+        n += strcmp(w->node, like->node) == 0;
     return n;
 }
 

@@ -60,6 +60,7 @@ struct meta_write {
     /* The token that the client has shown: "": none. It must still be what it was at its turn. */
     char shown[META_RESOURCE_NAME_BYTES];
     uint64_t shown_revision;
+    char node[META_STORE_ID_BYTES]; /* that a certificate without a token names: "": none */
 };
 
 /* Of that kind, for the client of a call whose request is there. */

@@ -11,6 +11,7 @@
 
 #define TLS_FDS   3   /* of a connection: and a pair of sockets between it and the server */
 #define SPARE_FDS 128 /* beside the connections: those that are being closed, too */
+#define TLS_SPARE 320 /* and of TLS those that end, and that send their last answer */
 
 static int check_fabric(const struct meta_config *config, struct base_errbuf *err)
 {
@@ -34,14 +35,15 @@ static int check_tls(const struct meta_config *config, struct base_errbuf *err)
 
 int meta_start_check(const struct meta_config *config, struct base_errbuf *err)
 {
-    const uint64_t fds_each = config->cert_file[0] != '\0' ? TLS_FDS : 1;
+    const bool tls = config->cert_file[0] != '\0';
+    const uint64_t fds_each = tls ? TLS_FDS : 1, spare = SPARE_FDS + (tls ? TLS_SPARE : 0);
     int status = check_fabric(config, err);
     if (status == 0 && config->listen[0] != '\0')
         status = http_listen_check(config->listen, "listen", err);
     if (status == 0)
         status = check_tls(config, err);
     if (status == 0)
-        status = base_fds_provide(config->connections * fds_each + SPARE_FDS, config->connections,
+        status = base_fds_provide(config->connections * fds_each + spare, config->connections,
                                   "connections", "connections", err);
     if (status == 0)
         status = base_place_directory(config->data_dir, "the directory", "data_dir", err);
