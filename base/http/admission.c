@@ -60,10 +60,12 @@ void http_admission_leave(struct http_connection *c)
 
 /* ---- room for connections */
 
-/* Nothing is lost with it but what its client has not sent whole. */
+/* Nothing is lost with it but what its client has not sent whole. Who comes by the Unix socket
+ * makes room for nobody: the socket's mode says who that is, before he has said anything. */
 static bool can_go(const struct http_connection *c)
 {
-    return c->wait == HTTP_WAIT_IDLE || c->wait == HTTP_WAIT_REQUEST || c->wait == HTTP_WAIT_TLS;
+    return !c->local &&
+           (c->wait == HTTP_WAIT_IDLE || c->wait == HTTP_WAIT_REQUEST || c->wait == HTTP_WAIT_TLS);
 }
 
 static bool drop_connection(struct http_connection *c)

@@ -123,7 +123,7 @@ curl -K "$work/settings.curl" || fail "nothing can be set of 500 nodes"
 small_metric() { # name
     curl -sf --unix-socket "$work/small.sock" http://m/metrics | sed -n "s/^$1 //p"
 }
-"$bin/kedge-strangers" flood "$small" 4 100000 $((30 * slow)) "$work/reads.token" \
+"$bin/kedge-strangers" flood "$small" 4 100000 $((300 * slow)) "$work/reads.token" \
     >>"$work/attackers.out" &
 reader=$!
 for _ in $(seq $((100 * slow))); do
