@@ -19,11 +19,26 @@ struct head {
     uint32_t crc;
 };
 #define BODY_OFFSET sizeof(struct head)
-#define BODY_BYTES  (SCHEMA_RECORD_BYTES - BODY_OFFSET)
+#define MOST_BYTES  SCHEMA_NAME_RECORD_BYTES /* of a record of whatever kind */
+
+static size_t record_bytes(enum schema_table_kind kind)
+{
+    return kind == SCHEMA_TABLE_NAMES ? SCHEMA_NAME_RECORD_BYTES : SCHEMA_RECORD_BYTES;
+}
+
+static size_t count_slots(uint32_t log2_slots)
+{
+    return ((size_t)1 << log2_slots) + SCHEMA_TABLE_SPAN - 1;
+}
 
 size_t schema_table_bytes(uint32_t log2_slots)
 {
-    return (((size_t)1 << log2_slots) + SCHEMA_TABLE_SPAN - 1) * SCHEMA_RECORD_BYTES;
+    return count_slots(log2_slots) * SCHEMA_RECORD_BYTES;
+}
+
+size_t schema_name_table_bytes(uint32_t log2_slots)
+{
+    return count_slots(log2_slots) * SCHEMA_NAME_RECORD_BYTES;
 }
 
 uint32_t schema_table_log2_slots(uint32_t entries)
@@ -47,18 +62,27 @@ uint32_t schema_mr_home(const struct schema_table_desc *d, uint32_t vkey)
     return (uint32_t)(base_hash_u64(vkey, d->seed) & ((1ull << d->log2_slots) - 1));
 }
 
-/* The CRC over the sequence, the body and the generation. */
-static uint32_t record_crc(const void *record, uint32_t seq, uint64_t generation)
+uint32_t schema_name_home(const struct schema_table_desc *d, const uint8_t key[16])
 {
-    uint32_t crc = base_crc32c(0, &seq, sizeof seq);
-    crc = base_crc32c(crc, (const uint8_t *)record + BODY_OFFSET, BODY_BYTES);
-    return base_crc32c(crc, &generation, sizeof generation);
+    uint64_t low; /* of a hash already */
+    memcpy(&low, key, sizeof low);
+    return (uint32_t)(low & ((1ull << d->log2_slots) - 1));
 }
 
-/* The flags stand at different places in the two records. */
+/* The CRC over the sequence, the body and the generation. */
+static uint32_t record_crc(const struct schema_table_desc *d, const void *record, uint32_t seq)
+{
+    uint32_t crc = base_crc32c(0, &seq, sizeof seq);
+    crc = base_crc32c(crc, (const uint8_t *)record + BODY_OFFSET,
+                      record_bytes(d->kind) - BODY_OFFSET);
+    return base_crc32c(crc, &d->generation, sizeof d->generation);
+}
+
+/* The flags stand at different places in the records. */
 static uint16_t record_flags(enum schema_table_kind kind, const void *record)
 {
     size_t at = kind == SCHEMA_TABLE_ENDPOINTS ? offsetof(struct schema_endpoint_record, flags)
+                : kind == SCHEMA_TABLE_NAMES   ? offsetof(struct schema_name_record, flags)
                                                : offsetof(struct schema_mr_record, flags);
     uint16_t flags;
     memcpy(&flags, (const uint8_t *)record + at, sizeof flags);
@@ -71,6 +95,10 @@ static bool same_key(enum schema_table_kind kind, const void *a, const void *b)
         const struct schema_endpoint_record *x = a, *y = b;
         return x->pool == y->pool && memcmp(x->gid, y->gid, sizeof x->gid) == 0;
     }
+    if (kind == SCHEMA_TABLE_NAMES) {
+        const struct schema_name_record *x = a, *y = b;
+        return memcmp(x->key, y->key, sizeof x->key) == 0;
+    }
     return ((const struct schema_mr_record *)a)->vkey == ((const struct schema_mr_record *)b)->vkey;
 }
 
@@ -80,11 +108,12 @@ static bool same_key(enum schema_table_kind kind, const void *a, const void *b)
 static int find_record(const struct schema_table_desc *d, enum schema_table_kind kind,
                        const void *span, const void *wanted, void *out)
 {
+    const size_t bytes = record_bytes(kind);
     bool torn = false;
     for (unsigned i = 0; i < SCHEMA_TABLE_SPAN; i++) {
-        _Alignas(8) uint8_t record[SCHEMA_RECORD_BYTES];
+        _Alignas(8) uint8_t record[MOST_BYTES];
         struct head head;
-        memcpy(record, (const uint8_t *)span + i * SCHEMA_RECORD_BYTES, sizeof record);
+        memcpy(record, (const uint8_t *)span + i * bytes, bytes);
         memcpy(&head, record, sizeof head);
         if (head.seq == 0)
             continue;
@@ -94,14 +123,14 @@ static int find_record(const struct schema_table_desc *d, enum schema_table_kind
         }
         if (!(record_flags(kind, record) & SCHEMA_RECORD_LIVE) || !same_key(kind, record, wanted)) {
             /* A torn copy can show another key under an even sequence. */
-            torn |= record_crc(record, head.seq, d->generation) != head.crc;
+            torn |= record_crc(d, record, head.seq) != head.crc;
             continue;
         }
-        if (record_crc(record, head.seq, d->generation) != head.crc) {
+        if (record_crc(d, record, head.seq) != head.crc) {
             torn = true;
             continue;
         }
-        memcpy(out, record, sizeof record);
+        memcpy(out, record, bytes);
         return 0;
     }
     return torn ? -EAGAIN : -ENOENT;
@@ -120,6 +149,14 @@ int schema_mr_find(const struct schema_table_desc *d, const void *span, uint32_t
 {
     struct schema_mr_record wanted = {.vkey = vkey};
     return find_record(d, SCHEMA_TABLE_MRS, span, &wanted, out);
+}
+
+int schema_name_find(const struct schema_table_desc *d, const void *span, const uint8_t key[16],
+                     struct schema_name_record *out)
+{
+    struct schema_name_record wanted = {.flags = 0};
+    memcpy(wanted.key, key, sizeof wanted.key);
+    return find_record(d, SCHEMA_TABLE_NAMES, span, &wanted, out);
 }
 
 struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_record *r)
@@ -154,7 +191,7 @@ void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void
 
 static uint8_t *slot_at(const struct schema_table *t, int64_t slot)
 {
-    return t->slots + (size_t)slot * SCHEMA_RECORD_BYTES;
+    return t->slots + (size_t)slot * record_bytes(t->desc.kind);
 }
 
 static uint32_t home_of(const struct schema_table *t, const void *record)
@@ -163,6 +200,8 @@ static uint32_t home_of(const struct schema_table *t, const void *record)
         const struct schema_endpoint_record *r = record;
         return schema_endpoint_home(&t->desc, r->gid, r->pool);
     }
+    if (t->desc.kind == SCHEMA_TABLE_NAMES)
+        return schema_name_home(&t->desc, ((const struct schema_name_record *)record)->key);
     return schema_mr_home(&t->desc, ((const struct schema_mr_record *)record)->vkey);
 }
 
@@ -186,9 +225,9 @@ static int64_t slot_for(const struct schema_table *t, const void *record, bool t
 
 /* Word by word, since readers look at any time; relaxed, since the sequence orders them. Readers
  * are devices, for peers that READ the table, and on `soft` other processes. */
-static void store_body(uint8_t *slot, const void *record)
+static void store_body(uint8_t *slot, const void *record, size_t bytes)
 {
-    for (size_t at = BODY_OFFSET; at < SCHEMA_RECORD_BYTES; at += sizeof(uint64_t)) {
+    for (size_t at = BODY_OFFSET; at < bytes; at += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, (const uint8_t *)record + at, sizeof word);
         atomic_store_explicit((_Atomic uint64_t *)(slot + at), word, memory_order_relaxed);
@@ -208,9 +247,9 @@ static void commit_slot(struct schema_table *t, uint8_t *slot, const void *recor
     uint32_t seq = (((const struct head *)slot)->seq | 1) + 1;
     if (seq == 0)
         seq = 2; /* 0 is "never used" */
-    store_body(slot, record);
+    store_body(slot, record, record_bytes(t->desc.kind));
     atomic_store_explicit((_Atomic uint32_t *)(slot + offsetof(struct head, crc)),
-                          record_crc(record, seq, t->desc.generation), memory_order_relaxed);
+                          record_crc(&t->desc, record, seq), memory_order_relaxed);
     base_device_order();
     atomic_store_explicit((_Atomic uint32_t *)slot, seq, memory_order_release);
     base_device_order(); /* who hears of the record finds it */
@@ -242,7 +281,7 @@ int64_t schema_table_put(struct schema_table *t, const void *record)
 
 int64_t schema_table_remove(struct schema_table *t, const void *record)
 {
-    static const _Alignas(8) uint8_t nothing[SCHEMA_RECORD_BYTES];
+    static const _Alignas(8) uint8_t nothing[MOST_BYTES];
     int64_t slot = slot_for(t, record, false);
     if (slot < 0)
         return slot;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of 64-byte records that remote nodes look up with ONE READ and no CPU of the owner.
+/* A table of records, of 64 bytes (128 those of names), that remote nodes look up with ONE READ and
+ * no CPU of the owner.
  *
  * A key's seeded hash gives its home; its record lives within SCHEMA_TABLE_SPAN slots from there,
- * so one READ of 1 KiB always suffices (the array has SPAN - 1 slots more than homes, and no
- * span wraps). Records never move and the table never grows while the process lives. Capacity is
+ * so one READ of 1 KiB (2 KiB) always suffices (the array has SPAN - 1 slots more than homes, and
+ * no span wraps). Records never move and the table never grows while the process lives. Capacity is
  * in entries; there are eight slots for each, because a span first overflows at a quarter full or
  * even less (measured).
  *
@@ -17,13 +18,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "schema/name_record.h"
 #include "schema/record.h"
 
 #define SCHEMA_TABLE_SPAN            16
 #define SCHEMA_TABLE_SPAN_BYTES      (SCHEMA_TABLE_SPAN * SCHEMA_RECORD_BYTES)
 #define SCHEMA_TABLE_SLOTS_PER_ENTRY 8
+#define SCHEMA_NAME_SPAN_BYTES       (SCHEMA_TABLE_SPAN * SCHEMA_NAME_RECORD_BYTES)
 
-enum schema_table_kind { SCHEMA_TABLE_ENDPOINTS = 1, SCHEMA_TABLE_MRS = 2 };
+enum schema_table_kind { SCHEMA_TABLE_ENDPOINTS = 1, SCHEMA_TABLE_MRS = 2, SCHEMA_TABLE_NAMES = 3 };
 
 /* What a reader must know: given at registration (endpoint table), or made from the endpoint record
  * (MR table: schema_mr_table_desc()). */
@@ -37,14 +40,17 @@ struct schema_table_desc {
     uint16_t kind;       /* enum schema_table_kind */
 };
 
-/* Bytes that a table for `entries` entries takes, and log2 of its homes. entries 1..2^27. */
+/* Bytes that a table for `entries` entries takes (one of names), and log2 of its homes. entries
+ * 1..2^27. */
 size_t schema_table_bytes(uint32_t log2_slots);
+size_t schema_name_table_bytes(uint32_t log2_slots);
 uint32_t schema_table_log2_slots(uint32_t entries);
 
 /* The home slot of a key. */
 uint32_t schema_endpoint_home(const struct schema_table_desc *d, const uint8_t gid[16],
                               uint16_t pool);
 uint32_t schema_mr_home(const struct schema_table_desc *d, uint32_t vkey);
+uint32_t schema_name_home(const struct schema_table_desc *d, const uint8_t key[16]);
 
 /* Of a span (SPAN records, a copy made by READ): the record of the key.
  * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the span may
@@ -53,6 +59,8 @@ int schema_endpoint_find(const struct schema_table_desc *d, const void *span, co
                          uint16_t pool, struct schema_endpoint_record *out);
 int schema_mr_find(const struct schema_table_desc *d, const void *span, uint32_t vkey,
                    struct schema_mr_record *out);
+int schema_name_find(const struct schema_table_desc *d, const void *span, const uint8_t key[16],
+                     struct schema_name_record *out);
 
 /* The MR table's descriptor as its endpoint's record implies it. */
 struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_record *r);
@@ -61,7 +69,7 @@ struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_recor
 
 struct schema_table {
     struct schema_table_desc desc;
-    uint8_t *slots; /* schema_table_bytes(), borrowed from the caller */
+    uint8_t *slots; /* schema_table_bytes(), schema_name_table_bytes(): borrowed from the caller */
     uint32_t live;  /* records that are LIVE */
 };
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/name_record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/printable.h"
+#include "base/siphash.h"
+#include "schema/table.h"
+
+int schema_name_check(const char *name)
+{
+    const size_t length = strnlen(name, SCHEMA_NAME_MAX + 1);
+    return length >= 1 && length <= SCHEMA_NAME_MAX && base_is_printable(name) ? 0 : -EINVAL;
+}
+
+/* A tenant's name has no NUL, so that no pair is another's. */
+void schema_name_key(const struct schema_table_desc *d, const char *tenant, const char *name,
+                     uint8_t out[16])
+{
+    const uint64_t secrets[2] = {d->seed, d->generation};
+    char text[2 * (SCHEMA_NAME_MAX + 1)];
+    const size_t first = strlen(tenant) + 1, second = strlen(name);
+    BASE_ASSERT(first <= SCHEMA_NAME_MAX + 1 && second <= SCHEMA_NAME_MAX);
+    memcpy(text, tenant, first);
+    memcpy(text + first, name, second);
+    base_siphash128(secrets, text, first + second, out);
+}
+
+struct schema_name_record schema_name_record_make(const uint8_t key[16], uint32_t incarnation,
+                                                  const struct schema_token *grant)
+{
+    struct schema_name_record r = {.incarnation = incarnation,
+                                   .flags = SCHEMA_RECORD_LIVE,
+                                   .pool = grant->pool,
+                                   .vkey = grant->vkey,
+                                   .access = grant->access,
+                                   .addr = grant->addr,
+                                   .length = grant->length};
+    memcpy(r.key, key, sizeof r.key);
+    memcpy(r.gid, grant->gid, sizeof r.gid);
+    memcpy(r.secret, grant->secret, sizeof r.secret);
+    return r;
+}
+
+struct schema_token schema_name_record_grant(const struct schema_name_record *r)
+{
+    struct schema_token t = {.pool = r->pool,
+                             .access = r->access,
+                             .vkey = r->vkey,
+                             .addr = r->addr,
+                             .length = r->length};
+    memcpy(t.gid, r->gid, sizeof t.gid);
+    memcpy(t.secret, r->secret, sizeof t.secret);
+    return t;
+}
