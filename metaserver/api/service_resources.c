@@ -139,7 +139,8 @@ static int pass_change(void *user, const struct meta_store_change *stored)
 /* Once those that have numbers are there. */
 static int load_numberless(struct loading *l, struct base_errbuf *err)
 {
-    const struct meta_store_visitor visitor = {load_setting, pass_change, l};
+    const struct meta_store_visitor visitor = {
+        .resource = load_setting, .change = pass_change, .user = l};
     l->those = true;
     return l->numberless > 0 ? meta_store_load_resources(l->s->store, &visitor, err) : 0;
 }
@@ -214,7 +215,8 @@ static int keep_number(struct meta_service *s, const char *name)
 int meta_service_load_resources(struct meta_service *s, struct base_errbuf *err)
 {
     struct loading l = {.s = s};
-    const struct meta_store_visitor visitor = {load_setting, load_change, &l};
+    const struct meta_store_visitor visitor = {
+        .resource = load_setting, .change = load_change, .user = &l};
     err->text[0] = '\0';
     int status = meta_store_load_resources(s->store, &visitor, err);
     if (status == 0)

@@ -207,7 +207,8 @@ static int count_change(void *user, const struct meta_store_change *change)
 
 static int count_contents(struct meta_store *store, struct contents *out, struct base_errbuf *err)
 {
-    const struct meta_store_visitor visitor = {count_resource, count_change, out};
+    const struct meta_store_visitor visitor = {
+        .resource = count_resource, .change = count_change, .user = out};
     *out = (struct contents){.nodes = 0};
     int status = meta_store_load(store, count_node, out, err);
     return status == 0 ? meta_store_load_resources(store, &visitor, err) : status;

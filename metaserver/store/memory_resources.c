@@ -95,6 +95,10 @@ uint64_t meta_memory_change(struct memory *s, const struct meta_store_change *ch
 void meta_memory_keep(struct memory *s, const struct meta_store_item *item)
 {
     const struct meta_store_resource *own = &item->resource;
+    if (item->kind == META_STORE_NAME) {
+        meta_memory_put_name(s, &item->name);
+        return;
+    }
     if (item->kind == META_STORE_CHANGE) {
         s->trail = grow_array(s->trail, s->trail_count);
         s->trail[s->trail_count++] = copy_change(&item->change);
@@ -117,6 +121,8 @@ int meta_memory_load_resources(struct meta_store *store, const struct meta_store
                                                c->resource != NULL ? c->resource : c->after};
         status = visitor->resource(visitor->user, &resource);
     }
+    if (status == 0)
+        status = meta_memory_load_names(s, visitor);
     for (uint32_t i = 0; i < s->trail_count && status == 0; i++) {
         struct meta_store_change change = s->trail[i];
         change.forget = 0;
@@ -134,4 +140,5 @@ void meta_memory_free_resources(struct memory *s)
         free_change(&s->trail[i]);
     free(s->resources);
     free(s->trail);
+    free(s->names);
 }

@@ -30,6 +30,13 @@ static uint32_t place_of(const struct memory *s, const char *id, bool *found)
     return at;
 }
 
+const struct meta_store_node *meta_memory_find(const struct memory *s, const char *id)
+{
+    bool found;
+    const uint32_t at = place_of(s, id, &found);
+    return found ? &s->nodes[at] : NULL;
+}
+
 static void memory_close(struct meta_store *store)
 {
     struct memory *s = (struct memory *)store;
@@ -152,6 +159,8 @@ static int check_txn(struct memory *s, const struct meta_store_txn *txn, struct 
         status = base_err(err, -EREMCHG, "another change came before");
     if (status == 0 && found && s->nodes[at].incarnation > txn->put->incarnation)
         status = base_err(err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    if (status == 0 && txn->publish != NULL)
+        status = meta_memory_check_name(s, txn->publish, err);
     return status == 0 ? make_room(s, err) : status;
 }
 
@@ -171,6 +180,10 @@ static int memory_commit(struct meta_store *store, const struct meta_store_txn *
         put_node(s, txn->put);
     if (txn->change != NULL)
         out->revision = meta_memory_change(s, txn->change);
+    for (uint32_t i = 0; i < txn->withdraw_count; i++)
+        meta_memory_withdraw(s, &txn->withdraw[i]);
+    if (txn->publish != NULL)
+        meta_memory_put_name(s, txn->publish);
     return 0;
 }
 

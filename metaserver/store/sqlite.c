@@ -48,6 +48,15 @@ static const char *const sql[STATEMENTS] = {
     [LOAD_SETTINGS] = "SELECT kind, name, revision, body FROM settings ORDER BY kind, name",
     [LOAD_EVENTS] = "SELECT revision, time_ms, who, kind, name, before, after FROM events "
                     "ORDER BY revision",
+    [FIND_LIFE] = "SELECT 1 FROM nodes WHERE id = ?1 AND incarnation = ?2 AND expired = 0",
+    [FIND_NAME] = "SELECT tenant, name, node, incarnation, token FROM names "
+                  "WHERE tenant = ?1 AND name = ?2",
+    [PUT_NAME] = "INSERT OR REPLACE INTO names (tenant, name, node, incarnation, token) "
+                 "VALUES (?1, ?2, ?3, ?4, ?5)",
+    [DROP_NAME] = "DELETE FROM names WHERE tenant = ?1 AND name = ?2 AND node = ?3 AND "
+                  "incarnation = ?4 AND token = ?5",
+    [LOAD_NAMES] = "SELECT tenant, name, node, incarnation, token FROM names "
+                   "ORDER BY tenant, name",
 };
 
 int meta_sqlite_run(struct sqlite *s, enum sqlite_statement which)
@@ -125,6 +134,8 @@ static int put_item(struct sqlite *s, const struct meta_store_item *item)
         return meta_sqlite_put_resource(s, &item->resource);
     case META_STORE_CHANGE:
         return meta_sqlite_add_event(s, &item->change);
+    case META_STORE_NAME:
+        return meta_sqlite_put_name(s, &item->name);
     }
     return SQLITE_MISUSE;
 }
@@ -139,7 +150,7 @@ static int sqlite_replace(struct meta_store *store, meta_store_next *next, void 
         return meta_sqlite_failed(s, rc, err);
     rc = sqlite3_exec(s->db,
                       "DELETE FROM endpoints; DELETE FROM nodes; DELETE FROM settings; "
-                      "DELETE FROM events",
+                      "DELETE FROM events; DELETE FROM names",
                       NULL, NULL, NULL);
     while (rc == SQLITE_OK && (status = next(user, &item, err)) == 1)
         rc = put_item(s, &item);
@@ -156,7 +167,7 @@ static int sqlite_replace(struct meta_store *store, meta_store_next *next, void 
 /* ---- transactions */
 
 /* Codes beside SQLite's, of what a transaction finds. */
-enum { LATER_LIFE = -1, OTHER_CHANGE = -2 };
+enum { LATER_LIFE = -1, OTHER_CHANGE = -2, NAME_REFUSED = -3 };
 
 /* A statement about one life, and what is before it of its endpoints. */
 static int run_with_life(struct sqlite *s, enum sqlite_statement which,
@@ -200,7 +211,9 @@ static int change_all(struct sqlite *s, const struct meta_store_txn *txn,
         rc = change_nodes(s, txn, out);
     if (rc == SQLITE_OK && txn->change != NULL)
         rc = meta_sqlite_change(s, txn->change, last, &out->revision);
-    return rc;
+    if (rc == SQLITE_OK)
+        rc = meta_sqlite_change_names(s, txn, &out->status, &out->err);
+    return rc == SQLITE_OK && out->status != 0 ? NAME_REFUSED : rc;
 }
 
 static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *txn,
@@ -211,8 +224,10 @@ static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *
     if (rc != SQLITE_OK)
         return meta_sqlite_failed(s, rc, &out->err);
     rc = change_all(s, txn, out);
-    if (rc == LATER_LIFE || rc == OTHER_CHANGE)
+    if (rc == LATER_LIFE || rc == OTHER_CHANGE || rc == NAME_REFUSED)
         meta_sqlite_run(s, ROLLBACK);
+    if (rc == NAME_REFUSED)
+        return out->status;
     if (rc == LATER_LIFE)
         return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
     if (rc == OTHER_CHANGE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between sqlite.c (opening, nodes), sqlite_resources.c (resources and the trail) and
- * sqlite_error.c (what errors mean). */
+/* Between sqlite.c (opening, nodes), sqlite_resources.c (resources and the trail), sqlite_names.c
+ * (names of regions) and sqlite_error.c (what errors mean). */
 #ifndef METASERVER_STORE_SQLITE_PRIVATE_H
 #define METASERVER_STORE_SQLITE_PRIVATE_H
 
@@ -29,6 +29,11 @@ enum sqlite_statement {
     FORGET_EVENTS,
     LOAD_SETTINGS,
     LOAD_EVENTS,
+    FIND_LIFE,
+    FIND_NAME,
+    PUT_NAME,
+    DROP_NAME,
+    LOAD_NAMES,
     STATEMENTS,
 };
 
@@ -58,6 +63,13 @@ int meta_sqlite_change(struct sqlite *s, const struct meta_store_change *change,
 /* Writes one of those. */
 int meta_sqlite_put_resource(struct sqlite *s, const struct meta_store_resource *resource);
 int meta_sqlite_add_event(struct sqlite *s, const struct meta_store_change *change);
+/* Takes names back, and publishes one: SQLITE_OK, a code, or *status is not 0 and what a commit
+ * has. */
+int meta_sqlite_change_names(struct sqlite *s, const struct meta_store_txn *txn, int *status,
+                             struct base_errbuf *err);
+int meta_sqlite_put_name(struct sqlite *s, const struct meta_store_name *name);
+int meta_sqlite_load_names(struct sqlite *s, const struct meta_store_visitor *visitor,
+                           struct base_errbuf *err);
 /* Empties the log into the file, if that is due and nobody reads it just now. */
 void meta_sqlite_settle(struct sqlite *s);
 int meta_sqlite_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,

@@ -143,5 +143,7 @@ int meta_sqlite_load_resources(struct meta_store *store, const struct meta_store
 {
     struct sqlite *s = (struct sqlite *)store;
     int status = visit_rows(s, LOAD_SETTINGS, give_setting, visitor, err);
+    if (status == 0)
+        status = meta_sqlite_load_names(s, visitor, err);
     return status != 0 ? status : visit_rows(s, LOAD_EVENTS, give_change, visitor, err);
 }

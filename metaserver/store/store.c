@@ -38,6 +38,16 @@ static bool is_fault(int status)
     return status != 0 && status != -ESTALE && status != -EREMCHG && status != -EEXIST;
 }
 
+static void check_names(const struct meta_store_txn *txn)
+{
+    const struct meta_store_name *name = txn->publish;
+    BASE_ASSERT(txn->withdraw_count <= META_STORE_NAMES_MAX);
+    BASE_ASSERT(name == NULL || (name->tenant[0] != '\0' && name->name[0] != '\0' &&
+                                 name->node[0] != '\0' && name->incarnation > 0));
+    for (uint32_t i = 0; name != NULL && i < txn->withdraw_count; i++)
+        BASE_ASSERT(meta_store_name_order(name, &txn->withdraw[i]) != 0);
+}
+
 int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
                       struct meta_store_outcome *out)
 {
@@ -54,8 +64,9 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
         BASE_ASSERT(change->after != NULL || change->resource == NULL);
     }
     BASE_ASSERT(txn->expire_count <= META_STORE_EXPIRE_MAX);
-    const bool changes =
-        node != NULL || change != NULL || txn->remove_count > 0 || txn->expire_count > 0;
+    check_names(txn);
+    const bool changes = node != NULL || change != NULL || txn->remove_count > 0 ||
+                         txn->expire_count > 0 || txn->withdraw_count > 0 || txn->publish != NULL;
     const bool writes = changes || store->fails;
     out->status =
         changes ? store->ops->commit(store, txn, out) : store->ops->check(store, writes, &out->err);

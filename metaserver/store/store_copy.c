@@ -71,6 +71,16 @@ static int add_change(void *user, const struct meta_store_change *c)
                : -ENOMEM;
 }
 
+static int add_name(void *user, const struct meta_store_name *name)
+{
+    struct meta_store_item *item = add_item(user);
+    if (item == NULL)
+        return -ENOMEM;
+    item->kind = META_STORE_NAME;
+    item->name = *name;
+    return 0;
+}
+
 static int give_next(void *user, struct meta_store_item *item, struct base_errbuf *err)
 {
     struct items *items = user;
@@ -97,7 +107,7 @@ static void free_items(struct items *items)
 int meta_store_copy(struct meta_store *from, struct meta_store *to, struct base_errbuf *err)
 {
     struct items items = {.count = 0};
-    const struct meta_store_visitor visitor = {add_resource, add_change, &items};
+    const struct meta_store_visitor visitor = {add_resource, add_change, &items, add_name};
     err->text[0] = '\0';
     int status = meta_store_load(from, add_node, &items, err);
     if (status == 0)

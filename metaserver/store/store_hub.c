@@ -151,6 +151,8 @@ static struct meta_store_heard *copy_heard(const struct meta_store_heard *h)
     struct meta_store_heard *own = copy_array(h, 1, sizeof *h);
     own->nodes = copy_array(h->nodes, h->node_count, sizeof *h->nodes);
     own->removed = copy_array(h->removed, h->removed_count, sizeof *h->removed);
+    own->withdrawn = copy_array(h->withdrawn, h->withdrawn_count, sizeof *h->withdrawn);
+    own->published = copy_array(h->published, h->published_count, sizeof *h->published);
     if (h->has_change)
         own->change = copy_change(&h->change);
     return own;
@@ -211,8 +213,9 @@ static bool is_same_node(const struct meta_store_node *a, const struct meta_stor
 }
 
 static void tell_all(struct meta_store_hub *hub, const struct doing *d,
-                     const struct meta_store_change *change, struct meta_store_outcome *out)
+                     const struct meta_store_txn *txn, struct meta_store_outcome *out)
 {
+    const struct meta_store_change *change = txn->change;
     struct meta_store_heard *h = calloc(1, sizeof *h);
     BASE_ASSERT(h != NULL);
     h->kind = META_STORE_HEARD_NEWS;
@@ -225,6 +228,10 @@ static void tell_all(struct meta_store_hub *hub, const struct doing *d,
         h->change = copy_change(change);
         h->change.revision = out->revision;
     }
+    h->withdrawn_count = txn->withdraw_count;
+    h->withdrawn = copy_array(txn->withdraw, txn->withdraw_count, sizeof *txn->withdraw);
+    h->published_count = txn->publish != NULL;
+    h->published = copy_array(txn->publish, h->published_count, sizeof *txn->publish);
     out->at = add_to_log(hub, h);
 }
 
@@ -253,8 +260,9 @@ static int carry_out(struct member *m, struct meta_store_txn txn, struct doing *
     out->err = own.err;
     out->revision = own.revision;
     out->removed = own.removed;
-    if (status == 0 && (d->node_count + d->removed_count > 0 || txn.change != NULL))
-        tell_all(hub, d, txn.change, out);
+    if (status == 0 && (d->node_count + d->removed_count + txn.withdraw_count > 0 ||
+                        txn.change != NULL || txn.publish != NULL))
+        tell_all(hub, d, &txn, out);
     return status;
 }
 

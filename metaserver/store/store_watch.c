@@ -40,6 +40,8 @@ void meta_store_heard_free(struct meta_store_heard *heard)
     free(heard->members);
     free(heard->nodes);
     free(heard->removed);
+    free(heard->withdrawn);
+    free(heard->published);
     if (heard->has_change)
         free_change(&heard->change);
     free(heard);

@@ -44,6 +44,8 @@ static void gather_subjects(struct meta_etcd_decision *d)
     while (d->expire_count < txn->expire_count &&
            add_subject(d, txn->expire[d->expire_count].id, META_ETCD_LIVES_MAX))
         d->expire_count++;
+    if (txn->publish != NULL)
+        add_subject(d, txn->publish->node, META_ETCD_LIVES_MAX + 2);
 }
 
 /* ---- reading */
@@ -163,8 +165,30 @@ static void ask_all(struct meta_etcd_store *s, const struct meta_etcd_decision *
         meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &put->endpoint[i]);
         meta_etcd_range(t, key.text);
     }
+    for (uint32_t i = 0; i < meta_etcd_name_count(d->txn); i++) {
+        meta_etcd_key_name(&key, &s->place, s->root.generation, meta_etcd_name_at(d->txn, i));
+        meta_etcd_range(t, key.text);
+    }
     meta_etcd_key(&key, &s->place, "members/", "");
     meta_etcd_range(t, key.text);
+}
+
+static int take_name(const struct meta_etcd_answer *answer, size_t at,
+                     const struct meta_store_name *name, struct meta_etcd_named *n,
+                     struct base_errbuf *err)
+{
+    struct meta_etcd_kv kv;
+    const int found = meta_etcd_answer_kv(answer, at, &kv);
+    bool good = found >= 0;
+    n->there = found == 1;
+    n->mod_revision = kv.mod_revision;
+    if (found == 1) /* the key is the name's, which was asked for */
+        good = meta_etcd_read_name("t/n", kv.value, &n->was);
+    memcpy(n->was.tenant, name->tenant, sizeof n->was.tenant);
+    memcpy(n->was.name, name->name, sizeof n->was.name);
+    const int status = good ? 0 : meta_etcd_refuse_value(found == 1 ? kv.key : "names/", err);
+    meta_etcd_kv_fini(&kv);
+    return status;
 }
 
 static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *answer,
@@ -188,12 +212,14 @@ static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *an
         c->mod_revision = kv.mod_revision;
         meta_etcd_kv_fini(&kv);
     }
+    for (uint32_t i = 0; status == 0 && i < meta_etcd_name_count(d->txn); i++, at++)
+        status = take_name(answer, at, meta_etcd_name_at(d->txn, i), &d->named[i], err);
     if (status == 0)
         take_members(answer, at, &s->place, d);
     return status;
 }
 
-/* Those who have, or had, endpoints that are wanted. */
+/* Those who have, or had, endpoints that are wanted, or the name. */
 static int read_owners(struct meta_etcd_store *s, struct meta_etcd_decision *d,
                        struct meta_etcd_txn *t, uint64_t deadline_ns, struct base_errbuf *err)
 {
@@ -203,6 +229,10 @@ static int read_owners(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     for (uint32_t i = 0; d->txn->put != NULL && i < d->txn->put->endpoint_count; i++)
         if (d->claim[i].owner[0] != '\0')
             add_subject(d, d->claim[i].owner, UINT32_MAX);
+    if (d->txn->publish != NULL && d->named[d->txn->withdraw_count].there) {
+        const struct meta_store_name was = d->named[d->txn->withdraw_count].was;
+        add_subject(d, was.node, UINT32_MAX);
+    }
     if (d->subject_count == first)
         return 0;
     meta_etcd_txn_reset(t);
@@ -324,6 +354,28 @@ static void write_claims(struct meta_etcd_store *s, const struct meta_etcd_decis
     base_text_fini(&own);
 }
 
+static void write_names(struct meta_etcd_store *s, const struct meta_etcd_decision *d,
+                        struct meta_etcd_txn *t)
+{
+    const struct meta_store_txn *txn = d->txn;
+    struct meta_etcd_key key;
+    struct base_text text;
+    base_text_init(&text, META_ETCD_KEY_BYTES);
+    for (uint32_t i = 0; i < meta_etcd_name_count(txn); i++) {
+        const struct meta_store_name *name = meta_etcd_name_at(txn, i);
+        const struct meta_etcd_named *n = &d->named[i];
+        const bool is_stored = n->there && meta_store_name_equals(name, &n->was);
+        meta_etcd_key_name(&key, &s->place, s->root.generation, name);
+        if (i < txn->withdraw_count && is_stored) {
+            meta_etcd_delete(t, key.text);
+        } else if (i >= txn->withdraw_count && !is_stored) {
+            meta_etcd_write_name(&text, name);
+            meta_etcd_put(t, key.text, base_text_str(&text), 0);
+        }
+    }
+    base_text_fini(&text);
+}
+
 static int write_change(struct meta_etcd_store *s, uint64_t revision, struct meta_etcd_txn *t,
                         const struct meta_store_change *c, struct base_errbuf *err)
 {
@@ -385,6 +437,10 @@ static void compare_all(struct meta_etcd_store *s, const struct meta_etcd_decisi
         meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &txn->put->endpoint[i]);
         meta_etcd_compare(t, key.text, d->claim[i].mod_revision);
     }
+    for (uint32_t i = 0; i < meta_etcd_name_count(txn); i++) {
+        meta_etcd_key_name(&key, &s->place, s->root.generation, meta_etcd_name_at(txn, i));
+        meta_etcd_compare(t, key.text, d->named[i].mod_revision);
+    }
 }
 
 /* What follows from it; without operations if nothing does. */
@@ -399,6 +455,7 @@ static int write_all(struct meta_etcd_store *s, const struct meta_etcd_decision 
         drop_endpoints(s, d, &d->subject[i], t);
     }
     write_claims(s, d, t);
+    write_names(s, d, t);
     if (d->txn->change != NULL)
         status = write_change(s, out->revision, t, d->txn->change, err);
     if (status != 0 || t->ops == 0)

@@ -133,6 +133,34 @@ static int put_node(struct meta_etcd_decision *d, struct meta_store_outcome *out
     return 0;
 }
 
+/* ---- names of regions */
+
+uint32_t meta_etcd_name_count(const struct meta_store_txn *txn)
+{
+    return txn->withdraw_count + (txn->publish != NULL);
+}
+
+const struct meta_store_name *meta_etcd_name_at(const struct meta_store_txn *txn, uint32_t i)
+{
+    return i < txn->withdraw_count ? &txn->withdraw[i] : txn->publish;
+}
+
+/* After all else that the transaction does to nodes. */
+static bool is_alive(struct meta_etcd_decision *d, const struct meta_store_name *name)
+{
+    const struct meta_etcd_subject *s = meta_etcd_find_subject(d, name->node);
+    return s != NULL && s->there && !s->now.node.expired &&
+           s->now.node.incarnation == name->incarnation;
+}
+
+static int check_published(struct meta_etcd_decision *d, struct base_errbuf *err)
+{
+    const struct meta_store_name *name = d->txn->publish;
+    const struct meta_etcd_named *known = &d->named[d->txn->withdraw_count];
+    return meta_store_name_check(name, is_alive(d, name), known->there ? &known->was : NULL,
+                                 known->there && is_alive(d, &known->was), err);
+}
+
 int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out)
 {
     const struct meta_store_txn *txn = d->txn;
@@ -154,5 +182,6 @@ int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *ou
     out->expire_count = d->expire_count;
     if (txn->change != NULL)
         out->revision = txn->change->revision > d->last ? txn->change->revision : d->last + 1;
-    return txn->put != NULL ? put_node(d, out) : 0;
+    const int status = txn->put != NULL ? put_node(d, out) : 0;
+    return status == 0 && txn->publish != NULL ? check_published(d, &out->err) : status;
 }

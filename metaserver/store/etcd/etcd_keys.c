@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/random.h"
 #include "etcd_model.h"
+
+static_assert(META_ETCD_PREFIX_BYTES + 32 + 3 * (META_STORE_ID_BYTES + META_STORE_NAME_BYTES) <=
+                  META_ETCD_KEY_BYTES,
+              "any name of a region is part of a key");
 
 int meta_etcd_read_place(const struct meta_store_etcd_config *config, struct meta_etcd_place *out,
                          struct base_errbuf *err)
@@ -94,6 +100,16 @@ int meta_etcd_key_resource(struct meta_etcd_key *out, const struct meta_etcd_pla
             return 0;
     }
     return base_err(err, -EINVAL, "the name of a resource is too long for etcd's keys");
+}
+
+void meta_etcd_key_name(struct meta_etcd_key *out, const struct meta_etcd_place *p,
+                        uint64_t generation, const struct meta_store_name *name)
+{
+    meta_etcd_key_under(out, p, generation, "names/", "");
+    bool fits = append_name(out->text, sizeof out->text - 4, name->tenant);
+    snprintf(out->text + strlen(out->text), 2, "/");
+    fits &= append_name(out->text, sizeof out->text, name->name);
+    BASE_ASSERT(fits);
 }
 
 bool meta_etcd_name_of(const char *part, char *out, size_t room)

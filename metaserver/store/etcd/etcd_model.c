@@ -294,3 +294,34 @@ bool meta_etcd_read_change(const char *value, json_t **root, struct meta_store_c
            (out->before != NULL || out->after != NULL) &&
            read_number(*root, "time_ms", INT64_MAX, &out->time_ms);
 }
+
+/* ---- names of regions */
+
+void meta_etcd_write_name(struct base_text *t, const struct meta_store_name *name)
+{
+    base_json_object(t, NULL);
+    base_json_string(t, "node", name->node);
+    base_json_u64(t, "incarnation", name->incarnation);
+    base_json_string(t, "grant", name->grant);
+    base_json_object_end(t);
+}
+
+bool meta_etcd_read_name(const char *part, const char *value, struct meta_store_name *out)
+{
+    const char *slash = strchr(part, '/');
+    uint64_t incarnation = 0;
+    *out = (struct meta_store_name){.incarnation = 0};
+    if (slash == NULL || strchr(slash + 1, '/') != NULL ||
+        !meta_etcd_name_of(part, out->tenant, sizeof out->tenant) ||
+        !meta_etcd_name_of(slash + 1, out->name, sizeof out->name))
+        return false;
+    if (value == NULL)
+        return true;
+    json_t *root = parse_value(value);
+    const bool good = copy_text(json_object_get(root, "node"), out->node, sizeof out->node) &&
+                      copy_text(json_object_get(root, "grant"), out->grant, sizeof out->grant) &&
+                      read_number(root, "incarnation", UINT32_MAX, &incarnation);
+    out->incarnation = (uint32_t)incarnation;
+    json_decref(root);
+    return good && incarnation > 0;
+}

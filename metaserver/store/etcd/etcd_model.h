@@ -65,6 +65,9 @@ void meta_etcd_key_trail(struct meta_etcd_key *out, const struct meta_etcd_place
 int meta_etcd_key_resource(struct meta_etcd_key *out, const struct meta_etcd_place *p,
                            uint64_t generation, const char *kind, const char *name,
                            struct base_errbuf *err);
+/* Of a region's name, which has room for whatever it may be. */
+void meta_etcd_key_name(struct meta_etcd_key *out, const struct meta_etcd_place *p,
+                        uint64_t generation, const struct meta_store_name *name);
 /* A part of a key as a name again, up to '/' or the end; false: it is too long, or is none. */
 bool meta_etcd_name_of(const char *part, char *out, size_t room);
 
@@ -86,6 +89,10 @@ void meta_etcd_write_resource(struct base_text *t, uint64_t revision, const char
 bool meta_etcd_read_resource(const char *value, json_t **root, struct meta_store_resource *out);
 void meta_etcd_write_change(struct base_text *t, const struct meta_store_change *c);
 bool meta_etcd_read_change(const char *value, json_t **root, struct meta_store_change *out);
+
+void meta_etcd_write_name(struct base_text *t, const struct meta_store_name *name);
+/* part: "TENANT/NAME" as the key has it. value NULL: these alone. */
+bool meta_etcd_read_name(const char *part, const char *value, struct meta_store_name *out);
 
 /* "KEY of etcd makes no sense": -EBADMSG, and what to do. */
 int meta_etcd_refuse_value(const char *key, struct base_errbuf *err);

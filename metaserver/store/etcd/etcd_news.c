@@ -80,6 +80,21 @@ static bool add_removed(struct news *n, const char *id, const char *before)
     return true;
 }
 
+static bool add_name(struct news *n, const char *part, const char *value,
+                     struct meta_store_name **list, uint32_t *count)
+{
+    struct meta_store_name name, *longer;
+    if (*count > META_STORE_NAMES_MAX || !meta_etcd_read_name(part, value, &name))
+        return false;
+    longer = realloc(*list, (*count + 1) * sizeof *longer);
+    if (longer == NULL)
+        return false;
+    *list = longer;
+    longer[(*count)++] = name;
+    n->counts = true;
+    return true;
+}
+
 static char *copy_text(const char *text, bool *good)
 {
     char *own = text == NULL ? NULL : strdup(text);
@@ -125,6 +140,10 @@ static bool take_own_key(struct news *n, const char *name, bool deleted, const c
         n->counts = true;
         return deleted ? add_removed(n, name + 6, before) : add_node(n, name + 6, value);
     }
+    if (strncmp(name, "names/", 6) == 0)
+        return deleted
+                   ? add_name(n, name + 6, before, &n->heard->withdrawn, &n->heard->withdrawn_count)
+                   : add_name(n, name + 6, value, &n->heard->published, &n->heard->published_count);
     if (deleted) /* what is forgotten of the trail, and what a change says */
         return true;
     if (strncmp(name, "trail/", 6) == 0) {
@@ -137,7 +156,7 @@ static bool take_own_key(struct news *n, const char *name, bool deleted, const c
 static bool is_kept(const char *name)
 {
     return strncmp(name, "nodes/", 6) == 0 || strncmp(name, "trail/", 6) == 0 ||
-           strncmp(name, "resources/", 10) == 0;
+           strncmp(name, "resources/", 10) == 0 || strncmp(name, "names/", 6) == 0;
 }
 
 static int take_event(struct news *n, json_t *event, struct base_errbuf *err)

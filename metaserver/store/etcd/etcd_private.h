@@ -76,6 +76,12 @@ struct meta_etcd_claim {
     uint64_t mod_revision;
     char owner[META_STORE_ID_BYTES]; /* "": nobody */
 };
+/* A name that is taken back or published. */
+struct meta_etcd_named {
+    bool there;
+    uint64_t mod_revision;
+    struct meta_store_name was;
+};
 struct meta_etcd_decision {
     const struct meta_store_txn *txn;
     const char *member;
@@ -83,13 +89,17 @@ struct meta_etcd_decision {
     struct meta_etcd_fence fence;
     uint32_t expire_count;
     uint32_t subject_count;
-    struct meta_etcd_subject subject[META_ETCD_LIVES_MAX + 1 + META_STORE_NODE_ENDPOINTS];
+    struct meta_etcd_subject subject[META_ETCD_LIVES_MAX + 3 + META_STORE_NODE_ENDPOINTS];
     struct meta_etcd_claim claim[META_STORE_NODE_ENDPOINTS];
+    struct meta_etcd_named named[META_STORE_NAMES_MAX + 1]; /* the last is published */
     uint32_t member_count;
     struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
 };
 /* NULL: there is none of that name. */
 struct meta_etcd_subject *meta_etcd_find_subject(struct meta_etcd_decision *d, const char *id);
+/* How many names it is about, and the i-th of them: those that are taken back come first. */
+uint32_t meta_etcd_name_count(const struct meta_store_txn *txn);
+const struct meta_store_name *meta_etcd_name_at(const struct meta_store_txn *txn, uint32_t i);
 /* What becomes of it: the subjects' now and said, and out. As a commit. */
 int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out);
 

@@ -90,6 +90,11 @@ static int add_item(struct replacing *r, const struct meta_store_item *item, str
         put_text(r, &key, text);
         r->last = item->change.revision > r->last ? item->change.revision : r->last;
         break;
+    case META_STORE_NAME:
+        meta_etcd_write_name(text, &item->name);
+        meta_etcd_key_name(&key, p, r->generation, &item->name);
+        put_text(r, &key, text);
+        break;
     }
     if (status == 0 && (r->txn.ops > BATCH_OPS || r->txn.success.length > BATCH_BYTES))
         status = send_batch(r);

@@ -79,7 +79,7 @@ int meta_etcd_find_root(struct meta_etcd_client *c, const struct meta_etcd_place
 
 /* ---- all that is in it */
 
-/* Goes through three ranges, page by page. */
+/* Goes through the ranges, page by page. */
 struct reading {
     struct meta_etcd_extent *x;
     bool keys_only;
@@ -93,7 +93,7 @@ struct reading {
     char kind[META_ETCD_KEY_BYTES], name[META_ETCD_KEY_BYTES];
 };
 
-static const char *const ranges[] = {"nodes/", "resources/", "trail/"};
+static const char *const ranges[] = {"nodes/", "resources/", "trail/", "names/"};
 enum { RANGES = sizeof ranges / sizeof ranges[0] };
 
 static void begin_range(struct reading *r)
@@ -176,6 +176,9 @@ static bool take_item(struct reading *r, const char *name, struct meta_store_ite
                meta_etcd_name_of(name, r->kind, sizeof r->kind) &&
                meta_etcd_name_of(slash + 1, r->name, sizeof r->name) &&
                meta_etcd_read_resource(r->kv.value, &r->root, &item->resource);
+    case 3:
+        item->kind = META_STORE_NAME;
+        return meta_etcd_read_name(name, r->kv.value, &item->name);
     default:
         item->kind = META_STORE_CHANGE;
         item->change = (struct meta_store_change){.revision = 0};

@@ -6,7 +6,7 @@
 #include "etcd_client.h"
 
 enum {
-    META_ETCD_KEY_BYTES = 768,
+    META_ETCD_KEY_BYTES = 1280,
     META_ETCD_OPS_MAX = 128, /* of a transaction: etcd's --max-txn-ops */
     META_ETCD_TXN_BYTES = 4 << 20,
 };

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "metaserver/store_name.h"
 
-#define META_STORE_ID_BYTES       64 /* [a-z0-9][a-z0-9.-]{0,62} and NUL */
 #define META_STORE_NODE_ENDPOINTS 16
 #define META_STORE_EXPIRE_MAX     256 /* nodes of one transaction */
 
@@ -65,13 +65,14 @@ struct meta_store_resource {
     const char *body;
 };
 
-/* Called for each resource in the order of their kinds, then names, then for each entry of the
- * trail, oldest first (`forget` is 0, `resource` NULL). What is given is borrowed. Not 0: stop, and
- * return that. */
+/* Called for each resource in the order of their kinds, then names, then for each name of a region,
+ * in their order (NULL: these are passed over), then for each entry of the trail, oldest first
+ * (`forget` is 0, `resource` NULL). What is given is borrowed. Not 0: stop, and return that. */
 struct meta_store_visitor {
     int (*resource)(void *user, const struct meta_store_resource *resource);
     int (*change)(void *user, const struct meta_store_change *change);
     void *user;
+    int (*name)(void *user, const struct meta_store_name *name);
 };
 
 struct meta_store {
@@ -85,10 +86,16 @@ struct meta_store {
 
 /* One thing of a store, whatever its kind: for what brings back a backup. Borrowed. */
 struct meta_store_item {
-    enum meta_store_item_kind { META_STORE_NODE, META_STORE_RESOURCE, META_STORE_CHANGE } kind;
+    enum meta_store_item_kind {
+        META_STORE_NODE,
+        META_STORE_RESOURCE,
+        META_STORE_CHANGE,
+        META_STORE_NAME,
+    } kind;
     struct meta_store_node node;
     struct meta_store_resource resource;
     struct meta_store_change change; /* `resource` and `forget` are not looked at */
+    struct meta_store_name name;
 };
 /* 1 and the next one; 0: there is no more; or -errno, with a sentence. */
 typedef int meta_store_next(void *user, struct meta_store_item *item, struct base_errbuf *err);
@@ -120,10 +127,18 @@ struct meta_store_txn {
     const struct meta_store_node *put;
     /* A resource that is set or removed, if it is one, and the entry in the trail. */
     const struct meta_store_change *change;
+    /* Names that are taken back, META_STORE_NAMES_MAX of them at most: what is not stored just so
+     * is passed over. Then one that a living node is given: another one than those; as the store
+     * holds it already, or which nobody has who is alive. */
+    const struct meta_store_name *withdraw;
+    uint32_t withdraw_count;
+    const struct meta_store_name *publish;
 };
 
 struct meta_store_outcome {
-    /* 0; -ESTALE: a later life of the node to put is stored; -EREMCHG: another change came before;
+    /* 0; -ESTALE: a later life of the node to put is stored, or the owner of the name to publish
+     * does not live; -EEXIST: that name is another region's, whose owner lives; -EREMCHG: another
+     * change came before;
      * -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. Of a shared store also: -ESTALE:
      * the same incarnation of another process is stored, which has not expired; -EEXIST: an
      * endpoint is of another node, which is not expired; -ETIMEDOUT: it is not known whether it

@@ -44,6 +44,9 @@ struct meta_store_heard {
     /* That are forgotten. */
     uint32_t removed_count;
     struct meta_store_life *removed;
+    /* Names of regions that were taken back (`node` "": of whomever), and then, that were given. */
+    uint32_t withdrawn_count, published_count;
+    struct meta_store_name *withdrawn, *published;
     bool has_change;
     struct meta_store_change change;     /* its strings are this struct's own; `forget` is 0 */
     STAILQ_ENTRY(meta_store_heard) link; /* of who has it */

@@ -373,7 +373,8 @@ START_TEST(a_store_that_contradicts_itself_is_not_believed)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[256];
-        const struct meta_store_visitor visitor = {visit_setting, visit_change, text};
+        const struct meta_store_visitor visitor = {
+            .resource = visit_setting, .change = visit_change, .user = text};
         struct meta_store_change change = bad[i];
         struct base_errbuf err;
         setup();

@@ -237,7 +237,8 @@ static int list_change(void *user, const struct meta_store_change *x)
 /* All that is stored. */
 static void list(struct meta_store *store, char text[TEXT])
 {
-    const struct meta_store_visitor visitor = {list_setting, list_change, text};
+    const struct meta_store_visitor visitor = {
+        .resource = list_setting, .change = list_change, .user = text};
     struct base_errbuf err;
     text[0] = '\0';
     ck_assert_int_eq(meta_store_load(store, list_node, text, &err), 0);

@@ -108,6 +108,15 @@ static inline void replay_news(struct replay *r, const struct meta_store_heard *
     }
     for (uint32_t i = 0; i < h->node_count; i++)
         put(r->state, h->nodes[i]);
+    for (uint32_t i = 0; i < h->withdrawn_count + h->published_count; i++) {
+        const bool gone = i < h->withdrawn_count;
+        const struct meta_store_txn txn = {.withdraw = gone ? &h->withdrawn[i] : NULL,
+                                           .withdraw_count = gone,
+                                           .publish =
+                                               gone ? NULL : &h->published[i - h->withdrawn_count]};
+        struct meta_store_outcome out;
+        ck_assert_int_eq(meta_store_commit(r->state, &txn, &out), 0);
+    }
     if (h->has_change) {
         struct meta_store_outcome out;
         const struct meta_store_txn txn = {.change = &h->change};

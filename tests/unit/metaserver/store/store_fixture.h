@@ -145,7 +145,8 @@ static inline int list_change(void *user, const struct meta_store_change *x)
 
 static inline int list_settings(struct meta_store *store, struct listing *l)
 {
-    const struct meta_store_visitor visitor = {list_setting, list_change, l};
+    const struct meta_store_visitor visitor = {
+        .resource = list_setting, .change = list_change, .user = l};
     struct base_errbuf err;
     *l = (struct listing){.text = ""};
     return meta_store_load_resources(store, &visitor, &err);

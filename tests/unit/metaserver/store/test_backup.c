@@ -28,6 +28,13 @@ static struct meta_store *make_store(void)
                                        .after = "{\"scope\":\"admin\"}",
                                        .resource = "{\"scope\":\"admin\",\"hash\":\"00\"}"};
     ck_assert_int_eq(meta_store_put(s, &node, &err), 0);
+    const struct meta_store_name name = {.tenant = "t",
+                                         .name = "kv/\"17\"",
+                                         .node = "a.b-1",
+                                         .incarnation = UINT32_MAX,
+                                         .grant = "kedge1.x"};
+    struct meta_store_outcome out;
+    ck_assert_int_eq(meta_store_commit(s, &(struct meta_store_txn){.publish = &name}, &out), 0);
     node = (struct meta_store_node){.id = "gone", .incarnation = 3, .expired = true};
     ck_assert_int_eq(meta_store_put(s, &node, &err), 0);
     ck_assert_int_eq(meta_store_change(s, &change, &err), 0);
@@ -57,6 +64,7 @@ START_TEST(what_is_restored_is_what_was_backed_up)
     ck_assert_uint_eq(n.resources, 1);
     ck_assert_uint_eq(n.tokens, 1);
     ck_assert_uint_eq(n.changes, 2);
+    ck_assert_uint_eq(n.names, 1);
     by = (struct meta_backup_restorer){.who = "uid 5", .wall_ms = 1234568};
     ck_assert_msg(meta_backup_restore(to, text.data, text.length, &by, &n, &err) == 0, "%s",
                   err.text);

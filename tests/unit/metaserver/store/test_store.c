@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "metaserver/store.h"
-#include "store_fixture.h"
+#include "names_fixture.h"
 
 static int find_process(void *user, const struct meta_store_node *n)
 {
@@ -217,6 +217,10 @@ static int next_item(void *user, struct meta_store_item *item, struct base_errbu
                                                     .name = "z",
                                                     .after = "{7}"}};
         return 1;
+    case 4:
+        *item =
+            (struct meta_store_item){.kind = META_STORE_NAME, .name = named("t", "x", "n", 3, "g")};
+        return 1;
     default:
         return 0;
     }
@@ -227,15 +231,18 @@ static void is_replaced_as_a_whole_or_not_at_all(struct meta_store *s)
     struct base_errbuf err;
     put(s, node("a", 1, 1, 1));
     ck_assert_int_eq(change(s, 1, "tenant", "t", NULL, "{1}", 0), 0);
-    for (unsigned at = 1; at <= 4; at++) {
+    ck_assert_int_eq(publish(s, named("t", "old", "a", 1, "g")), 0);
+    for (unsigned at = 1; at <= 5; at++) {
         struct items fails = {.fails_at = at};
         ck_assert_int_eq(meta_store_replace(s, next_item, &fails, &err), -EBADMSG);
         expect(s, "a:1:fedcba98:fd.01/7 ");
         expect_settings(s, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+        expect_names(s, "t/old=a:1:g ");
     }
     struct items all = {.fails_at = 0};
     ck_assert_int_eq(meta_store_replace(s, next_item, &all, &err), 0);
     expect(s, "n:3:fedcba98:fd.09/7 ");
+    expect_names(s, "t/x=n:3:g ");
     expect_settings(s, "tenant/z:7:{7} 7@70:me:tenant/z:->{7} ");
     ck_assert_int_eq(change(s, 8, "tenant", "z", "{7}", NULL, 0), 0);
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "etcd_replay.h"
+#include "names_fixture.h"
 
 static struct base_errbuf err;
 
@@ -56,11 +57,20 @@ START_TEST(a_watch_gives_what_is_there_and_then_each_transaction)
     ck_assert_uint_eq(out.removed, 1);
     replay_until(&r, watch, out.at);
     expect(r.state, "n:1:fedcba98:fd.01/7:fd.02/7 ");
+    const struct meta_store_name x = named("t", "kv/1 \xc3\xa4", "n", 1, "g");
+    ck_assert_int_eq(publish(b, x), 0);
+    ck_assert_int_eq(publish(a, named("t", "y", "n", 1, "g")), 0);
+    meta_store_commit(a, &(struct meta_store_txn){.withdraw = &x, .withdraw_count = 1}, &out);
+    ck_assert_int_eq(out.status, 0);
+    replay_until(&r, watch, out.at);
+    expect_names(r.state, "t/y=n:1:g ");
     /* What changes nothing is no transaction. */
     put(b, node("n", 1, 2, 1));
+    ck_assert_int_eq(publish(b, named("t", "y", "n", 1, "g")), 0);
+    ck_assert_int_eq(withdraw(b, &x, 1), 0);
     replay_nothing(&r, watch, 2 * BASE_NS_PER_S);
     ck_assert_uint_eq(r.snapshots, 1);
-    ck_assert_uint_eq(r.news, 3);
+    ck_assert_uint_eq(r.news, 6);
     expect_same(r.state, a);
     meta_store_watch_stop(watch);
     ck_assert_int_eq(replay_next(&r, watch, 30 * BASE_NS_PER_S), -ECANCELED);

@@ -57,7 +57,8 @@ static int pass_resource(void *user, const struct meta_store_resource *r)
 static unsigned count_changes(struct meta_store *store, const char *name)
 {
     struct counted x = {.name = name};
-    const struct meta_store_visitor visitor = {pass_resource, count_change, &x};
+    const struct meta_store_visitor visitor = {
+        .resource = pass_resource, .change = count_change, .user = &x};
     ck_assert_msg(meta_store_load_resources(store, &visitor, &err) == 0, "%s", err.text);
     return x.count;
 }
