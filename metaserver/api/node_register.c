@@ -59,6 +59,20 @@ static void write_endpoint(struct base_text *out, const struct meta_service_endp
     base_json_object_end(out);
 }
 
+/* addr: where the device has it. */
+static void write_table(struct base_text *out, const char *what,
+                        const struct schema_table_desc *table, uint64_t addr, uint32_t rkey)
+{
+    base_json_object(out, what);
+    base_json_hex64(out, "addr", addr);
+    base_json_u64(out, "rkey", rkey);
+    base_json_u64(out, "log2_slots", table->log2_slots);
+    base_json_hex64(out, "seed", table->seed);
+    base_json_hex64(out, "generation", table->generation);
+    base_json_u64(out, "version", table->version);
+    base_json_object_end(out);
+}
+
 static void write_registered(struct call *c, uint32_t incarnation,
                              const struct meta_responder_request *ready)
 {
@@ -73,14 +87,9 @@ static void write_registered(struct call *c, uint32_t incarnation,
     meta_rest_write_standing(c);
     base_json_hex64(c->body, "generation", table->generation);
     write_endpoint(c->body, e, ready);
-    base_json_object(c->body, "table");
-    base_json_hex64(c->body, "addr", e->table_addr);
-    base_json_u64(c->body, "rkey", e->table_rkey);
-    base_json_u64(c->body, "log2_slots", table->log2_slots);
-    base_json_hex64(c->body, "seed", table->seed);
-    base_json_hex64(c->body, "generation", table->generation);
-    base_json_u64(c->body, "version", table->version);
-    base_json_object_end(c->body);
+    write_table(c->body, "table", table, e->table_addr, e->table_rkey);
+    if (c->s->names != NULL)
+        write_table(c->body, "names", meta_names_table(c->s->names), e->names_addr, e->table_rkey);
     base_json_object_end(c->body);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);

@@ -39,11 +39,14 @@ enum meta_rest_problem {
     REST_NO_POOL,
     REST_NO_LEASE,
     REST_NO_WORKER,
+    REST_NO_REGION,
     REST_NO_QUESTION,
     REST_NOTHING_SET,
     REST_METHOD,
     REST_STALE,
     REST_TAKEN,
+    REST_NAME_TAKEN,
+    REST_QUOTA,
     REST_UID_TAKEN,
     REST_POOL_TAKEN,
     REST_FIXED,
@@ -98,7 +101,7 @@ struct rest_page {
 bool meta_rest_read_page(struct call *c, struct rest_page *out);
 /* Its parts, for cursors that are not names: how many; and the text of the cursor, "" without one.
  */
-enum { REST_CURSOR_BYTES = 192 };
+enum { REST_CURSOR_BYTES = 384 };
 bool meta_rest_read_limit(struct call *c, uint64_t *out);
 bool meta_rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES]);
 void meta_rest_bad_cursor(struct call *c);
@@ -115,6 +118,10 @@ void meta_rest_renew_node(struct call *c);
 void meta_rest_put_applied(struct call *c);
 /* PUT /v1/nodes/{id}/reach. */
 void meta_rest_put_reach(struct call *c);
+/* Names of regions: PUT and DELETE /v1/nodes/{id}/regions, and the list of all. */
+void meta_rest_put_region(struct call *c);
+void meta_rest_delete_region(struct call *c);
+void meta_rest_list_regions(struct call *c);
 void meta_rest_get_health(struct call *c);
 void meta_rest_get_ready(struct call *c);
 void meta_rest_get_metrics(struct call *c);

@@ -35,7 +35,9 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
     if (status == -EEXIST)
         return base_err(err, status,
                         "the store names one endpoint twice: restore it from a backup");
-    return status == 0 && s->resources != NULL ? meta_service_load_resources(s, err) : status;
+    if (status == 0 && s->resources != NULL)
+        status = meta_service_load_resources(s, err);
+    return status == 0 ? meta_service_load_names(s, s->store, now, err) : status;
 }
 
 static bool is_live(void *user, const char *id)
@@ -118,6 +120,7 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
         meta_directory_lapse(s->directory, now, announce_lapse, &(struct lapsing){s, now});
     if (lapsed == 0)
         return;
+    s->names_stale = true;
     if (s->responders != NULL)
         meta_responders_sweep(s->responders, is_live, s);
     if (s->count.expiries != before)
@@ -151,7 +154,7 @@ uint64_t meta_service_due(const struct meta_service *s)
 {
     const bool targets_changed =
         s->window_targets != 0 && s->targets_as_of != meta_directory_changes(s->directory);
-    if (has_clients(s) || targets_changed)
+    if (has_clients(s) || targets_changed || meta_service_names_are_due(s))
         return 0;
     return earlier_of(meta_directory_due(s->directory),
                       earlier_of(meta_watches_due(s), meta_service_tidy_due(s)));
@@ -166,6 +169,7 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     ask_for_renewals(s);
     meta_watches_beat(s, now);
     meta_service_tidy(s, now);
+    meta_service_names_tick(s, now);
 }
 
 /* ---- what clients ask for */
@@ -208,6 +212,7 @@ void meta_service_registered(struct meta_service *s, const struct meta_registrat
     struct meta_node_view before = {.state = META_NODE_FREE};
     (void)meta_directory_show(s->directory, r->id, now, &before);
     meta_directory_apply(s->directory, r, now);
+    s->names_stale |= before.state != META_NODE_LIVE || before.incarnation != r->incarnation;
     announce_live(s, &before, r, now);
     if (s->responders != NULL)
         drop_readers(s, r, verdict);
@@ -224,6 +229,7 @@ void meta_service_removed(struct meta_service *s, const char *id, const char *wh
     if (meta_directory_show(s->directory, id, 0, &view) != 0)
         return;
     (void)meta_directory_remove(s->directory, id);
+    s->names_stale = true;
     announce_event(s, id, who, now,
                    &(struct meta_liveness_event){.incarnation = view.incarnation,
                                                  .state = META_LIVENESS_REMOVED,

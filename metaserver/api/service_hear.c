@@ -34,6 +34,7 @@ void meta_service_hear_put(struct meta_service *s, const struct meta_store_node 
         log_misfit(s, &err, now);
         return;
     }
+    s->names_stale |= before.changed;
     const bool was_here = before.state == META_NODE_LIVE || before.state == META_NODE_WAITING;
     if (before.changed && s->responders != NULL && before.state == META_NODE_LIVE)
         meta_responders_drop(s->responders, node->id, NULL, 0);
@@ -132,6 +133,8 @@ static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, u
     int status = hear_nodes(s, snapshot, now, &err);
     if (status == 0 && s->resources != NULL)
         status = meta_service_reload_resources(s, snapshot, &err);
+    if (status == 0)
+        status = meta_service_load_names(s, snapshot, now, &err);
     s->hearing.misfits = status != 0;
     s->hearing.wants_snapshot &= status != 0;
     if (status != 0)
@@ -186,6 +189,7 @@ void meta_service_hear(struct meta_service *s, const struct meta_store_heard *he
         for (uint32_t i = 0; i < heard->node_count; i++)
             if (!is_outdated(s, &heard->nodes[i], now))
                 meta_service_hear_put(s, &heard->nodes[i], now);
+        meta_service_hear_names(s, heard, now);
         if (heard->has_change)
             hear_change(s, &heard->change, now);
         break;

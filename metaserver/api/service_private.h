@@ -59,6 +59,20 @@ int meta_service_load_resources(struct meta_service *s, struct base_errbuf *err)
 void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
                                uint64_t now, const struct base_errbuf *err);
 
+/* How the owner of a name is; service: the struct meta_service. */
+enum meta_name_life meta_service_name_life(void *service, const struct meta_store_name *name);
+/* The store has it. */
+void meta_service_put_name(struct meta_service *s, const struct meta_store_name *name,
+                           uint64_t now);
+/* All that a store holds, in place of what is known. 0, or an error as of meta_service_load(). */
+int meta_service_load_names(struct meta_service *s, struct meta_store *store, uint64_t now,
+                            struct base_errbuf *err);
+void meta_service_hear_names(struct meta_service *s, const struct meta_store_heard *heard,
+                             uint64_t now);
+/* Takes names of who does not live out of the table, and begins to take back those of the dead. */
+void meta_service_names_tick(struct meta_service *s, uint64_t now);
+bool meta_service_names_are_due(const struct meta_service *s);
+
 /* Begins what has to be written for time has passed, if anything has. */
 void meta_service_tidy(struct meta_service *s, uint64_t now);
 uint64_t meta_service_tidy_due(const struct meta_service *s);

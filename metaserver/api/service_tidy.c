@@ -55,6 +55,7 @@ static void end_tidying(struct call *c, struct meta_write *w)
     settle_expired(s, t, c->now);
     for (uint32_t i = 0; i < t->remove_count; i++)
         meta_directory_forget(s->directory, &t->remove[i]);
+    s->names_stale = true;
 }
 
 static void free_tidying(struct meta_write *w)

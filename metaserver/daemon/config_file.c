@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/setting.h"
 #include "base/text.h"
+#include "metaserver/names.h"
 
 enum type { TEXT, LEVEL, FORMAT, ACCESS, STORE, YES_NO, COUNT, DURATION, GID, SERVICE };
 
@@ -53,6 +54,8 @@ static const struct option options[] = {
      "where it is, as a rack: agents whose zone is the same ask it first"},
     {"metaserver", "max_endpoints", COUNT, AT(max_endpoints), 1, 1 << 24, "16384",
      "endpoints that the table is made for (512 bytes each)"},
+    {"metaserver", "max_names", COUNT, AT(max_names), 1, META_NAMES_MAX, "4096",
+     "names of regions that the table of names is made for (1 KiB each)"},
     {"metaserver", "max_nodes", COUNT, AT(max_nodes), 1, 1 << 24, "16384",
      "nodes that are remembered"},
     {"metaserver", "node_lease", DURATION, AT(node_lease_ns), 100 * MS, DAY, "10s",

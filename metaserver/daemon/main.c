@@ -98,6 +98,12 @@ static int find_command(char **word, int words, const struct command **out, cons
     return 2;
 }
 
+/* Of the table of endpoints, which the table of names is behind: whole cache lines. */
+static size_t endpoint_bytes(const struct meta_config *config)
+{
+    return schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
+}
+
 static int make_core(const struct meta_config *config, const struct meta_table_endpoint *e,
                      struct meta_service *service, struct base_errbuf *err)
 {
@@ -114,6 +120,11 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
     service->directory = meta_directory_new(&limits, e->mem.addr, random[0], random[1]);
     if (service->directory == NULL)
         return base_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
+    service->names =
+        meta_names_new((uint32_t)config->max_names, (uint8_t *)e->mem.addr + endpoint_bytes(config),
+                       random[0], random[1]);
+    if (service->names == NULL)
+        return base_err(err, -ENOMEM, "out of memory: lower max_names");
     service->hearing.shared = config->store_shared;
     meta_daemon_describe(config, &service->hearing.self);
     if (config->store_shared)
@@ -151,12 +162,15 @@ static int run_server(const struct meta_config *config, const char *path, struct
     static struct meta_process process; /* the store's thread may be left with what it borrows */
     struct meta_service *service = &process.service;
     struct meta_store_watch *watch = NULL;
-    size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
+    const size_t bytes =
+        endpoint_bytes(config) +
+        schema_name_table_bytes(schema_table_log2_slots((uint32_t)config->max_names));
     meta_loop_world_init(&process.world);
     service->world = &process.world.base;
     int status = meta_daemon_open_store(config, false, &service->store, err);
     if (status == 0)
         status = meta_table_endpoint_init(&process.endpoint, config, bytes, err);
+    process.endpoint.names_offset = endpoint_bytes(config);
     if (status == 0)
         status = make_core(config, &process.endpoint, service, err);
     if (status == 0)

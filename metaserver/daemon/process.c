@@ -180,6 +180,7 @@ void meta_process_fini(struct meta_process *p)
     base_deadline_end(&p->deadline);
     meta_responders_free(p->service.responders);
     meta_directory_free(p->service.directory);
+    meta_names_free(p->service.names);
     meta_resources_free(p->service.resources);
     meta_liveness_free(p->service.liveness);
     meta_table_endpoint_fini(&p->endpoint);

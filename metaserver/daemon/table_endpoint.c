@@ -177,8 +177,10 @@ void meta_table_endpoint_fini(struct meta_table_endpoint *e)
 
 struct meta_service_endpoint meta_table_endpoint_describe(const struct meta_table_endpoint *e)
 {
-    struct meta_service_endpoint out = {
-        .lid = e->fab->caps.lid, .table_addr = e->mr->addr, .table_rkey = e->mr->rkey};
+    struct meta_service_endpoint out = {.lid = e->fab->caps.lid,
+                                        .table_addr = e->mr->addr,
+                                        .table_rkey = e->mr->rkey,
+                                        .names_addr = e->mr->addr + e->names_offset};
     if (e->dct != NULL) {
         out.dct_number = e->dct->dctn;
         out.dc_key = e->dct->dc_key;

@@ -75,6 +75,8 @@ allowed() { # caller, schemes
     *) false ;;
     esac
 }
+# Of a region of node 5 1's endpoint.
+grant=kedge1._QAAAAAAAAAAAAAAAAAAAQEACAAZzeBbAAA0EgB_AAAAAEAAAAAAAFEOUn-t5oLRmwVojCs-bB9TSnpa
 # A body that is right, so that who is let in gets no 400: what is allowed shows in a 2xx, or a
 # 404 of what is gone.
 body_of() { # path
@@ -83,6 +85,9 @@ body_of() { # path
     /v1/nodes/\{id\}/renew) echo '{"incarnation":5}' ;;
     /v1/nodes/\{id\}/reach) echo '{"incarnation":5,"pool":1,"targets":[]}' ;;
     /v1/nodes/\{id\}/applied) echo '{"incarnation":5,"revision":0,"seen":0}' ;;
+    /v1/nodes/\{id\}/regions)
+        echo '{"incarnation":5,"tenant":"web","name":"kv/shard-17","grant":"'"$grant"'"}'
+        ;;
     /v1/nodes/\{id\}/answers/*) echo '{"status":200,"body":{}}' ;;
     /v1/tenants/*) echo '{"uids":[1000]}' ;;
     /v1/windows/*) echo '{"scope":"device"}' ;;
@@ -110,6 +115,8 @@ everyone() { # with $access and $callers: every route and method
     while read -r path method schemes; do
         target=$(target_of "$path")
         [[ "$method $path" != "DELETE /v1/leases" ]] || target="$path?worker=n1:1-00000001"
+        [[ "$method $path" != "DELETE /v1/nodes/{id}/regions" ]] ||
+            target="$target?incarnation=5&tenant=web&name=kv%2Fshard-17"
         for caller in "${callers[@]}"; do
             [[ $path != /v1/nodes* ]] || # is there, whatever was done to it
                 also "${admin[@]}" -o /dev/null -X PUT -H 'Content-Type: application/json' \

@@ -84,6 +84,10 @@ expect 200 "the example of PUT /v1/nodes/{id}/reach is answered with 200"
 note '/v1/nodes/{id}/reach' PUT 200
 ask '/v1/nodes?limit=1'
 resemble /v1/nodes GET 200
+example '/v1/nodes/{id}/regions' PUT 201 /v1/nodes/host-17/regions
+example /v1/regions GET 200 /v1/regions
+ask -X DELETE "/v1/nodes/host-17/regions?incarnation=1763704800&tenant=web&name=kv%2Fshard-17"
+expect 204 "a name is taken back"
 send POST /v1/nodes/host-17/renew "$(told '/v1/nodes/{id}/renew' POST request)"
 resemble '/v1/nodes/{id}/renew' POST 200
 send PUT /v1/nodes/host-17 "$(told '/v1/nodes/{id}' PUT request | jq '.incarnation = 5')"

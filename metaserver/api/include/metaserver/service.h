@@ -16,6 +16,7 @@
 #include "metaserver/agent_query.h"
 #include "metaserver/directory.h"
 #include "metaserver/liveness.h"
+#include "metaserver/names.h"
 #include "metaserver/service_counters.h"
 #include "metaserver/hearing.h"
 #include "metaserver/table_responders.h"
@@ -29,6 +30,7 @@ struct meta_service_endpoint {
     uint64_t dc_key;
     uint64_t table_addr;
     uint32_t table_rkey;
+    uint64_t names_addr; /* of the table of names, which has the same key */
 };
 
 struct meta_service_answer;
@@ -44,7 +46,7 @@ struct meta_writes {
     uint64_t failed_ns;     /* the store has last failed */
     struct base_errbuf why; /* which is the last that it did; else empty */
     bool stopping;
-    bool tidying; /* one of our own is among them, which nobody asked for */
+    bool tidying, withdrawing; /* one of our own is among them, which nobody asked for */
 };
 
 struct meta_service {
@@ -55,6 +57,8 @@ struct meta_service {
     struct meta_hearing hearing;
     struct meta_resources
         *resources; /* borrowed, by whoever frees it: a snapshot may put another in its place */
+    struct meta_names *names;           /* borrowed; NULL: none are kept */
+    bool names_stale;                   /* who lives may be others than at their last sweep */
     struct meta_responders *responders; /* borrowed; NULL: the device has no RC */
     struct meta_liveness *liveness;     /* borrowed; NULL: nobody is told of it */
     uint64_t at, at_wall_ms;            /* one moment, by both clocks: the last that was said */

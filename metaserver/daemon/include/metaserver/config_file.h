@@ -28,7 +28,7 @@ struct meta_config {
     char data_dir[META_CONFIG_TEXT_BYTES];
     char zone[META_CONFIG_TEXT_BYTES];
     char log_level[META_CONFIG_TEXT_BYTES], log_format[META_CONFIG_TEXT_BYTES];
-    uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;
+    uint64_t max_nodes, max_endpoints, max_names, connections, max_watches, reader_watches, events;
     uint64_t client_connections, token_connections; /* of one address, of one token */
     uint64_t client_rate;                           /* requests a second of either; 0: no bound */
     char hosts[META_CONFIG_TEXT_BYTES];             /* as base/http/server.h has them */

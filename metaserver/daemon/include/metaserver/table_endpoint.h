@@ -13,7 +13,8 @@
 struct meta_table_endpoint {
     struct fab *fab;
     struct fab_pd *pd;
-    struct fab_mem mem; /* the table */
+    struct fab_mem mem;  /* the table, and behind it the one of names */
+    size_t names_offset; /* where that begins */
     struct fab_mr *mr;
     struct fab_chan *chan;
     struct fab_cq *cq; /* of the target and of responders: their ends alone complete in it */

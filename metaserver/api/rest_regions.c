@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of regions in the REST interface: agents publish those of their workers, and take them
+ * back; operators see who has which, and never what grants them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "metaserver/json.h"
+#include "metaserver/json_read.h"
+#include "rest_private.h"
+
+static_assert(META_STORE_GRANT_BYTES == SCHEMA_TOKEN_TEXT, "a grant is a region's token");
+static_assert(META_STORE_NAME_BYTES == SCHEMA_NAME_MAX + 1, "any name of a region");
+static_assert(META_STORE_ID_BYTES + META_STORE_NAME_BYTES <= REST_CURSOR_BYTES, "a cursor");
+
+#define NAME_MUST   "must be 1 to 255 bytes of UTF-8 without control characters"
+#define TENANT_MUST "must be the name of a tenant"
+
+struct region_write {
+    struct meta_write base;
+    struct meta_store_name name;
+    bool created;
+};
+
+static void free_region_write(struct meta_write *w)
+{
+    free(w);
+}
+
+/* ---- what is said */
+
+static void write_region(struct base_text *out, const struct meta_store_name *name,
+                         enum meta_name_life life)
+{
+    static const char *const states[] = {
+        [META_NAME_LIVE] = "live", [META_NAME_AWAY] = "away", [META_NAME_DEAD] = "gone"};
+    char id[META_STORE_ID_BYTES + META_STORE_NAME_BYTES];
+    struct schema_token grant = {.length = 0};
+    (void)schema_token_parse(name->grant, &grant);
+    snprintf(id, sizeof id, "%s/%s", name->tenant, name->name); /* no tenant has a '/' */
+    base_json_object(out, NULL);
+    base_json_string(out, "id", id);
+    base_json_string(out, "tenant", name->tenant);
+    base_json_string(out, "name", name->name);
+    base_json_string(out, "node", name->node);
+    base_json_u64(out, "incarnation", name->incarnation);
+    base_json_string(out, "state", states[life]);
+    base_json_u64(out, "bytes", grant.length);
+    base_json_array(out, "access");
+    if (grant.access & SCHEMA_RECORD_READ)
+        base_json_string(out, NULL, "read");
+    if (grant.access & SCHEMA_RECORD_WRITE)
+        base_json_string(out, NULL, "write");
+    if (grant.access & SCHEMA_RECORD_ATOMIC)
+        base_json_string(out, NULL, "atomic");
+    base_json_array_end(out);
+    base_json_object_end(out);
+}
+
+/* False where this metaserver keeps none; then the answer has been given. */
+static bool keeps_names(struct call *c)
+{
+    if (c->s->names == NULL)
+        meta_rest_problem(c, REST_NO_ROUTE, "this metaserver keeps no names of regions");
+    return c->s->names != NULL;
+}
+
+/* ---- publishing */
+
+/* Whether the node is this life, and lives; else the answer has been given. */
+static bool is_life(struct call *c, const struct meta_store_name *name, struct meta_node_view *view)
+{
+    if (meta_directory_show(c->s->directory, name->node, c->now, view) != 0) {
+        meta_rest_problem(c, REST_NO_NODE, NULL);
+    } else if (view->incarnation > name->incarnation) {
+        c->s->count.stale++;
+        meta_rest_stale(c, view->incarnation);
+    } else if (view->incarnation != name->incarnation || view->state != META_NODE_LIVE) {
+        meta_rest_problem(c, REST_REGISTER_AGAIN,
+                          "PUT the node: this metaserver does not hold its endpoints");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* What a node grants is reached through an endpoint of its own. */
+static bool is_of_node(struct call *c, const struct meta_store_name *name,
+                       const struct meta_node_view *view)
+{
+    struct schema_token grant = {.pool = 0};
+    const bool parsed = schema_token_parse(name->grant, &grant) == 0;
+    for (uint32_t i = 0; parsed && i < view->endpoint_count; i++)
+        if (view->endpoint[i].pool == grant.pool &&
+            memcmp(view->endpoint[i].gid, grant.gid, sizeof grant.gid) == 0)
+            return true;
+    meta_rest_malformed(c, "grant", "must be the token of a region of one of the node's endpoints");
+    return false;
+}
+
+static bool has_room(struct call *c, const struct meta_store_name *name)
+{
+    char detail[96];
+    snprintf(detail, sizeof detail, "a tenant has %d names of regions at most",
+             META_NAMES_OF_TENANT);
+    if (meta_names_find(c->s->names, name->tenant, name->name) == NULL &&
+        meta_names_of_tenant(c->s->names, name->tenant) >= META_NAMES_OF_TENANT)
+        meta_rest_problem(c, REST_QUOTA, detail);
+    else if (meta_names_check(c->s->names, name) != 0)
+        meta_rest_problem(c, REST_FULL, "raise max_names in the metaserver's configuration");
+    else
+        return true;
+    return false;
+}
+
+static void refuse_taken(struct call *c, const struct meta_store_name *known)
+{
+    char detail[160];
+    snprintf(detail, sizeof detail, "it is of a region of node %s, which takes it back or ends",
+             known != NULL ? known->node : "another one");
+    meta_rest_problem_of(c, REST_NAME_TAKEN, "name", detail);
+}
+
+static void answer_published(struct call *c, const struct region_write *r)
+{
+    c->answer->status = r->created ? 201 : 200;
+    write_region(c->body, &r->name, META_NAME_LIVE);
+    base_text_append(c->body, "\n", 1);
+}
+
+static bool begin_publishing(struct call *c, struct meta_write *w)
+{
+    struct region_write *r = (struct region_write *)w;
+    struct meta_node_view view;
+    if (!is_life(c, &r->name, &view) || !is_of_node(c, &r->name, &view))
+        return false;
+    const struct meta_store_name *known =
+        meta_names_find(c->s->names, r->name.tenant, r->name.name);
+    r->created = known == NULL || meta_service_name_life(c->s, known) == META_NAME_DEAD;
+    if (!r->created && !meta_store_name_equals(known, &r->name)) {
+        refuse_taken(c, known);
+        return false;
+    }
+    if (!has_room(c, &r->name))
+        return false;
+    w->job.txn = (struct meta_store_txn){.publish = &r->name};
+    return true;
+}
+
+static void end_publishing(struct call *c, struct meta_write *w)
+{
+    const struct region_write *r = (const struct region_write *)w;
+    if (w->job.outcome.status == -EEXIST) {
+        refuse_taken(c, meta_names_find(c->s->names, r->name.tenant, r->name.name));
+    } else if (w->job.outcome.status == -ESTALE) {
+        meta_rest_problem(c, REST_REGISTER_AGAIN,
+                          "PUT the node: the store does not have this life of it");
+    } else if (meta_write_is_stored(c, w)) {
+        meta_service_put_name(c->s, &r->name, c->now);
+        answer_published(c, r);
+    }
+}
+
+static int decode_publication(struct call *c, struct meta_store_name *out,
+                              struct meta_violation *violation)
+{
+    static const char *const names[] = {"incarnation", "tenant", "name", "grant", NULL};
+    const struct json_at at = {.violation = violation};
+    json_t *root;
+    int status = meta_json_parse_agents(c->request->body, c->request->body_bytes, &at, names, &root,
+                                        &out->incarnation);
+    if (status != 0)
+        return status;
+    status = meta_json_text(&at, root, "tenant", out->tenant, sizeof out->tenant);
+    if (status == 0)
+        status = meta_json_text(&at, root, "name", out->name, sizeof out->name);
+    if (status == 0)
+        status = meta_json_text(&at, root, "grant", out->grant, sizeof out->grant);
+    if (status == 0 && !meta_resource_is_name(out->tenant, RESOURCE_TENANT_NAME_MAX))
+        status = meta_json_bad(&at, "tenant", TENANT_MUST);
+    if (status == 0 && schema_name_check(out->name) != 0)
+        status = meta_json_bad(&at, "name", NAME_MUST);
+    json_decref(root);
+    memcpy(out->node, c->id, sizeof out->node);
+    return status;
+}
+
+static struct region_write *new_region_write(struct call *c, const struct meta_write_kind *kind)
+{
+    struct region_write *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        meta_rest_problem(c, REST_CROWDED, "out of memory: try again");
+    else
+        meta_write_init(&r->base, kind, c);
+    return r;
+}
+
+void meta_rest_put_region(struct call *c)
+{
+    static const struct meta_write_kind publishing = {.what = "publishing a region",
+                                                      .begin = begin_publishing,
+                                                      .end = end_publishing,
+                                                      .free = free_region_write};
+    struct meta_store_name name = {.incarnation = 0};
+    struct meta_violation violation;
+    if (!keeps_names(c) || !meta_rest_has_json(c))
+        return;
+    if (decode_publication(c, &name, &violation) != 0) {
+        meta_rest_malformed(c, violation.field, violation.detail);
+        return;
+    }
+    struct region_write *r = new_region_write(c, &publishing);
+    if (r == NULL)
+        return;
+    r->name = name;
+    meta_write_decide(c, &r->base);
+}
+
+/* ---- taking back */
+
+static bool begin_taking_back(struct call *c, struct meta_write *w)
+{
+    struct region_write *r = (struct region_write *)w;
+    const struct meta_store_name *known =
+        meta_names_find(c->s->names, r->name.tenant, r->name.name);
+    if (known == NULL || strcmp(known->node, r->name.node) != 0 ||
+        known->incarnation != r->name.incarnation) {
+        meta_rest_problem(c, REST_NO_REGION, "the node has not published it in this life");
+        return false;
+    }
+    r->name = *known;
+    w->job.txn = (struct meta_store_txn){.withdraw = &r->name, .withdraw_count = 1};
+    return true;
+}
+
+static void end_taking_back(struct call *c, struct meta_write *w)
+{
+    if (!meta_write_is_stored(c, w))
+        return;
+    meta_names_remove(c->s->names, &((const struct region_write *)w)->name);
+    c->answer->status = 204;
+}
+
+/* The query's parameters; else the answer has been given. */
+static bool read_which(struct call *c, struct meta_store_name *out)
+{
+    const char *const *given = c->request->parameter;
+    const char *tenant = given[META_PARAMETER_TENANT], *name = given[META_PARAMETER_NAME];
+    uint64_t incarnation = 0;
+    if (given[META_PARAMETER_INCARNATION] == NULL ||
+        base_parse_u64(given[META_PARAMETER_INCARNATION], 1, UINT32_MAX, &incarnation) != 0)
+        meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
+    else if (tenant == NULL || !meta_resource_is_name(tenant, RESOURCE_TENANT_NAME_MAX))
+        meta_rest_malformed(c, "tenant", TENANT_MUST);
+    else if (name == NULL || schema_name_check(name) != 0)
+        meta_rest_malformed(c, "name", NAME_MUST);
+    else {
+        out->incarnation = (uint32_t)incarnation;
+        snprintf(out->tenant, sizeof out->tenant, "%s", tenant);
+        snprintf(out->name, sizeof out->name, "%s", name);
+        memcpy(out->node, c->id, sizeof out->node);
+        return true;
+    }
+    return false;
+}
+
+void meta_rest_delete_region(struct call *c)
+{
+    static const struct meta_write_kind taking_back = {.what = "taking back a region's name",
+                                                       .begin = begin_taking_back,
+                                                       .end = end_taking_back,
+                                                       .free = free_region_write};
+    struct meta_store_name name = {.incarnation = 0};
+    if (!keeps_names(c) || !read_which(c, &name))
+        return;
+    struct region_write *r = new_region_write(c, &taking_back);
+    if (r == NULL)
+        return;
+    r->name = name;
+    meta_write_decide(c, &r->base);
+}
+
+/* ---- listing */
+
+/* A cursor is "TENANT/NAME": no tenant has a '/'. */
+static bool read_region_cursor(struct call *c, struct meta_store_name *after)
+{
+    char cursor[REST_CURSOR_BYTES];
+    if (!meta_rest_read_cursor(c, cursor))
+        return false;
+    const size_t length = strcspn(cursor, "/");
+    if (cursor[0] == '\0')
+        return true;
+    if (cursor[length] == '/' && length < sizeof after->tenant &&
+        schema_name_check(cursor + length + 1) == 0) {
+        memcpy(after->tenant, cursor, length);
+        snprintf(after->name, sizeof after->name, "%s", cursor + length + 1);
+        return true;
+    }
+    meta_rest_bad_cursor(c);
+    return false;
+}
+
+static bool is_wanted(const struct call *c, const struct meta_store_name *name)
+{
+    const char *tenant = c->request->parameter[META_PARAMETER_TENANT];
+    const char *node = c->request->parameter[META_PARAMETER_NODE];
+    return (tenant == NULL || strcmp(tenant, name->tenant) == 0) &&
+           (node == NULL || strcmp(node, name->node) == 0);
+}
+
+void meta_rest_list_regions(struct call *c)
+{
+    struct meta_store_name after = {.incarnation = 0};
+    const struct meta_store_name *at = NULL;
+    char cursor[REST_CURSOR_BYTES];
+    uint64_t limit, n = 0, looks = 0;
+    if (!keeps_names(c) || !meta_rest_read_limit(c, &limit) || !read_region_cursor(c, &after))
+        return;
+    base_json_object(c->body, NULL);
+    base_json_array(c->body, "regions");
+    while ((at = meta_names_after(c->s->names, after.tenant, after.name)) != NULL && n < limit &&
+           looks < REST_LOOKS) {
+        after = *at;
+        if (is_wanted(c, at)) {
+            base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+            write_region(c->body, at, meta_service_name_life(c->s, at));
+        } else {
+            looks++;
+        }
+    }
+    base_json_array_end(c->body);
+    snprintf(cursor, sizeof cursor, "%s/%s", after.tenant, after.name);
+    if (at != NULL)
+        meta_rest_next_cursor(c, cursor);
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of regions as this metaserver knows them from the store, and the table that agents READ
+ * them in. One thread. Nothing grows: all memory is taken in meta_names_new().
+ *
+ * Invariant: the table holds the names whose owners live, as far as was said when each was put or
+ * at the last sweep; of the others the store may not know yet that they are nobody's. */
+#ifndef METASERVER_NAMES_H
+#define METASERVER_NAMES_H
+
+#include "metaserver/store.h"
+#include "schema/table.h"
+
+#define META_NAMES_MAX       65536 /* that there can be at most */
+#define META_NAMES_OF_TENANT 256   /* that one tenant can have */
+
+struct meta_names;
+
+/* Whether the owner of a name lives; dead: whether it never will again, so that nobody has the
+ * name any more. */
+enum meta_name_life { META_NAME_LIVE, META_NAME_AWAY, META_NAME_DEAD };
+
+/* For max names, 1..META_NAMES_MAX. memory: zeroed, schema_name_table_bytes() of the homes of as
+ * many (schema_table_log2_slots()), borrowed until free. NULL: no memory. */
+struct meta_names *meta_names_new(uint32_t max, void *memory, uint64_t seed, uint64_t generation);
+void meta_names_free(struct meta_names *n);
+/* Borrowed. */
+const struct schema_table_desc *meta_names_table(const struct meta_names *n);
+uint32_t meta_names_count(const struct meta_names *n);
+uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant);
+
+/* Whether there is room for one that is not there yet, in the table too. 0 or -ENOSPC. */
+int meta_names_check(const struct meta_names *n, const struct meta_store_name *name);
+/* As the store has it from now on; shown in the table, or not. 0; -ENOSPC: it is not known here, or
+ * not shown. -EINVAL: what it grants is no token. */
+int meta_names_put(struct meta_names *n, const struct meta_store_name *name, bool shown);
+/* If it is the name's (`node` "": whosever it is). */
+void meta_names_remove(struct meta_names *n, const struct meta_store_name *name);
+void meta_names_clear(struct meta_names *n);
+/* NULL: there is none. Borrowed until the next change. */
+const struct meta_store_name *meta_names_find(const struct meta_names *n, const char *tenant,
+                                              const char *name);
+/* The first one behind that ("", "": of all). */
+const struct meta_store_name *meta_names_after(const struct meta_names *n, const char *tenant,
+                                               const char *name);
+
+/* Asks of each name how its owner is, and shows it or does not. Up to META_STORE_NAMES_MAX whose
+ * owners are dead are copied to dead (NULL: none are): how many. */
+uint32_t meta_names_sweep(struct meta_names *n,
+                          enum meta_name_life (*life)(void *user,
+                                                      const struct meta_store_name *name),
+                          void *user, struct meta_store_name *dead);
+
+#endif

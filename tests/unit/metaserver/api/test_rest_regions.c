@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of regions in the REST interface, and what the store and the table of names then hold. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "resources_world.h"
+#include "service_private.h"
+
+enum { NAMES = 512 };
+
+#define LEASE (1000 * BASE_NS_PER_S) /* of resources_world.h */
+
+static void *names_memory;
+
+/* The names of a service that was opened: as it begins, and as the store has them. */
+static void open_names(uint32_t max)
+{
+    struct base_errbuf err;
+    const size_t bytes = schema_name_table_bytes(schema_table_log2_slots(max));
+    names_memory = aligned_alloc(64, bytes);
+    memset(names_memory, 0, bytes);
+    s.names = meta_names_new(max, names_memory, 0x5eed, 0x77);
+    ck_assert_int_eq(meta_service_load_names(&s, s.store, now, &err), 0);
+}
+
+static void close_names(void)
+{
+    meta_names_free(s.names);
+    s.names = NULL;
+    free(names_memory);
+}
+
+static void tick(void)
+{
+    meta_service_tick(&s, now, wall_ms);
+    settle();
+}
+
+static int put_node(const char *node, int incarnation, int gid)
+{
+    char path[96], json[320];
+    snprintf(path, sizeof path, "/v1/nodes/%s", node);
+    snprintf(json, sizeof json,
+             "{\"incarnation\":%d,\"endpoints\":[{\"gid\":\"fd00::%d\",\"pool\":1,\"transports\":["
+             "\"dc\"],\"dct_number\":7,\"dc_key\":\"%016x\",\"mtu\":4096}]}",
+             incarnation, gid, (unsigned)(gid * 1000 + incarnation));
+    return ask("PUT", path, json);
+}
+
+static int publish(const char *node, int incarnation, int gid, const char *name)
+{
+    struct schema_token grant = {
+        .pool = 1, .access = SCHEMA_RECORD_READ, .vkey = (uint32_t)incarnation, .length = 4096};
+    char path[96], text[SCHEMA_TOKEN_TEXT], json[640];
+    grant.gid[0] = 0xfd;
+    grant.gid[15] = (uint8_t)gid;
+    schema_token_format(&grant, text);
+    snprintf(path, sizeof path, "/v1/nodes/%s/regions", node);
+    snprintf(json, sizeof json,
+             "{\"incarnation\":%d,\"tenant\":\"web\",\"name\":\"%s\",\"grant\":\"%s\"}",
+             incarnation, name, text);
+    return ask("PUT", path, json);
+}
+
+static int take_back(const char *node, const char *incarnation, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/v1/nodes/%s/regions", node);
+    query(META_PARAMETER_INCARNATION, incarnation);
+    query(META_PARAMETER_TENANT, "web");
+    query(META_PARAMETER_NAME, name);
+    return ask("DELETE", path, "");
+}
+
+/* The incarnation that who READs the table finds; 0: none. */
+static uint32_t read_name(const char *name)
+{
+    const struct schema_table_desc *d = meta_names_table(s.names);
+    struct schema_name_record r;
+    uint8_t key[16];
+    schema_name_key(d, "web", name, key);
+    const uint8_t *span =
+        (const uint8_t *)names_memory + (size_t)schema_name_home(d, key) * SCHEMA_NAME_RECORD_BYTES;
+    return schema_name_find(d, span, key, &r) == 0 ? r.incarnation : 0;
+}
+
+START_TEST(a_name_is_published_listed_without_its_grant_and_taken_back)
+{
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "kv/shard-17"), 201);
+    ck_assert(says("{\"id\":\"web/kv/shard-17\",\"tenant\":\"web\",\"name\":\"kv/"
+                   "shard-17\",\"node\":\"a\",\"incarnation\":5,"
+                   "\"state\":\"live\",\"bytes\":4096,\"access\":[\"read\"]}"));
+    ck_assert_int_eq(publish("a", 5, 1, "kv/shard-17"), 200);
+    ck_assert_uint_eq(read_name("kv/shard-17"), 5);
+    ck_assert_int_eq(publish("a", 5, 1, "kv/shard-18"), 201);
+    query(META_PARAMETER_LIMIT, "1");
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    ck_assert(says("kv/shard-17") && !says("kv/shard-18") && !says("kedge1"));
+    char cursor[256];
+    const char *at = strstr(base_text_str(&body), "\"next_cursor\":\"");
+    ck_assert_ptr_nonnull(at);
+    snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(at + 15, "\""), at + 15);
+    query(META_PARAMETER_CURSOR, cursor);
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    ck_assert(!says("kv/shard-17") && says("kv/shard-18") && !says("next_cursor"));
+    query(META_PARAMETER_TENANT, "other");
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    ck_assert(says("\"regions\":[]"));
+    query(META_PARAMETER_CURSOR, "d2Vi"); /* "web" */
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 400);
+    ck_assert_int_eq(take_back("a", "4", "kv/shard-17"), 404);
+    ck_assert(says("urn:kedge:problem:unknown-region"));
+    ck_assert_int_eq(take_back("a", "5", "kv/shard-17"), 204);
+    ck_assert_int_eq(take_back("a", "5", "kv/shard-17"), 404);
+    ck_assert_uint_eq(read_name("kv/shard-17"), 0);
+    ck_assert_uint_eq(read_name("kv/shard-18"), 5);
+    close_names();
+    teardown();
+}
+END_TEST
+
+START_TEST(a_name_is_anothers_only_when_its_owner_has_gone)
+{
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(put_node("b", 6, 2), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_int_eq(publish("b", 6, 2, "x"), 409);
+    ck_assert(says("urn:kedge:problem:name-taken") && says("node a"));
+    ck_assert_int_eq(take_back("b", "6", "x"), 404);
+    /* Its own node begins anew: the former life's name is nobody's. */
+    ck_assert_int_eq(put_node("a", 7, 1), 200);
+    tick();
+    ck_assert_uint_eq(read_name("x"), 0);
+    ck_assert_uint_eq(meta_names_count(s.names), 0);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 409);
+    ck_assert(says("stale-incarnation"));
+    ck_assert_int_eq(publish("b", 6, 2, "x"), 201);
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/b", ""), 204);
+    ck_assert_int_eq(publish("a", 7, 1, "x"), 201); /* before a sweep, too */
+    tick();
+    ck_assert_uint_eq(read_name("x"), 7);
+    close_names();
+    teardown();
+}
+END_TEST
+
+START_TEST(names_go_with_the_nodes_lease_and_not_while_the_store_fails)
+{
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    now += LEASE + 1;
+    fail = EIO;
+    tick();
+    ck_assert_uint_eq(read_name("x"), 0); /* nobody finds it */
+    ck_assert_uint_eq(meta_names_count(s.names), 1);
+    fail = 0;
+    for (int i = 0; i < 4; i++) { /* the node expires in the store, then its name goes */
+        now += 6 * BASE_NS_PER_S;
+        tick();
+    }
+    ck_assert_uint_eq(meta_names_count(s.names), 0);
+    ck_assert_int_eq(put_node("a", 5, 1), 200);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    fail = EIO;
+    ck_assert_int_eq(take_back("a", "5", "x"), 503);
+    ck_assert_uint_eq(read_name("x"), 5);
+    ck_assert_int_eq(publish("a", 5, 1, "y"), 503);
+    ck_assert_uint_eq(read_name("y"), 0);
+    fail = 0;
+    close_names();
+    teardown();
+}
+END_TEST
+
+START_TEST(names_outlive_the_metaserver)
+{
+    struct base_errbuf err;
+    setup();
+    struct meta_store *kept = meta_store_memory(NULL);
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(put_node("b", 5, 2), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_int_eq(publish("b", 5, 2, "y"), 201);
+    ck_assert_int_eq(meta_store_copy(s.store, kept, &err), 0);
+    close_names();
+    teardown();
+    memory = aligned_alloc(64, schema_table_bytes(schema_table_log2_slots(16)));
+    base_text_init(&body, 4 << 20);
+    /* One was removed by somebody while nobody served. */
+    ck_assert_int_eq(meta_store_remove(kept, "b", &err), 0);
+    open_service(kept);
+    open_names(NAMES);
+    ck_assert_uint_eq(read_name("x"), 5);
+    ck_assert_uint_eq(read_name("y"), 0);
+    tick();
+    ck_assert_uint_eq(meta_names_count(s.names), 1);
+    close_names();
+    teardown();
+}
+END_TEST
+
+START_TEST(names_have_bounds)
+{
+    char name[400];
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(publish("a", 5, 1, ""), 400);
+    ck_assert_int_eq(publish("a", 5, 1, "a\\u0001"), 400);
+    memset(name, 'x', sizeof name);
+    name[256] = '\0';
+    ck_assert_int_eq(publish("a", 5, 1, name), 400);
+    name[255] = '\0';
+    ck_assert_int_eq(publish("a", 5, 1, name), 201);
+    ck_assert_int_eq(publish("a", 5, 2, "x"), 400); /* of an endpoint that it does not have */
+    ck_assert(says("\"field\":\"grant\""));
+    ck_assert_int_eq(publish("unknown", 5, 1, "x"), 404);
+    ck_assert_int_eq(publish("a", 6, 1, "x"), 404);
+    ck_assert(says("register-again"));
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/a/regions", ""), 400);
+    for (uint32_t i = 1; i < META_NAMES_OF_TENANT; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        ck_assert_int_eq(publish("a", 5, 1, name), 201);
+    }
+    ck_assert_int_eq(publish("a", 5, 1, "more"), 403);
+    ck_assert(says("urn:kedge:problem:over-quota"));
+    ck_assert_int_eq(publish("a", 5, 1, "1"), 200);
+    close_names();
+    open_names(2);
+    ck_assert_int_eq(publish("a", 5, 1, "another"), 507);
+    close_names();
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 404);
+    teardown();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
+    T(a_name_is_anothers_only_when_its_owner_has_gone)                                             \
+    T(names_go_with_the_nodes_lease_and_not_while_the_store_fails)                                 \
+    T(names_outlive_the_metaserver)                                                                \
+    T(names_have_bounds)
+KEDGE_CHECK_MAIN("metaserver rest regions", TESTS)
