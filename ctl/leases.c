@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdmactl worker|lease list|get: asked of the local agent, which alone knows; or of other nodes'
- * agents, through the metaserver. */
+ * agents, through the metaserver. And region list, which is the metaserver's. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,8 @@ static bool is_of_node(const char *id)
 
 static bool asks_server(const struct ctl_options *o)
 {
-    return o->node != NULL || o->all_nodes || is_of_node(o->id) || is_of_node(o->worker);
+    return ctl_agent_item_kind_find(o->kind)->of_server || o->node != NULL || o->all_nodes ||
+           is_of_node(o->id) || is_of_node(o->worker);
 }
 
 int ctl_agent_item_call(const struct ctl_options *o, const char *method, const char *path,

@@ -86,6 +86,12 @@ ask '/v1/nodes?limit=1'
 resemble /v1/nodes GET 200
 example '/v1/nodes/{id}/regions' PUT 201 /v1/nodes/host-17/regions
 example /v1/regions GET 200 /v1/regions
+"$1/bin/rdmactl" --server "$url" region list --tenant web --node host-17 >"$work/list"
+grep -q "^web/kv/shard-17  *host-17  *live  *4MiB  *read" "$work/list" ||
+    fail "rdmactl region list does not show it: $(cat "$work/list")"
+"$1/bin/rdmactl" --server "$url" region list --tenant other >"$work/list"
+grep -q "^there is no such region there now" "$work/list" ||
+    fail "rdmactl region list shows what is another tenant's: $(cat "$work/list")"
 ask -X DELETE "/v1/nodes/host-17/regions?incarnation=1763704800&tenant=web&name=kv%2Fshard-17"
 expect 204 "a name is taken back"
 send POST /v1/nodes/host-17/renew "$(told '/v1/nodes/{id}/renew' POST request)"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents hold for their workers: themselves and their leases, as rdmactl shows them. Plain
- * structs; decode_agent_items.c alone knows that they are JSON. Any thread. */
+/* What agents hold for their workers: themselves and their leases, as rdmactl shows them, and names
+ * of regions, which agents have given to a metaserver. Plain structs; decode_agent_items.c alone
+ * knows that they are JSON. Any thread. */
 #ifndef CTL_AGENT_ITEMS_H
 #define CTL_AGENT_ITEMS_H
 
@@ -12,7 +13,7 @@
 enum {
     CTL_AGENT_ITEM_COLUMNS = 15,
     CTL_CELL_BYTES = 112, /* an id with its node's fits */
-    CTL_CURSOR_BYTES = 256,
+    CTL_CURSOR_BYTES = 512,
     CTL_GAP_BYTES = 512,
 };
 
@@ -35,9 +36,10 @@ struct ctl_agent_item_kind {
     const char *plural; /* of its path and its lists */
     size_t columns;
     struct ctl_agent_item_column column[CTL_AGENT_ITEM_COLUMNS];
+    bool of_server; /* the metaserver has them, and no agent is asked */
 };
 
-/* "lease" or "worker"; NULL: there is no such kind. */
+/* "lease", "worker" or "region"; NULL: there is no such kind. */
 const struct ctl_agent_item_kind *ctl_agent_item_kind_find(const char *name);
 
 struct ctl_agent_item {
