@@ -157,7 +157,8 @@ uint64_t meta_service_due(const struct meta_service *s)
     if (has_clients(s) || targets_changed || meta_service_names_are_due(s))
         return 0;
     return earlier_of(meta_directory_due(s->directory),
-                      earlier_of(meta_watches_due(s), meta_service_tidy_due(s)));
+                      earlier_of(meta_watches_due(s),
+                                 earlier_of(meta_service_tidy_due(s), meta_service_raise_due(s))));
 }
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
@@ -170,6 +171,7 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_watches_beat(s, now);
     meta_service_tidy(s, now);
     meta_service_names_tick(s, now);
+    meta_service_raise_again(s, now);
 }
 
 /* ---- what clients ask for */

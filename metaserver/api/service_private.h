@@ -46,8 +46,19 @@ void meta_service_hear_put(struct meta_service *s, const struct meta_store_node 
  * meta_service_load(), and nothing has changed. */
 int meta_service_reload_resources(struct meta_service *s, struct meta_store *store,
                                   struct base_errbuf *err);
-/* The store was put back behind what agents know: writes a revision that exceeds that. */
+/* A change that is applied: for the log, and those who watch. */
+void meta_service_tell_change(struct meta_service *s, const struct meta_resource_change *change,
+                              bool elsewhere);
+
+/* ---- service_fork.c */
+/* That is known from now on, and may have been told to agents. */
+void meta_service_note_revision(struct meta_service *s, uint64_t revision);
+/* If the store was put back behind what agents know: writes a revision that exceeds that. */
 void meta_service_raise_revision(struct meta_service *s);
+/* Again, if that has failed, and when that is due. */
+void meta_service_raise_again(struct meta_service *s, uint64_t now);
+uint64_t meta_service_raise_due(const struct meta_service *s);
+
 /* A node that was known as that is expired by now, as the store says. */
 void meta_service_heard_expiry(struct meta_service *s, const struct meta_lapse *lapse,
                                uint64_t now);

@@ -292,9 +292,8 @@ bool meta_service_refresh_window_targets(struct meta_service *s)
     return s->window_targets != before;
 }
 
-/* It is applied. */
-static void tell_change(struct meta_service *s, const struct meta_resource_change *change,
-                        bool elsewhere)
+void meta_service_tell_change(struct meta_service *s, const struct meta_resource_change *change,
+                              bool elsewhere)
 {
     meta_world_log(s->world, BASE_LOG_INFO, "setting changed",
                    "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"%s",
@@ -307,8 +306,7 @@ static void tell_change(struct meta_service *s, const struct meta_resource_chang
                    : change->has  ? "replaced"
                                   : "deleted",
                    change->who, elsewhere ? " by=\"another metaserver\"" : "");
-    if (s->hearing.revision < change->revision)
-        s->hearing.revision = change->revision;
+    meta_service_note_revision(s, change->revision);
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);
 }
@@ -328,7 +326,7 @@ void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
     }
     meta_resources_apply(s->resources, change);
     s->count.changes++;
-    tell_change(s, change, false);
+    meta_service_tell_change(s, change, false);
 }
 
 /* ---- what other metaservers change */
@@ -401,24 +399,12 @@ int meta_service_hear_change(struct meta_service *s, const struct meta_store_cha
                         violation.detail);
     if (known && c.kind != META_RESTORE) {
         meta_resources_apply(s->resources, &c);
-        tell_change(s, &c, true);
-    } else
+        meta_service_tell_change(s, &c, true);
+    } else {
+        meta_service_note_revision(s, stored->revision);
         meta_watches_wake(s);
+    }
     return 0;
-}
-
-/* Whether what is stored ends as what is known does. */
-static bool is_known(const struct meta_service *s, const struct meta_resources *other)
-{
-    const uint64_t last = meta_resources_revision(s->resources);
-    if (last != meta_resources_revision(other))
-        return false;
-    if (last == 0)
-        return true;
-    const struct meta_resource_change *a = meta_resources_change_after(s->resources, last - 1);
-    const struct meta_resource_change *b = meta_resources_change_after(other, last - 1);
-    return a != NULL && b != NULL && a->time_ms == b->time_ms && a->kind == b->kind &&
-           strcmp(a->who, b->who) == 0 && strcmp(a->name, b->name) == 0;
 }
 
 int meta_service_reload_resources(struct meta_service *s, struct meta_store *store,
@@ -434,10 +420,13 @@ int meta_service_reload_resources(struct meta_service *s, struct meta_store *sto
     int status = meta_service_load_resources(s, err);
     s->store = own;
     s->resources = was;
-    if (status != 0 || is_known(s, fresh)) {
+    const enum meta_resources_relation relation =
+        status == 0 ? meta_resources_compare(was, fresh) : META_RESOURCES_SAME;
+    if (relation == META_RESOURCES_SAME) {
         meta_resources_free(fresh);
         return status;
     }
+    s->hearing.forked |= relation == META_RESOURCES_FORKED;
     if (s->hearing.revision < meta_resources_revision(was))
         s->hearing.revision = meta_resources_revision(was);
     s->resources = fresh;
@@ -447,68 +436,4 @@ int meta_service_reload_resources(struct meta_service *s, struct meta_store *sto
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);
     return 0;
-}
-
-struct raise_write {
-    struct meta_write base;
-    struct meta_service_change x;
-};
-
-/* As a restore from a backup does: what agents have heard of must not be taken for what comes. */
-static bool begin_raising(struct call *c, struct meta_write *w)
-{
-    struct raise_write *r = (struct raise_write *)w;
-    const uint64_t last = meta_resources_revision(c->s->resources);
-    struct meta_resource_change *change = &r->x.change;
-    if (last >= c->s->hearing.revision)
-        return false;
-    *change = (struct meta_resource_change){.revision = c->s->hearing.revision + 1,
-                                            .kind = META_RESTORE,
-                                            .time_ms = c->wall_ms,
-                                            .had = true};
-    snprintf(change->name, sizeof change->name, "store");
-    snprintf(change->who, sizeof change->who, "kedge-metad");
-    change->from.kind = META_RESTORE; /* nothing is kept of it but the entry: it has no "after" */
-    change->from.restore.revision = last;
-    memcpy(change->from.name, change->name, sizeof change->from.name);
-    return meta_service_write_change(c->s, &r->x, &w->job.txn) == 0;
-}
-
-static void end_raising(struct call *c, struct meta_write *w)
-{
-    struct raise_write *r = (struct raise_write *)w;
-    if (!meta_write_is_stored(c, w))
-        return;
-    r->x.change.revision = w->job.outcome.revision;
-    if (r->x.change.revision > meta_resources_revision(c->s->resources) &&
-        meta_resources_restore_change(c->s->resources, &r->x.change) == 0)
-        tell_change(c->s, &r->x.change, false);
-}
-
-static void free_raising(struct meta_write *w)
-{
-    struct raise_write *r = (struct raise_write *)w;
-    meta_service_change_fini(&r->x);
-    free(r);
-}
-
-void meta_service_raise_revision(struct meta_service *s)
-{
-    static const struct meta_write_kind kind = {.what = "raising the revision",
-                                                .begin = begin_raising,
-                                                .end = end_raising,
-                                                .free = free_raising};
-    const uint64_t last = meta_resources_revision(s->resources);
-    if (last >= s->hearing.revision)
-        return;
-    meta_world_log(s->world, BASE_LOG_WARN,
-                   "the store was put back to an older state: its next revision will exceed what "
-                   "was known",
-                   "revision=%" PRIu64 " known=%" PRIu64, last, s->hearing.revision);
-    struct raise_write *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return; /* at the next snapshot */
-    r->base.kind = &kind;
-    snprintf(r->base.id, sizeof r->base.id, "store");
-    meta_write_add(s, &r->base);
 }

@@ -16,6 +16,9 @@ struct meta_hearing {
     uint64_t member_ns;     /* since when this metaserver lives there; 0: it does not */
     uint64_t things;        /* that were heard so far */
     uint64_t revision;      /* the newest of all that were ever known */
+    bool forked;            /* what has that revision now is not what had it: it is used up */
+    bool raising;           /* a write of a greater one is under way, or waits for its turn */
+    uint64_t raise_at;      /* after one that failed: when it is tried again */
     uint32_t member_count;
     struct meta_store_member member[META_STORE_MEMBERS_MAX];
 };

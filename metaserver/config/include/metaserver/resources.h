@@ -113,4 +113,13 @@ const struct meta_resource_change *meta_resources_change_after(const struct meta
 /* Whether every change above `revision` is in the trail. */
 bool meta_resources_trail_has(const struct meta_resources *s, uint64_t revision);
 
+/* What one store holds, read at two times. */
+enum meta_resources_relation {
+    META_RESOURCES_SAME,
+    META_RESOURCES_CONTINUES, /* `is` has come from `was` by changes */
+    META_RESOURCES_FORKED,    /* it has not: the store was put back, and may have gone on since */
+};
+enum meta_resources_relation meta_resources_compare(const struct meta_resources *was,
+                                                    const struct meta_resources *is);
+
 #endif
