@@ -214,6 +214,7 @@ static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *an
     }
     for (uint32_t i = 0; status == 0 && i < meta_etcd_name_count(d->txn); i++, at++)
         status = take_name(answer, at, meta_etcd_name_at(d->txn, i), &d->named[i], err);
+    d->as_of = answer->revision;
     if (status == 0)
         take_members(answer, at, &s->place, d);
     return status;
@@ -423,6 +424,10 @@ static void compare_all(struct meta_etcd_store *s, const struct meta_etcd_decisi
     if (txn->compare || txn->change != NULL) {
         meta_etcd_key_under(&key, &s->place, s->root.generation, "last", "");
         meta_etcd_compare(t, key.text, d->last_revision);
+    }
+    if (d->expire_count > 0) { /* who has joined since has a say */
+        meta_etcd_key(&key, &s->place, "members/", "");
+        meta_etcd_compare_range(t, key.text, d->as_of);
     }
     for (uint32_t i = 0; i < d->subject_count; i++) {
         const struct meta_etcd_subject *x = &d->subject[i];

@@ -92,6 +92,7 @@ struct meta_etcd_decision {
     struct meta_etcd_subject subject[META_ETCD_LIVES_MAX + 3 + META_STORE_NODE_ENDPOINTS];
     struct meta_etcd_claim claim[META_STORE_NODE_ENDPOINTS];
     struct meta_etcd_named named[META_STORE_NAMES_MAX + 1]; /* the last is published */
+    uint64_t as_of; /* the revision of etcd's that members were read at */
     uint32_t member_count;
     struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
 };

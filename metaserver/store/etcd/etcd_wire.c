@@ -74,6 +74,20 @@ void meta_etcd_compare(struct meta_etcd_txn *t, const char *key, uint64_t mod_re
     t->compares++;
 }
 
+void meta_etcd_compare_range(struct meta_etcd_txn *t, const char *prefix, uint64_t revision)
+{
+    struct meta_etcd_key end;
+    meta_etcd_key_end(&end, prefix);
+    base_json_object(&t->compare, NULL);
+    meta_etcd_bytes(&t->compare, "key", prefix);
+    meta_etcd_bytes(&t->compare, "range_end", end.text);
+    base_json_string(&t->compare, "result", "LESS");
+    base_json_string(&t->compare, "target", "MOD");
+    write_number(&t->compare, "mod_revision", revision + 1);
+    base_json_object_end(&t->compare);
+    t->compares++;
+}
+
 void meta_etcd_put(struct meta_etcd_txn *t, const char *key, const char *value, uint64_t lease)
 {
     struct base_text *s = &t->success;

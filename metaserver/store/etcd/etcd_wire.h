@@ -27,6 +27,8 @@ void meta_etcd_txn_fini(struct meta_etcd_txn *t);
 
 /* Only if key was changed last at this revision; 0: it is not there. */
 void meta_etcd_compare(struct meta_etcd_txn *t, const char *key, uint64_t mod_revision);
+/* Only if none of the keys that begin with this, which ends with '/', was put after a revision. */
+void meta_etcd_compare_range(struct meta_etcd_txn *t, const char *prefix, uint64_t revision);
 void meta_etcd_put(struct meta_etcd_txn *t, const char *key, const char *value, uint64_t lease);
 void meta_etcd_delete(struct meta_etcd_txn *t, const char *key);
 /* From key on, up to end. */

@@ -102,8 +102,8 @@ struct meta_store_txn {
     const struct meta_store_life *remove; /* nodes that are forgotten; unknown ones, and those of */
     uint32_t remove_count;                /* a later life, are passed over */
     /* Nodes that this metaserver hears nothing of: they are expired from now on, and their
-     * endpoints are forgotten; likewise. Of a shared store: as soon as each living metaserver has
-     * said so. META_STORE_EXPIRE_MAX of them at most. */
+     * endpoints are forgotten; likewise. Of a shared store: as soon as each metaserver that lives
+     * when it is done has said so. META_STORE_EXPIRE_MAX of them at most. */
     const struct meta_store_life *expire;
     uint32_t expire_count;
     /* With its endpoints, which it takes from who had them; of a shared store, from nodes that are

@@ -25,6 +25,7 @@ enum unkind_fault {
     /* Of these two the first write alone, and nothing is answered from then on. */
     UNKIND_VANISH = 1 << 9, /* it is done */
     UNKIND_HOLD = 1 << 10,  /* it is kept, until it is let go */
+    UNKIND_WAIT = 1 << 11,  /* a write is kept until it is let go, and then done and answered */
 };
 
 struct unkind {
@@ -36,6 +37,7 @@ struct unkind {
     _Atomic unsigned faults, percent; /* of requests, and of lines of a watch */
     _Atomic unsigned requests, streams, faulted;
     _Atomic int under_way;
+    _Atomic bool waits;               /* one is kept */
     _Atomic bool gone;                /* nothing is answered */
     _Atomic bool lets_go, has_let_go; /* what is kept */
     _Atomic bool over;

@@ -168,6 +168,9 @@ static void unkind_pass(struct unkind_connection *c, const char *request, size_t
         u->gone = true;
         shutdown(c->client, SHUT_RDWR);
     }
+    u->waits |= write && (u->faults & UNKIND_WAIT) != 0;
+    while (write && (u->faults & UNKIND_WAIT) != 0 && !u->lets_go && !u->over)
+        usleep(1000);
     while ((vanishes & UNKIND_HOLD) != 0 && !u->lets_go && !u->over)
         usleep(1000);
     if (late) {

@@ -136,6 +136,56 @@ START_TEST(what_may_have_been_done_is_settled_before_what_comes_next)
 }
 END_TEST
 
+/* ---- what changes between a decision and its transaction */
+
+struct expiring {
+    struct meta_store *store;
+    struct meta_store_outcome out;
+};
+
+static void *expire_n(void *arg)
+{
+    struct expiring *x = arg;
+    const struct meta_store_life life = {"n", 1};
+    const struct meta_store_txn txn = {.expire = &life, .expire_count = 1};
+    meta_store_commit(x->store, &txn, &x->out);
+    return NULL;
+}
+
+START_TEST(a_metaserver_that_joins_meanwhile_has_a_say_when_a_node_expires)
+{
+    if (!has_etcd())
+        return;
+    struct unkind u;
+    struct replay first = {.at = 0}, second = {.at = 0};
+    pthread_t thread;
+    (void)etcd_url();
+    unkind_begin(&u, etcd_process.port, 1);
+    struct expiring x = {.store = open_member(u.url, "/joins/", "a")};
+    struct meta_store_watch *a = open_watch(etcd_url(), "/joins/", "a"), *b;
+    put(x.store, node("n", 1, 1, 1));
+    replay_snapshot(&first, a, 1);
+    u.faults = UNKIND_WAIT;
+    ck_assert_int_eq(pthread_create(&thread, NULL, expire_n, &x), 0);
+    while (!u.waits)
+        usleep(1000);
+    b = open_watch(etcd_url(), "/joins/", "b");
+    replay_snapshot(&second, b, 1);
+    ck_assert_uint_eq(second.member_count, 2);
+    u.lets_go = true;
+    pthread_join(thread, NULL);
+    ck_assert_msg(x.out.status == 0, "%s", x.out.err.text);
+    ck_assert_uint_eq(x.out.heard_elsewhere[0], 1);
+    expect(x.store, "n:1:fedcba98:fd.01/7 ");
+    meta_store_watch_close(a);
+    meta_store_watch_close(b);
+    meta_store_close(first.state);
+    meta_store_close(second.state);
+    meta_store_close(x.store);
+    unkind_end(&u);
+}
+END_TEST
+
 /* One that takes connections and never says anything, as behind a wall that drops. */
 START_TEST(an_endpoint_that_is_silent_costs_its_time_once)
 {
@@ -396,6 +446,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_answer_that_is_lost_is_found_by_the_fence)                                                \
     T(what_may_have_been_done_is_settled_before_what_comes_next)                                   \
+    T(a_metaserver_that_joins_meanwhile_has_a_say_when_a_node_expires)                             \
     T(an_endpoint_that_is_silent_costs_its_time_once)                                              \
     T(a_watch_that_keeps_silent_is_opened_anew)                                                    \
     T(who_watches_two_writers_has_in_the_end_what_is_there)
