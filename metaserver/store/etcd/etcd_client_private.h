@@ -20,6 +20,8 @@ struct meta_etcd_transfer {
     CURL *easy;
     struct curl_slist *headers;
     struct base_text body;
+    const char *sends; /* of a request that is to be sent once at most: borrowed until its end */
+    size_t length, sent;
     char why[CURL_ERROR_SIZE];
     bool added, over;
     CURLcode code; /* when it is over */
@@ -60,7 +62,9 @@ int meta_etcd_read_password(const struct meta_etcd_client *c, char out[META_ETCD
                             struct base_errbuf *err);
 
 /* ---- etcd_transfer.c */
-/* Prepares t for a POST. timeout_ms 0: none. -ENOMEM. */
+/* Prepares t for a POST. timeout_ms 0: none. -ENOMEM. The body of a stream is copied; any other is
+ * borrowed until the transfer's end, and is sent once at most: libcurl sends again by itself what a
+ * connection that it has kept did not answer, though it may have been done. */
 int meta_etcd_transfer_begin(struct meta_etcd_client *c, struct meta_etcd_transfer *t,
                              const char *url, const char *path, const char *body, size_t length,
                              uint64_t timeout_ns, size_t max_bytes);

@@ -494,17 +494,14 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     *out = next;
     if (status != 0 || t->ops == 0)
         return status;
-    *sent = true;
     status = meta_etcd_txn_send(s->client, t, deadline_ns, true, &answer, &out->err);
     if (status == 0 && answer.succeeded)
         out->at = s->fence_revision = answer.revision;
-    else if (status == 0)
-        status = TRY_AGAIN;
+    *sent = status == 0 && !answer.succeeded;
     json_decref(answer.root);
     if (status != -ETIMEDOUT)
-        return status;
+        return *sent ? TRY_AGAIN : status;
     const int done = meta_etcd_fence_settle(s, deadline_ns, &out->at, &out->err);
-    *sent = false;
     return done == 1 ? 0 : done == 0 ? TRY_AGAIN : done;
 }
 
@@ -555,6 +552,10 @@ int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
             }
             pause_tries(tries);
         }
+    }
+    if (sent && status != 0) { /* what was refused may have been done, and that was not seen */
+        s->unsettled = true;
+        status = -ETIMEDOUT;
     }
     meta_etcd_txn_fini(&t);
     free(d);

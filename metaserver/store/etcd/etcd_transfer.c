@@ -18,6 +18,40 @@ static size_t take_bytes(char *bytes, size_t one, size_t length, void *arg)
     return base_text_append(&t->body, bytes, length) == 0 ? length : CURL_WRITEFUNC_ERROR;
 }
 
+static size_t give_bytes(char *bytes, size_t one, size_t room, void *arg)
+{
+    struct meta_etcd_transfer *t = arg;
+    const size_t left = t->length - t->sent, length = left < room ? left : room;
+    (void)one; /* always 1 */
+    memcpy(bytes, t->sends + t->sent, length);
+    t->sent += length;
+    return length;
+}
+
+/* For sending it again. */
+static int refuse_rewind(void *arg, curl_off_t offset, int origin)
+{
+    (void)arg, (void)offset, (void)origin;
+    return CURL_SEEKFUNC_FAIL;
+}
+
+static int set_body(struct meta_etcd_transfer *t, const char *body, size_t length, bool copy)
+{
+    CURLcode e = curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+    e |= curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
+    if (copy) {
+        e |= curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, body);
+    } else {
+        t->sends = body;
+        t->length = length;
+        t->sent = 0;
+        e |= curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, give_bytes);
+        e |= curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+        e |= curl_easy_setopt(t->easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+    }
+    return e == CURLE_OK ? 0 : -ENOMEM;
+}
+
 static int add_header(struct meta_etcd_transfer *t, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(t->headers, line);
@@ -97,11 +131,10 @@ int meta_etcd_transfer_begin(struct meta_etcd_client *c, struct meta_etcd_transf
     int status = set_options(c, t, timeout_ns);
     if (status == 0)
         status = set_headers(c, t);
-    if (status == 0 &&
-        (curl_easy_setopt(t->easy, CURLOPT_URL, whole) != CURLE_OK ||
-         curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length) != CURLE_OK ||
-         curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, body) != CURLE_OK ||
-         curl_multi_add_handle(c->multi, t->easy) != CURLM_OK))
+    if (status == 0)
+        status = set_body(t, body, length, t == &c->stream);
+    if (status == 0 && (curl_easy_setopt(t->easy, CURLOPT_URL, whole) != CURLE_OK ||
+                        curl_multi_add_handle(c->multi, t->easy) != CURLM_OK))
         status = -ENOMEM;
     t->added = status == 0;
     if (status != 0)

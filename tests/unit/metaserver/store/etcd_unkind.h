@@ -2,7 +2,7 @@
 /* A proxy before etcd that is as unkind as a network, a cluster without a leader and the bugs of
  * etcd's versions may be: by a seed it loses answers of what was done, refuses what was not, and of
  * watches it cuts, silences, repeats and loses what they say. A thread for each connection, which
- * takes one request. */
+ * takes one request, unless connections are kept. */
 #ifndef TESTS_UNIT_METASERVER_STORE_ETCD_UNKIND_H
 #define TESTS_UNIT_METASERVER_STORE_ETCD_UNKIND_H
 
@@ -26,6 +26,9 @@ enum unkind_fault {
     UNKIND_VANISH = 1 << 9, /* it is done */
     UNKIND_HOLD = 1 << 10,  /* it is kept, until it is let go */
     UNKIND_WAIT = 1 << 11,  /* a write is kept until it is let go, and then done and answered */
+    /* Of connections that are kept, the first write alone; from then on etcd is too busy. */
+    UNKIND_END = 1 << 12,   /* it is done, and the connection ends without an answer */
+    UNKIND_TWICE = 1 << 13, /* it is done, done again, and the second answer is given */
 };
 
 struct unkind {
@@ -38,6 +41,8 @@ struct unkind {
     _Atomic unsigned requests, streams, faulted;
     _Atomic int under_way;
     _Atomic bool waits;               /* one is kept */
+    _Atomic bool keeps;               /* connections, for many requests */
+    _Atomic bool busy;                /* nothing is done */
     _Atomic bool gone;                /* nothing is answered */
     _Atomic bool lets_go, has_let_go; /* what is kept */
     _Atomic bool over;

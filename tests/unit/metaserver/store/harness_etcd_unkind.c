@@ -24,6 +24,10 @@ static const char unkind_timed_out[] =
 static const char unkind_no_leader[] =
     "HTTP/1.0 503 Service Unavailable\r\nContent-Type: application/json\r\n\r\n"
     "{\"code\":14,\"message\":\"etcdserver: no leader\",\"details\":[]}";
+static const char unkind_too_many[] =
+    "HTTP/1.0 429 Too Many Requests\r\nContent-Type: application/json\r\n\r\n"
+    "{\"error\":\"etcdserver: too many requests\",\"message\":\"etcdserver: too many requests\","
+    "\"code\":8}";
 static const char unkind_lost_leader[] =
     "{\"error\":{\"grpc_code\":14,\"http_code\":503,\"message\":"
     "\"etcdserver: no leader\",\"http_status\":\"Unavailable\"}}\n";
@@ -187,12 +191,71 @@ static void unkind_pass(struct unkind_connection *c, const char *request, size_t
         u->has_let_go = true;
 }
 
+/* What etcd answers. NULL: nothing. */
+static char *unkind_ask(struct unkind_connection *c, const char *request, size_t length)
+{
+    size_t room = 1 << 20, used = 0;
+    char *bytes = malloc(room);
+    ssize_t n = 0;
+    c->server = unkind_connect(c->unkind);
+    if (bytes != NULL && unkind_send(c->server, request, length))
+        while (used + 1 < room && (n = recv(c->server, bytes + used, room - used - 1, 0)) > 0)
+            used += (size_t)n;
+    close(c->server);
+    bytes[used] = '\0';
+    return bytes;
+}
+
+static bool unkind_answer_kept(struct unkind_connection *c, const char *answer)
+{
+    char head[128];
+    const char *body = strstr(answer, "\r\n\r\n");
+    if (body == NULL)
+        return false;
+    body += 4;
+    const size_t length = strlen(body);
+    snprintf(head, sizeof head, "HTTP/1.1 %.3s X\r\nContent-Length: %zu\r\n\r\n", answer + 9,
+             length);
+    return unkind_send(c->client, head, strlen(head)) && unkind_send(c->client, body, length);
+}
+
+/* One request after another. */
+static void unkind_serve_kept(struct unkind_connection *c)
+{
+    struct unkind *u = c->unkind;
+    bool goes_on = true;
+    size_t length = 0;
+    char *request;
+    while (goes_on && (request = unkind_read_request(c, &length)) != NULL) {
+        const unsigned write =
+            strstr(request, "request_put") != NULL ? u->faults & (UNKIND_END | UNKIND_TWICE) : 0;
+        char *answer = NULL;
+        u->requests++;
+        if (u->busy) {
+            goes_on = unkind_answer_kept(c, unkind_too_many);
+        } else {
+            answer = unkind_ask(c, request, length);
+            if (write & UNKIND_TWICE) {
+                free(answer);
+                answer = unkind_ask(c, request, length);
+            }
+            u->busy |= write != 0;
+            u->faulted += write != 0;
+            goes_on = !(write & UNKIND_END) && unkind_answer_kept(c, answer);
+        }
+        free(answer);
+        free(request);
+    }
+}
+
 static void *unkind_serve(void *arg)
 {
     struct unkind_connection *c = arg;
     struct unkind *u = c->unkind;
     size_t length = 0;
-    char *request = unkind_read_request(c, &length);
+    if (u->keeps)
+        unkind_serve_kept(c);
+    char *request = u->keeps ? NULL : unkind_read_request(c, &length);
     const bool stream = request != NULL && strncmp(request, "POST /v3/watch", 14) == 0;
     if (request != NULL && ((!stream && unkind_does(u, UNKIND_REFUSE)) || u->gone)) {
         unkind_send(c->client, unkind_no_leader, sizeof unkind_no_leader - 1);

@@ -136,6 +136,40 @@ START_TEST(what_may_have_been_done_is_settled_before_what_comes_next)
 }
 END_TEST
 
+/* By a library, a proxy, or a network: what is said of the second says nothing of the first. */
+START_TEST(what_may_have_been_sent_twice_is_not_said_to_be_not_done)
+{
+    static const unsigned faults[] = {UNKIND_END, UNKIND_TWICE};
+    if (!has_etcd())
+        return;
+    (void)etcd_url();
+    struct meta_store *direct = open_member(etcd_url(), "/twice/", "b");
+    for (unsigned i = 0; i < 2; i++) {
+        char names[3][16];
+        struct unkind u;
+        for (unsigned k = 0; k < 3; k++)
+            snprintf(names[k], sizeof names[k], "%u-%u", i, k);
+        unkind_begin(&u, etcd_process.port, 1);
+        u.keeps = true;
+        struct meta_store *a = open_quick(u.url, "/twice/", "a", 2 * BASE_NS_PER_S);
+        ck_assert_int_eq(set_resource(a, names[0]).status, 0);
+        u.faults = faults[i];
+        struct meta_store_outcome out = set_resource(a, names[1]);
+        ck_assert_uint_eq(u.faulted, 1);
+        ck_assert_msg(out.status == -ETIMEDOUT, "%d %s", out.status, out.err.text);
+        ck_assert_uint_eq(count_changes(direct, names[1]), 1);
+        u.faults = 0;
+        u.busy = false;
+        out = set_resource(a, names[2]);
+        ck_assert_msg(out.status == 0, "%s", out.err.text);
+        ck_assert_uint_eq(out.revision, 3 * i + 3);
+        meta_store_close(a);
+        unkind_end(&u);
+    }
+    meta_store_close(direct);
+}
+END_TEST
+
 /* ---- what changes between a decision and its transaction */
 
 struct expiring {
@@ -446,6 +480,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_answer_that_is_lost_is_found_by_the_fence)                                                \
     T(what_may_have_been_done_is_settled_before_what_comes_next)                                   \
+    T(what_may_have_been_sent_twice_is_not_said_to_be_not_done)                                    \
     T(a_metaserver_that_joins_meanwhile_has_a_say_when_a_node_expires)                             \
     T(an_endpoint_that_is_silent_costs_its_time_once)                                              \
     T(a_watch_that_keeps_silent_is_opened_anew)                                                    \
