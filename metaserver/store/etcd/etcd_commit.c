@@ -128,12 +128,9 @@ static int take_head(struct meta_etcd_store *s, const struct meta_etcd_answer *a
     d->fence.mod_revision = kv.mod_revision;
     snprintf(d->fence.value, sizeof d->fence.value, "%s", kv.value != NULL ? kv.value : "");
     meta_etcd_kv_fini(&kv);
-    if (d->fence.mod_revision < s->fence_revision)
-        return base_err(err, -EIO,
-                        "etcd at %.200s was put back to what it was before: it is written to again "
-                        "when it is known what is there",
-                        meta_etcd_endpoint(s->client));
-    s->fence_revision = d->fence.mod_revision;
+    status = meta_etcd_fence_check(s, d->fence.mod_revision, err);
+    if (status != 0)
+        return status;
     meta_etcd_key_under(&key, &s->place, generation, "last", "");
     return take_last(answer, 2, key.text, d, err);
 }

@@ -26,6 +26,17 @@ void meta_etcd_fence_add(struct meta_etcd_store *s, struct meta_etcd_txn *t, uin
     meta_etcd_put(t, key.text, s->sent, 0);
 }
 
+int meta_etcd_fence_check(struct meta_etcd_store *s, uint64_t mod_revision, struct base_errbuf *err)
+{
+    if (mod_revision < s->fence_revision)
+        return base_err(err, -EIO,
+                        "etcd at %.200s was put back to what it was before: it is written to again "
+                        "when it is known what is there",
+                        meta_etcd_endpoint(s->client));
+    s->fence_revision = mod_revision;
+    return 0;
+}
+
 /* The fence as it is, which no member of etcd may answer from what it remembers. */
 static int read_fence(struct meta_etcd_store *s, uint64_t deadline_ns, struct meta_etcd_fence *out,
                       struct base_errbuf *err)
@@ -102,6 +113,8 @@ int meta_etcd_fence_bump(struct meta_etcd_store *s, uint64_t deadline_ns, struct
         status = s->unsettled ? meta_etcd_fence_settle(s, deadline_ns, &at, err) : 0;
         if (status >= 0)
             status = read_fence(s, deadline_ns, &fence, err);
+        if (status == 0)
+            status = meta_etcd_fence_check(s, fence.mod_revision, err);
         if (status == 0)
             status = write_fence(s, deadline_ns, fence.mod_revision, err);
         if (status == -ETIMEDOUT)

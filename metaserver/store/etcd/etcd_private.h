@@ -52,13 +52,16 @@ int meta_etcd_read_all(struct meta_etcd_extent *x, struct meta_store **out,
 uint64_t meta_etcd_digest(const char *key, uint64_t mod_revision);
 
 /* ---- etcd_fence.c */
+/* Whether it can have come from what was known of it: -EIO and a sentence; else it is known. */
+int meta_etcd_fence_check(struct meta_etcd_store *s, uint64_t mod_revision,
+                          struct base_errbuf *err);
 /* Adds the next value of the fence to a transaction, and remembers it as sent. */
 void meta_etcd_fence_add(struct meta_etcd_store *s, struct meta_etcd_txn *t, uint64_t mod_revision);
 /* The answer to what was sent is lost: 1 and *at: it was done; 0: it was not, and never will be;
  * -ETIMEDOUT and a sentence: that is not known yet. */
 int meta_etcd_fence_settle(struct meta_etcd_store *s, uint64_t deadline_ns, uint64_t *at,
                            struct base_errbuf *err);
-/* Writes it, which changes nothing. */
+/* Writes it, which changes nothing else. As a commit where etcd was put back. */
 int meta_etcd_fence_bump(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err);
 
 /* ---- etcd_decide.c */

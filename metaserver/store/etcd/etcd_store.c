@@ -29,6 +29,17 @@ int meta_etcd_status(int status)
     }
 }
 
+static int take_root(struct meta_etcd_store *s, const struct meta_etcd_root *root,
+                     struct base_errbuf *err)
+{
+    if (strcmp(root->id, s->root.id) != 0)
+        return base_err(err, -EIO,
+                        "the store %.120s in etcd is another one by now (%s) than before (%s)",
+                        s->place.prefix, root->id, s->root.id);
+    s->root = *root;
+    return 0;
+}
+
 int meta_etcd_check_root(struct meta_etcd_store *s, const struct meta_etcd_kv *kv,
                          struct base_errbuf *err)
 {
@@ -36,14 +47,7 @@ int meta_etcd_check_root(struct meta_etcd_store *s, const struct meta_etcd_kv *k
     if (kv == NULL)
         return meta_etcd_say_gone(&s->place, err);
     const int status = meta_etcd_read_root(kv, &root, err);
-    if (status != 0)
-        return status;
-    if (strcmp(root.id, s->root.id) != 0)
-        return base_err(err, -EIO,
-                        "the store %.120s in etcd is another one by now (%s) than before (%s)",
-                        s->place.prefix, root.id, s->root.id);
-    s->root = root;
-    return 0;
+    return status == 0 ? take_root(s, &root, err) : status;
 }
 
 /* Whatever is there is the store from now on: who asks has to hear of it anew. */
@@ -55,11 +59,21 @@ int meta_etcd_learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline
     return meta_etcd_find_root(s->client, &s->place, make, deadline_ns, &s->root, err);
 }
 
+/* That it is the one that is known: what was put back is not written to for a check. */
+static int check_known(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err)
+{
+    struct meta_etcd_root root;
+    if (atomic_exchange(&s->base.relearn, false) || s->root.mod_revision == 0)
+        return meta_etcd_learn_root(s, false, deadline_ns, err);
+    const int status = meta_etcd_find_root(s->client, &s->place, false, deadline_ns, &root, err);
+    return status == 0 ? take_root(s, &root, err) : status;
+}
+
 static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *err)
 {
     struct meta_etcd_store *s = (struct meta_etcd_store *)store;
     const uint64_t deadline_ns = base_clock_ns() + s->timeout_ns;
-    int status = meta_etcd_learn_root(s, false, deadline_ns, err);
+    int status = check_known(s, deadline_ns, err);
     if (status == 0 && write)
         status = meta_etcd_fence_bump(s, deadline_ns, err);
     return meta_etcd_status(status);

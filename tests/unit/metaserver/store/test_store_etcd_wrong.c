@@ -141,7 +141,15 @@ START_TEST(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)
         out = set_after(a, UINT64_MAX, "v");
     ck_assert_msg(out.status == -EIO && strstr(out.err.text, "was put back") != NULL, "%s",
                   out.err.text);
+    /* Nor does who asks whether it can be written again make it so. */
+    meta_store_commit(a, &(struct meta_store_txn){.compare = false}, &out);
+    ck_assert_msg(out.status == -EIO && strstr(out.err.text, "was put back") != NULL, "%d %s",
+                  out.status, out.err.text);
+    ck_assert_int_eq(set_after(a, UINT64_MAX, "v").status, -EIO);
     replay_snapshot(&r, watch, 2);
+    atomic_store(&a->relearn, true); /* as who has heard it does */
+    meta_store_commit(a, &(struct meta_store_txn){.compare = false}, &out);
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
     expect_settings(a, "tenant/t:1:{1} 1@0:me:tenant/t:->{1} ");
     expect_same(r.state, a);
     ck_assert_int_eq(set_after(a, 1, "w").status, 0);
