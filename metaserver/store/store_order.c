@@ -70,12 +70,18 @@ static bool is_own(const struct meta_store_heard *heard, const struct meta_store
     return heard->kind == META_STORE_HEARD_NEWS && heard->at == job->outcome.at;
 }
 
+/* What was done before that is told of first: it was done to something else. */
+static bool was_put_back(const struct meta_store_order *o, const struct meta_store_heard *next)
+{
+    return next->kind == META_STORE_HEARD_SNAPSHOT && next->at < o->reached;
+}
+
 /* Whether all that comes before that job has been heard, as far as it will be. */
 static bool is_its_turn(const struct meta_store_order *o, const struct meta_store_job *job,
                         const struct meta_store_heard *next)
 {
     return job->outcome.at <= o->reached || o->now >= job->due ||
-           (next != NULL && next->at > job->outcome.at);
+           (next != NULL && (next->at > job->outcome.at || was_put_back(o, next)));
 }
 
 bool meta_store_order_run(struct meta_store_order *o, uint64_t now)

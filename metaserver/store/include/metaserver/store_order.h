@@ -4,6 +4,7 @@
  * A job is told of when everything that the store did before it has been heard, and nothing that it
  * did after: whoever applies both one after the other has what the store has. Nothing is heard
  * while a job is with the store, since whether it comes before or behind is not known until then.
+ * Where the store was put back, what was done before is told of before what it holds now.
  *
  * One thread, which also has what submits. */
 #ifndef METASERVER_STORE_ORDER_H
