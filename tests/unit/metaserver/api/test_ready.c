@@ -25,6 +25,7 @@ START_TEST(who_asks_for_it_hears_of_each_check_alone)
     ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
     ck_assert(says("store-failed") && says("nothing was heard of it for 9 s"));
     s.hearing.why.text[0] = '\0';
+    now += BASE_NS_PER_S; /* what the store did last is no answer any more */
     s.hearing.heard_ns = now;
     fail = EIO;
     query(META_PARAMETER_VERBOSE, "");
@@ -33,6 +34,59 @@ START_TEST(who_asks_for_it_hears_of_each_check_alone)
     fail = 0;
     query(META_PARAMETER_VERBOSE, "yes");
     ck_assert_int_eq(ask("GET", "/readyz", ""), 400);
+    end();
+}
+END_TEST
+
+/* Of a store that others share: as many as ask, however often, cost it one transaction a second. */
+START_TEST(who_asks_costs_a_shared_store_a_transaction_a_second)
+{
+    begin();
+    s.hearing.shared = true;
+    s.hearing.heard_ns = now;
+    world.store.stands_still = true;
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(begin_to_ask("GET", "/readyz", ""), META_SERVICE_LATER);
+    awaited = NULL;
+    const uint64_t before = base_latency_count(&s.count.store_took);
+    world.store.stands_still = false;
+    settle();
+    ck_assert_int_eq(replies, 20);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(reply[i].status, 200);
+    for (int i = 0; i < 9; i++) {
+        now += BASE_NS_PER_S / 10;
+        ck_assert_int_eq(begin_to_ask("GET", "/readyz", ""), 200);
+    }
+    ck_assert_uint_eq(base_latency_count(&s.count.store_took) - before, 1);
+    now += BASE_NS_PER_S / 10;
+    fail = EIO;
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert_uint_eq(base_latency_count(&s.count.store_took) - before, 2);
+    ck_assert_int_eq(begin_to_ask("GET", "/readyz", ""), 503);
+    fail = 0;
+    now += BASE_NS_PER_S;
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert_uint_eq(base_latency_count(&s.count.store_took) - before, 3);
+    end();
+}
+END_TEST
+
+START_TEST(strangers_hear_that_it_is_not_ready_and_not_why)
+{
+    begin();
+    s.tokens_needed = true;
+    snprintf(s.table_why, sizeof s.table_why, "the device has lost the GID fd00::1");
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("store ok\n") && says("device failed: show a token of the scope reader"));
+    ck_assert(!says("fd00::1"));
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("show a token of the scope reader") && !says("fd00::1"));
+    make("probe", "{\"scope\":\"reader\"}");
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask_as("GET", "/readyz", ""), 503);
+    ck_assert(says("device failed: the device has lost the GID fd00::1"));
     end();
 }
 END_TEST
@@ -81,6 +135,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(who_asks_for_it_hears_of_each_check_alone)                                                   \
+    T(who_asks_costs_a_shared_store_a_transaction_a_second)                                        \
+    T(strangers_hear_that_it_is_not_ready_and_not_why)                                             \
     T(it_lives_while_its_loop_turns_whatever_the_disk_does)                                        \
     T(agents_hear_where_it_stands)
 KEDGE_CHECK_MAIN("metaserver readiness", TESTS)
