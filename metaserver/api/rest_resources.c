@@ -127,6 +127,7 @@ struct resource_write {
     struct meta_resource_match match;
     struct meta_resource to;
     char secret[SECRET_TEXT];      /* of a token that gets one; else "" */
+    bool confirms;                 /* that what it was decided on is all that is stored */
     struct meta_service_change *x; /* from its turn on */
 };
 
@@ -183,14 +184,10 @@ static void answer_change(struct call *c, const struct resource_write *r)
         show_resource(c, &change->to);
 }
 
-/* Into the transaction, if there is anything to change; else the answer has been given. */
+/* Into the transaction; else the answer has been given. */
 static bool write_plan(struct call *c, struct resource_write *r)
 {
     struct meta_resource_change *change = &r->x->change;
-    if (change->revision == 0) {
-        answer_change(c, r);
-        return false;
-    }
     change->time_ms = c->wall_ms;
     snprintf(change->who, sizeof change->who, "%s", c->who);
     if (meta_service_write_change(c->s, r->x, &r->base.job.txn) == 0)
@@ -199,11 +196,30 @@ static bool write_plan(struct call *c, struct resource_write *r)
     return false;
 }
 
+static int plan_change(struct call *c, struct resource_write *r, struct meta_violation *violation)
+{
+    const struct meta_resources *all = c->s->resources;
+    return r->removes ? meta_resources_plan_remove(all, c->kind, c->id, &r->match, &r->x->change,
+                                                   violation)
+                      : meta_resources_plan_put(all, &r->to, &r->match, &r->x->change, violation);
+}
+
+/* Nothing is written: it is refused, or there already. */
+static void answer_unwritten(struct call *c, const struct resource_write *r, int status,
+                             const struct meta_violation *violation)
+{
+    if (status == 0)
+        answer_change(c, r);
+    else if (r->removes && status == -ENOENT)
+        answer_missing(c);
+    else
+        refuse_change(c, status, violation);
+}
+
 static bool begin_change(struct call *c, struct meta_write *w)
 {
     struct resource_write *r = (struct resource_write *)w;
     struct meta_violation violation = {.field = ""};
-    int status;
     if (r->x == NULL) /* else it is not its first turn */
         r->x = calloc(1, sizeof *r->x);
     if (r->x == NULL) {
@@ -212,26 +228,33 @@ static bool begin_change(struct call *c, struct meta_write *w)
     }
     if (!r->removes && !prepare_token(c, r))
         return false;
-    if (r->removes)
-        status = meta_resources_plan_remove(c->s->resources, c->kind, c->id, &r->match,
-                                            &r->x->change, &violation);
-    else
-        status =
-            meta_resources_plan_put(c->s->resources, &r->to, &r->match, &r->x->change, &violation);
-    if (status == 0)
+    const int status = plan_change(c, r, &violation);
+    r->confirms = false;
+    if (status == 0 && r->x->change.revision != 0)
         return write_plan(c, r);
-    if (r->removes && status == -ENOENT)
-        answer_missing(c);
-    else
-        refuse_change(c, status, &violation);
-    return false;
+    if (status == -EINVAL || !c->s->hearing.shared) {
+        answer_unwritten(c, r, status, &violation);
+        return false;
+    }
+    /* Another metaserver may have changed what is known here: who is told that nothing is to be
+     * done would find that undone. */
+    r->confirms = true;
+    w->job.txn =
+        (struct meta_store_txn){.compare = true, .last = meta_resources_revision(c->s->resources)};
+    return true;
 }
 
 static void end_change(struct call *c, struct meta_write *w)
 {
     struct resource_write *r = (struct resource_write *)w;
+    struct meta_violation violation = {.field = ""};
     if (!meta_write_is_stored(c, w))
         return;
+    if (r->confirms) { /* nothing was heard meanwhile, so it is planned as it was */
+        const int status = plan_change(c, r, &violation);
+        answer_unwritten(c, r, status, &violation);
+        return;
+    }
     meta_service_changed(c->s, r->x, &w->job.outcome);
     answer_change(c, r);
 }

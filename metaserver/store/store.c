@@ -67,9 +67,9 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     check_names(txn);
     const bool changes = node != NULL || change != NULL || txn->remove_count > 0 ||
                          txn->expire_count > 0 || txn->withdraw_count > 0 || txn->publish != NULL;
-    const bool writes = changes || store->fails;
-    out->status =
-        changes ? store->ops->commit(store, txn, out) : store->ops->check(store, writes, &out->err);
+    const bool writes = changes || (store->fails && !txn->compare);
+    out->status = changes || txn->compare ? store->ops->commit(store, txn, out)
+                                          : store->ops->check(store, writes, &out->err);
     if (writes && (out->status == 0 || is_fault(out->status)))
         store->fails = out->status != 0;
     if (out->status != 0) /* nothing was done */

@@ -97,8 +97,10 @@ struct meta_store_life {
 /* What is done as a whole or not at all, in this order. Borrowed. All zero: it is only seen whether
  * the store can be read; and if the last write has failed, whether it can be written again. */
 struct meta_store_txn {
-    bool compare;  /* only if `last` is the revision of the last change that is stored */
-    uint64_t last; /* 0: there is none */
+    /* Only if `last` is the revision of the last change that is stored; by itself: whether it is.
+     */
+    bool compare;
+    uint64_t last;                        /* 0: there is none */
     const struct meta_store_life *remove; /* nodes that are forgotten; unknown ones, and those of */
     uint32_t remove_count;                /* a later life, are passed over */
     /* Nodes that this metaserver hears nothing of: they are expired from now on, and their

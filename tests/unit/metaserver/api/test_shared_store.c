@@ -45,6 +45,38 @@ START_TEST(who_is_behind_hears_before_it_decides)
 }
 END_TEST
 
+/* What it knows says that there is nothing to do, or that it must not be done; by then the others
+ * have changed that. */
+START_TEST(who_is_behind_neither_confirms_nor_refuses)
+{
+    struct reply same, gone, taken;
+    setup_all(10);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/old", "{\"uids\":[9]}"), 201);
+    settle_all();
+    all.metad[1].cut_off = true;
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/web", "{\"uids\":[6]}"), 200);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/new", "{\"uids\":[7]}"), 201);
+    ck_assert_int_eq(ask(&all.metad[0], "DELETE", "/v1/tenants/old", ""), 204);
+    begin_ask(&all.metad[1], "PUT", "/v1/tenants/web", "{\"uids\":[5]}", &same);
+    begin_ask(&all.metad[1], "DELETE", "/v1/tenants/new", "", &gone);
+    begin_ask(&all.metad[1], "PUT", "/v1/tenants/other", "{\"uids\":[9]}", &taken);
+    for (int i = 0; i < 100; i++)
+        step_all();
+    ck_assert_int_eq(same.status, META_SERVICE_LATER);
+    ck_assert_int_eq(gone.status, META_SERVICE_LATER);
+    ck_assert_int_eq(taken.status, META_SERVICE_LATER);
+    all.metad[1].cut_off = false;
+    settle_all();
+    ck_assert_int_eq(same.status, 200);
+    ck_assert_uint_gt(same.revision, 5);
+    ck_assert_int_eq(gone.status, 204);
+    ck_assert_int_eq(taken.status, 201);
+    expect_all_the_same(10);
+    teardown_all();
+}
+END_TEST
+
 START_TEST(an_endpoint_has_one_owner)
 {
     struct reply a, b;
@@ -294,6 +326,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_change_at_one_is_known_at_all)                                                             \
     T(who_is_behind_hears_before_it_decides)                                                       \
+    T(who_is_behind_neither_confirms_nor_refuses)                                                  \
     T(an_endpoint_has_one_owner)                                                                   \
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_no_metaserver_hears_of_it)                                               \

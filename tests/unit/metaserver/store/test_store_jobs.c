@@ -66,11 +66,28 @@ static void gives_changes_revisions_above_all_that_it_has(struct meta_store *s)
     ck_assert_uint_eq(out.revision, 0);
 }
 
+/* By itself a comparison writes nothing. */
+static void says_whether_a_change_is_the_last_one(struct meta_store *s)
+{
+    struct meta_store_outcome out;
+    struct meta_store_txn txn = {.compare = true};
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
+    ck_assert_int_eq(change(s, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), -EREMCHG);
+    txn.last = 1;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
+    ck_assert_uint_eq(out.revision, 0);
+    txn.last = 2;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), -EREMCHG);
+    expect_settings(s, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+}
+
 START_TEST(every_store_does_what_a_transaction_says)
 {
     static void (*const rules[])(struct meta_store *) = {
         does_a_transaction_as_a_whole_or_not_at_all,
         gives_changes_revisions_above_all_that_it_has,
+        says_whether_a_change_is_the_last_one,
     };
     for (enum kind kind = MEMORY; kind < KINDS && has_kind(kind); kind++)
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
