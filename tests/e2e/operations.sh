@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # As a newcomer would go through it: ops/quickstart --keep, the lines to export that it prints and
-# nothing else, and then every command of docs/operations.md, in its order; each has to succeed,
-# and to print something where it is one that shows. In the end the command that is said to stop
-# the cluster.
+# nothing else, and then every command of docs/operations.md but those of several metaservers
+# (operations-several.sh), in its order; each has to succeed, and to print something where it is
+# one that shows. In the end the command that is said to stop the cluster.
 source "$(dirname "$0")/lib.sh"
-root=$(cd "$(dirname "$0")/../.." && pwd) page=$root/docs/operations.md
+root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$(dirname "$0")/lib-page.sh"
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 stop=
 end_cluster() { [[ -z $stop ]] || bash -c "$stop"; cleanup; }
@@ -41,11 +42,6 @@ ok "its metaserver wants tokens of whoever comes by the port"
 
 sed -n '/^```json$/,/^```$/p' "$page" | sed '1d;$d' >tenants.json
 jq -e 'length > 1' tenants.json >/dev/null || fail "the page has no example of a file"
-# Whether a command shows something: those that change a thing may be silent.
-shows() {
-    [[ $1 == *list* || $1 == *get* || $1 == *status* || $1 == *metrics* || $1 == *doctor* ||
-        $1 == *create* ]]
-}
 # The worker's token of the page, in the variable that the page names: whoever attaches with it is
 # of its tenant.
 variable=$(tr '\n' ' ' <"$page" |
@@ -78,12 +74,7 @@ worker_attaches() { # tenant
     ok "a worker with the token that the page makes, in $variable, is of its tenant"
 }
 count=0 attached=
-while IFS= read -r -u 8 line; do
-    [[ $line == '    '* ]] || continue
-    line=${line#    }
-    while [[ $line == *\\ ]] && IFS= read -r -u 8 more; do # a command of several lines
-        line=${line%\\}${more#    }
-    done
+while next_command; do
     [[ $line == rdmactl* || $line == curl* || $line == umask* || $line == ops/* ]] ||
         fail "the page has a command that this test does not know: $line"
     [[ $line != umask* ]] || eval "$line"
@@ -91,12 +82,10 @@ while IFS= read -r -u 8 line; do
         skip "$line: openssl is not installed"
         continue
     fi
-    timeout 60 bash -u -o pipefail -c "$line" >out 2>err </dev/null ||
-        fail "$line: ended with $?: $(cat out err)"
-    if shows "$line" && [[ $line != *'>'* && ! -s out ]]; then fail "$line: shows nothing"; fi
+    run_command
     [[ $line != *' --secret-out builds.token' ]] || worker_attaches builds
     count=$((count + 1))
-done 8<"$page"
+done 8< <(sed "/^$several\$/,/^## What/{/^## What/!d}" "$page")
 [[ -n $attached ]] || fail "the page makes no token for a worker"
 ((count >= 46)) || fail "only $count commands were found"
 [[ -s ops.token && -s node-c.token ]] || fail "the tokens that were made are empty"
