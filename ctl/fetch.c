@@ -10,6 +10,10 @@
 
 #include "ctl/decode.h"
 
+/* A change waits for the store: one that nobody hears, as etcd without a quorum, is said by the
+ * metaserver after five seconds, and with a reason. */
+enum { CHANGE_TIMEOUT_MS = 10000 };
+
 enum { TIMEOUT_MS = 5000, PATH_BYTES = 108 /* sockaddr_un's */, QUERY_BYTES = 300 };
 
 int ctl_percent_encode(const char *text, char *out, size_t size)
@@ -221,6 +225,7 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
     struct ctl_target target;
     struct base_errbuf why;
     const char *const headers[] = {request->header, NULL};
+    const bool changes = request->method != NULL && strcmp(request->method, "GET") != 0;
     int status = ctl_target_of(o, request->path, &target, err);
     if (status != 0)
         return status;
@@ -229,6 +234,7 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
                              .body = request->body,
                              .body_length = request->body != NULL ? strlen(request->body) : 0,
                              .timeout_ms = request->timeout_ms != 0 ? request->timeout_ms
+                                           : changes                ? (unsigned)CHANGE_TIMEOUT_MS
                                                                     : (unsigned)TIMEOUT_MS};
     ctl_aim(&call, &target);
     status = http_call(&call, out, &why);

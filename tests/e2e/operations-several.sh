@@ -59,7 +59,12 @@ while next_command; do
         ;;
     'rdmactl tenant create'*) exports ;;
     *' tenant get web') grep -q '^sessions  *64$' out || fail "$line: $(cat out)" ;;
-    *' kill etcd-2 etcd-3') lost=yes ;;
+    *' kill etcd-2 etcd-3')
+        lost=yes
+        ! rdmactl tenant set web sessions=1 2>err || fail "a change without a quorum"
+        grep -q ': etcd at .* does not answer\|: etcd at .* cannot be reached' err ||
+            fail "a change without a quorum is refused without the reason: $(cat err)"
+        ;;
     *'readyz?verbose'*)
         [[ -z $lost ]] || grep -q failed out || fail "a lost quorum is not said: $(cat out)"
         ;;
