@@ -52,6 +52,7 @@ static int look_at_workers(const struct ctl_options *o, struct ctl_top_look *loo
     struct ctl_agent_item_page page = {.next = ""};
     struct ctl_options of = *o;
     char cursor[sizeof page.next] = "";
+    of.kind = kind->name;
     of.all_nodes = true;
     unasked->count = 0;
     base_text_reset(&unasked->lines);
