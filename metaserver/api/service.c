@@ -139,11 +139,6 @@ static void ask_for_renewals(struct meta_service *s)
         meta_watch_ask_renewal(s, id);
 }
 
-static uint64_t earlier_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whether any client waits for what it has asked for: it may hang up, and nothing tells. */
 static bool has_clients(const struct meta_service *s)
 {
@@ -154,11 +149,15 @@ uint64_t meta_service_due(const struct meta_service *s)
 {
     const bool targets_changed =
         s->window_targets != 0 && s->targets_as_of != meta_directory_changes(s->directory);
-    if (has_clients(s) || targets_changed || meta_service_names_are_due(s))
+    if (has_clients(s) || targets_changed)
         return 0;
-    return earlier_of(meta_directory_due(s->directory),
-                      earlier_of(meta_watches_due(s),
-                                 earlier_of(meta_service_tidy_due(s), meta_service_raise_due(s))));
+    const uint64_t parts[] = {meta_directory_due(s->directory), meta_watches_due(s),
+                              meta_service_tidy_due(s), meta_service_raise_due(s),
+                              meta_service_names_due(s)};
+    uint64_t due = UINT64_MAX;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        due = parts[i] < due ? parts[i] : due;
+    return due;
 }
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)

@@ -10,9 +10,14 @@
 #include "metaserver/directory_heard.h"
 #include "service_private.h"
 
+static bool fits_here(const struct meta_hearing *h)
+{
+    return !h->misfits && !h->lacks;
+}
+
 /* ---- nodes */
 
-static void log_misfit(struct meta_service *s, const struct base_errbuf *err, uint64_t now)
+static void note_misfit(struct meta_service *s, const struct base_errbuf *err, uint64_t now)
 {
     uint32_t suppressed;
     s->hearing.why = *err;
@@ -20,6 +25,12 @@ static void log_misfit(struct meta_service *s, const struct base_errbuf *err, ui
     if (base_log_allow(&s->store_log, now, 10 * BASE_NS_PER_S, 10, &suppressed))
         meta_world_log(s->world, BASE_LOG_ERROR, "what the store holds does not fit here",
                        "error=\"%s\" suppressed=%u", err->text, suppressed);
+}
+
+void meta_service_lacks(struct meta_service *s, const struct base_errbuf *err, uint64_t now)
+{
+    s->hearing.lacks = true;
+    note_misfit(s, err, now);
 }
 
 void meta_service_hear_put(struct meta_service *s, const struct meta_store_node *node, uint64_t now)
@@ -31,7 +42,7 @@ void meta_service_hear_put(struct meta_service *s, const struct meta_store_node 
                  "there is no room for node %s, which the other metaservers have: raise max_nodes "
                  "and max_endpoints to what they have",
                  node->id);
-        log_misfit(s, &err, now);
+        meta_service_lacks(s, &err, now);
         return;
     }
     s->names_stale |= before.changed;
@@ -89,11 +100,16 @@ static int add_id(struct ids *ids, const char *id)
     return 0;
 }
 
+static int list_stored(void *user, const struct meta_store_node *node)
+{
+    return add_id(user, node->id);
+}
+
 static int hear_stored(void *user, const struct meta_store_node *node)
 {
-    struct ids *ids = user;
+    const struct ids *ids = user;
     meta_service_hear_put(ids->s, node, ids->now);
-    return add_id(ids, node->id);
+    return 0;
 }
 
 /* Those that the store does not have, of whom others may have heard that they are gone. */
@@ -113,15 +129,18 @@ static int list_unknown(const struct ids *stored, struct ids *out)
     return status;
 }
 
+/* Those that are gone go first: their room may be what others need. */
 static int hear_nodes(struct meta_service *s, struct meta_store *snapshot, uint64_t now,
                       struct base_errbuf *err)
 {
     struct ids stored = {.s = s, .now = now}, gone = stored;
-    int status = meta_store_load(snapshot, hear_stored, &stored, err);
+    int status = meta_store_load(snapshot, list_stored, &stored, err);
     if (status == 0)
         status = list_unknown(&stored, &gone);
     for (size_t i = 0; i < gone.count && status == 0; i++)
         meta_service_removed(s, gone.id[i], "", now);
+    if (status == 0)
+        status = meta_store_load(snapshot, hear_stored, &stored, err);
     free(stored.id);
     free(gone.id);
     return status == -ENOMEM ? base_err(err, status, "out of memory") : status;
@@ -130,15 +149,16 @@ static int hear_nodes(struct meta_service *s, struct meta_store *snapshot, uint6
 static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, uint64_t now)
 {
     struct base_errbuf err = {.text = ""};
+    s->hearing.lacks = false;
     int status = hear_nodes(s, snapshot, now, &err);
     if (status == 0 && s->resources != NULL)
         status = meta_service_reload_resources(s, snapshot, &err);
     if (status == 0)
         status = meta_service_load_names(s, snapshot, now, &err);
     s->hearing.misfits = status != 0;
-    s->hearing.wants_snapshot &= status != 0;
+    s->hearing.wants_snapshot &= status != 0 || s->hearing.lacks;
     if (status != 0)
-        log_misfit(s, &err, now);
+        note_misfit(s, &err, now);
     else if (s->resources != NULL)
         meta_service_raise_revision(s);
 }
@@ -168,14 +188,14 @@ static void hear_change(struct meta_service *s, const struct meta_store_change *
         meta_service_hear_change(s, change, &err) == 0)
         return;
     s->hearing.misfits = true;
-    log_misfit(s, &err, now);
+    note_misfit(s, &err, now);
 }
 
 void meta_service_hear(struct meta_service *s, const struct meta_store_heard *heard, uint64_t now)
 {
     struct meta_hearing *h = &s->hearing;
     h->things++;
-    if (!h->misfits)
+    if (fits_here(h))
         h->why.text[0] = '\0';
     switch (heard->kind) {
     case META_STORE_HEARD_SNAPSHOT:
@@ -205,9 +225,10 @@ void meta_service_hear_nothing(struct meta_service *s, const struct base_errbuf 
     const bool was_heard = h->why.text[0] == '\0';
     if (why == NULL) {
         h->heard_ns = now;
-        if (!h->misfits)
-            h->why.text[0] = '\0';
-        if (!was_heard && !h->misfits)
+        if (!fits_here(h))
+            return;
+        h->why.text[0] = '\0';
+        if (!was_heard)
             meta_world_log(s->world, BASE_LOG_INFO, "the store is heard again", "revision=%" PRIu64,
                            meta_resources_revision(s->resources));
         return;
@@ -215,7 +236,7 @@ void meta_service_hear_nothing(struct meta_service *s, const struct base_errbuf 
     if (was_heard)
         meta_world_log(s->world, BASE_LOG_WARN, "the store cannot be heard", "error=\"%s\"",
                        why->text);
-    if (!h->misfits)
+    if (fits_here(h))
         h->why = *why;
 }
 
@@ -223,5 +244,5 @@ bool meta_service_is_behind(const struct meta_service *s, uint64_t now)
 {
     const struct meta_hearing *h = &s->hearing;
     return h->shared &&
-           (h->misfits || h->heard_ns == 0 || now > h->heard_ns + META_SERVICE_BEHIND_NS);
+           (!fits_here(h) || h->heard_ns == 0 || now > h->heard_ns + META_SERVICE_BEHIND_NS);
 }

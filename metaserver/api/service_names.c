@@ -25,16 +25,17 @@ enum meta_name_life meta_service_name_life(void *service, const struct meta_stor
 void meta_service_put_name(struct meta_service *s, const struct meta_store_name *name, uint64_t now)
 {
     const bool lives = meta_service_name_life(s, name) == META_NAME_LIVE;
-    uint32_t suppressed;
+    struct base_errbuf err;
     if (s->names == NULL)
         return;
     s->names_stale |= !lives;
-    if (meta_names_put(s->names, name, lives) != 0 &&
-        base_log_allow(&s->store_log, now, 10 * BASE_NS_PER_S, 10, &suppressed))
-        meta_world_log(s->world, BASE_LOG_ERROR,
-                       "a name of a region has no room here, or grants nothing: raise max_names to "
-                       "what the other metaservers have",
-                       "tenant=%s name=\"%s\" suppressed=%u", name->tenant, name->name, suppressed);
+    if (meta_names_put(s->names, name, lives) == 0)
+        return;
+    base_err(&err, -ENOSPC,
+             "a name of a region of tenant %s has no room here, or grants nothing: raise max_names "
+             "to what the other metaservers have",
+             name->tenant);
+    meta_service_lacks(s, &err, now);
 }
 
 /* ---- what is stored */
@@ -71,8 +72,11 @@ int meta_service_load_names(struct meta_service *s, struct meta_store *store, ui
         .resource = pass_resource, .change = pass_change, .name = load_name, .user = &l};
     if (s->names == NULL)
         return 0;
-    meta_names_clear(s->names);
-    return meta_store_load_resources(store, &visitor, err);
+    meta_names_begin_load(s->names);
+    const int status = meta_store_load_resources(store, &visitor, err);
+    if (status == 0)
+        meta_names_end_load(s->names);
+    return status;
 }
 
 void meta_service_hear_names(struct meta_service *s, const struct meta_store_heard *heard,
@@ -97,6 +101,10 @@ struct names_write {
 static bool begin_withdrawing(struct call *c, struct meta_write *w)
 {
     struct names_write *n = (struct names_write *)w;
+    if (meta_service_is_behind(c->s, c->now)) {
+        c->s->names_dead = true; /* perhaps */
+        return false;
+    }
     n->count = meta_names_sweep(c->s->names, meta_service_name_life, c->s, n->dead);
     w->job.txn = (struct meta_store_txn){.withdraw = n->dead, .withdraw_count = n->count};
     return n->count > 0;
@@ -106,8 +114,8 @@ static void end_withdrawing(struct call *c, struct meta_write *w)
 {
     const struct names_write *n = (const struct names_write *)w;
     struct meta_service *s = c->s;
-    s->names_stale = true; /* there may be more */
     if (w->job.outcome.status != 0) {
+        s->names_dead = true;
         s->count.store_errors++;
         s->store_retry_at = c->now + STORE_PAUSE;
         meta_world_log(s->world, BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"",
@@ -116,6 +124,7 @@ static void end_withdrawing(struct call *c, struct meta_write *w)
     }
     for (uint32_t i = 0; i < n->count; i++)
         meta_names_remove(s->names, &n->dead[i]);
+    s->names_stale = true; /* there may be more */
 }
 
 static void free_withdrawing(struct meta_write *w)
@@ -124,29 +133,45 @@ static void free_withdrawing(struct meta_write *w)
     free(w);
 }
 
-bool meta_service_names_are_due(const struct meta_service *s)
+/* What a metaserver that is behind takes for dead may live. */
+static bool may_withdraw(const struct meta_service *s)
 {
-    return s->names != NULL && s->names_stale && !s->writes.withdrawing && !s->writes.stopping;
+    return !s->writes.withdrawing && !meta_service_is_behind(s, s->at);
 }
 
-void meta_service_names_tick(struct meta_service *s, uint64_t now)
+uint64_t meta_service_names_due(const struct meta_service *s)
+{
+    if (s->names == NULL || s->writes.stopping)
+        return UINT64_MAX;
+    if (s->names_stale)
+        return 0;
+    return s->names_dead && may_withdraw(s) ? s->store_retry_at : UINT64_MAX;
+}
+
+static void withdraw_dead(struct meta_service *s)
 {
     static const struct meta_write_kind kind = {.what = "taking back names",
                                                 .begin = begin_withdrawing,
                                                 .end = end_withdrawing,
                                                 .free = free_withdrawing};
-    struct meta_store_name dead[META_STORE_NAMES_MAX];
-    if (!meta_service_names_are_due(s))
-        return;
-    s->names_stale = meta_names_sweep(s->names, meta_service_name_life, s, dead) > 0;
-    if (!s->names_stale || now < s->store_retry_at)
-        return;
     struct names_write *n = calloc(1, sizeof *n);
     if (n == NULL)
         return; /* at another tick */
     n->base.kind = &kind;
     n->s = s;
-    s->names_stale = false;
+    s->names_dead = false;
     s->writes.withdrawing = true;
     meta_write_add(s, &n->base);
+}
+
+void meta_service_names_tick(struct meta_service *s, uint64_t now)
+{
+    struct meta_store_name dead[META_STORE_NAMES_MAX];
+    if (now < meta_service_names_due(s))
+        return;
+    if (s->names_stale)
+        s->names_dead = meta_names_sweep(s->names, meta_service_name_life, s, dead) > 0;
+    s->names_stale = false;
+    if (s->names_dead && may_withdraw(s) && now >= s->store_retry_at)
+        withdraw_dead(s);
 }

@@ -70,6 +70,9 @@ int meta_service_load_resources(struct meta_service *s, struct base_errbuf *err)
 void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
                                uint64_t now, const struct base_errbuf *err);
 
+/* Something that the store holds has no room here: err says how to give it some. */
+void meta_service_lacks(struct meta_service *s, const struct base_errbuf *err, uint64_t now);
+
 /* How the owner of a name is; service: the struct meta_service. */
 enum meta_name_life meta_service_name_life(void *service, const struct meta_store_name *name);
 /* The store has it. */
@@ -82,7 +85,7 @@ void meta_service_hear_names(struct meta_service *s, const struct meta_store_hea
                              uint64_t now);
 /* Takes names of who does not live out of the table, and begins to take back those of the dead. */
 void meta_service_names_tick(struct meta_service *s, uint64_t now);
-bool meta_service_names_are_due(const struct meta_service *s);
+uint64_t meta_service_names_due(const struct meta_service *s);
 
 /* Begins what has to be written for time has passed, if anything has. */
 void meta_service_tidy(struct meta_service *s, uint64_t now);

@@ -12,6 +12,7 @@ struct entry {
     struct meta_store_name name;
     struct schema_name_record record; /* key, and what it grants */
     bool shown;
+    bool loaded; /* since the last load has begun */
 };
 
 struct meta_names {
@@ -180,6 +181,9 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
     if (!found && n->count == n->max)
         return -ENOSPC;
     struct entry *e = found ? n->order[at] : add_entry(n, at);
+    e->loaded = true;
+    if (found && e->shown == shown && meta_store_name_equals(&e->name, name))
+        return 0; /* nobody reads it torn for nothing */
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
     e->name = *name;
     e->record = schema_name_record_make(key, name->incarnation, &grant);
@@ -206,10 +210,18 @@ void meta_names_remove(struct meta_names *n, const struct meta_store_name *name)
         remove_at(n, at);
 }
 
-void meta_names_clear(struct meta_names *n)
+void meta_names_begin_load(struct meta_names *n)
 {
-    while (n->count > 0)
-        remove_at(n, n->count - 1);
+    for (uint32_t i = 0; i < n->count; i++)
+        n->order[i]->loaded = false;
+}
+
+/* From the end, so that few move. */
+void meta_names_end_load(struct meta_names *n)
+{
+    for (uint32_t i = n->count; i-- > 0;)
+        if (!n->order[i]->loaded)
+            remove_at(n, i);
 }
 
 uint32_t meta_names_sweep(struct meta_names *n,

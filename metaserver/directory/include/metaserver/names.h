@@ -35,7 +35,10 @@ int meta_names_check(const struct meta_names *n, const struct meta_store_name *n
 int meta_names_put(struct meta_names *n, const struct meta_store_name *name, bool shown);
 /* If it is the name's (`node` "": whosever it is). */
 void meta_names_remove(struct meta_names *n, const struct meta_store_name *name);
-void meta_names_clear(struct meta_names *n);
+/* All that are not put between these two are removed by the second: those that stay are found
+ * meanwhile. */
+void meta_names_begin_load(struct meta_names *n);
+void meta_names_end_load(struct meta_names *n);
 /* NULL: there is none. Borrowed until the next change. */
 const struct meta_store_name *meta_names_find(const struct meta_names *n, const char *tenant,
                                               const char *name);

@@ -17,7 +17,8 @@
 #include "metaserver/store_order.h"
 #include "../test_world.h"
 
-enum { METASERVERS = 3, NODES = 6, TENANTS = 5, ENDPOINTS = 8 };
+enum { METASERVERS = 3, NODES = 6, TENANTS = 5, ENDPOINTS = 8, NAMES = 16 };
+enum { MAX_NODES = 16, TRAIL = 1024 };
 enum { LOST_PERCENT = 5 }; /* of what the store was given, its answers */
 #define LEASE (10 * BASE_NS_PER_S)
 
@@ -26,8 +27,9 @@ struct metad {
     struct meta_store_order order;
     struct meta_service s;
     struct meta_store *store;
-    void *memory;
+    void *memory, *names_memory;
     bool cut_off; /* it hears nothing */
+    bool dead;    /* and closed */
 };
 
 extern struct shared_world {
@@ -50,6 +52,11 @@ void step_all(void);
 /* Until all have nothing to do for so long that they must have heard everything. */
 void settle_all(void);
 void teardown_all(void);
+/* One beside them, of that number. */
+void open_metad(struct metad *m, int number, uint32_t max_nodes, uint64_t seed);
+void close_metad(struct metad *m);
+/* Time goes by for one of them: its store does something, it hears something, or both. */
+void step_metad(struct metad *m);
 /* *reply is borrowed until it has a status. */
 void begin_ask(struct metad *m, const char *method, const char *path, const char *json,
                struct reply *reply);
@@ -57,6 +64,9 @@ void begin_ask(struct metad *m, const char *method, const char *path, const char
 int ask(struct metad *m, const char *method, const char *path, const char *json);
 /* With one endpoint, fd00::(gid + 1). */
 void put_node(struct metad *m, int node, int incarnation, int gid, struct reply *reply);
+/* A region of that node's endpoint, under the name x(name) of one tenant. */
+void put_name(struct metad *m, int node, int incarnation, int gid, int name, struct reply *reply);
+/* And one that begins now. */
 void expect_all_the_same(uint64_t seed);
 /* Entries of the trail that say that the store was put back. */
 unsigned count_restores(const struct metad *m);

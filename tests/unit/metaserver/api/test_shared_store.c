@@ -160,14 +160,21 @@ START_TEST(a_dead_metaserver_has_no_say)
     settle_all();
     put_node(&all.metad[0], 1, 5, 7, &reply);
     settle_all();
+    for (int i = 0; i < 4; i++) {
+        all.now += LEASE / 2;
+        renew(0, "n1", 5, 200);
+        tick_all();
+    }
+    ck_assert_int_ne(state_at(1, "n1"), META_NODE_EXPIRED);
+    close_metad(&all.metad[0]);
+    all.metad[0].dead = true;
     for (int i = 0; i < 3; i++) {
         all.now += LEASE + BASE_NS_PER_S;
-        if (i == 0)
-            renew(0, "n1", 5, 404 /* it has lapsed here too by now */);
         tick_all();
         tick_all();
     }
     ck_assert_int_eq(state_at(1, "n1"), META_NODE_EXPIRED);
+    ck_assert_int_eq(state_at(2, "n1"), META_NODE_EXPIRED);
     teardown_all();
 }
 END_TEST
@@ -227,18 +234,104 @@ START_TEST(a_snapshot_stands_for_what_was_missed)
 }
 END_TEST
 
+/* It says so, and until all has room takes no node for dead that it merely does not know. */
+START_TEST(who_has_no_room_is_behind)
+{
+    static struct metad small;
+    struct reply reply;
+    setup_all(11);
+    settle_all();
+    open_metad(&small, METASERVERS, 2, 11);
+    for (int i = 0; i < 4; i++) {
+        put_node(&all.metad[0], i, 5, i, &reply);
+        settle_all();
+        put_name(&all.metad[0], i, 5, i, i, &reply);
+        settle_all();
+        ck_assert_int_eq(reply.status, 201);
+        for (int n = 0; n < 300; n++)
+            step_metad(&small);
+        meta_service_tick(&small.s, all.now, all.now / BASE_NS_PER_MS);
+        ck_assert_int_eq(meta_service_is_behind(&small.s, all.now), i >= 2);
+    }
+    for (int n = 0; n < 300; n++) {
+        step_metad(&small);
+        meta_service_tick(&small.s, all.now, all.now / BASE_NS_PER_MS);
+    }
+    settle_all();
+    ck_assert_uint_eq(meta_names_count(all.metad[1].s.names), 4);
+    for (int i = 0; i < 2; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/v1/nodes/n%d", i);
+        ck_assert_int_eq(ask(&all.metad[0], "DELETE", path, ""), 204);
+    }
+    settle_all();
+    meta_store_hub_compact(small.store);
+    for (int n = 0; n < 300; n++)
+        step_metad(&small);
+    ck_assert(!meta_service_is_behind(&small.s, all.now));
+    ck_assert_uint_eq(meta_directory_count(small.s.directory).nodes, 2);
+    close_metad(&small);
+    teardown_all();
+}
+END_TEST
+
+/* Who reads the table meanwhile finds it. */
+START_TEST(a_snapshot_hides_no_name)
+{
+    struct reply reply;
+    struct meta_names *names = NULL;
+    setup_all(12);
+    settle_all();
+    put_node(&all.metad[0], 1, 5, 1, &reply);
+    settle_all();
+    for (int i = 0; i < 2; i++) {
+        put_name(&all.metad[0], 1, 5, 1, i, &reply);
+        settle_all();
+        ck_assert_int_eq(reply.status, 201);
+    }
+    names = all.metad[1].s.names;
+    ck_assert_uint_eq(meta_names_count(names), 2);
+    const struct schema_table_desc *d = meta_names_table(names);
+    uint8_t key[16];
+    schema_name_key(d, "web", "x0", key);
+    struct schema_name_record before, after;
+    const uint8_t *span = (const uint8_t *)all.metad[1].names_memory +
+                          (size_t)schema_name_home(d, key) * SCHEMA_NAME_RECORD_BYTES;
+    ck_assert_int_eq(schema_name_find(d, span, key, &before), 0);
+    meta_store_hub_compact(all.metad[1].store);
+    settle_all();
+    ck_assert_int_eq(schema_name_find(d, span, key, &after), 0);
+    ck_assert_uint_eq(before.seq, after.seq); /* it was never away, nor written anew */
+    teardown_all();
+}
+END_TEST
+
 /* ---- by seeds */
 
 enum { ASKED = 400, SEEDS = 24 };
 
-static void ask_anything(struct reply *reply)
+/* Of a node that lives, as far as it knows. */
+static void put_any_name(struct metad *m, struct reply *reply)
+{
+    struct meta_node_view v = {.incarnation = 0};
+    const int node = (int)base_prng_below(&all.prng, NODES);
+    char id[16];
+    snprintf(id, sizeof id, "n%d", node);
+    const bool knows = meta_directory_show(m->s.directory, id, all.now, &v) == 0;
+    const int gid = knows && v.endpoint_count > 0 ? v.endpoint[0].gid[15] - 1 : 0;
+    put_name(m, node, knows ? (int)v.incarnation : 1, gid, (int)base_prng_below(&all.prng, 8),
+             reply);
+}
+
+/* The tenant that it asks to be put; -1: something else. */
+static int ask_anything(struct reply *reply)
 {
     struct metad *m = &all.metad[base_prng_below(&all.prng, METASERVERS)];
     const int which = (int)base_prng_below(&all.prng, TENANTS);
     char path[64], json[64];
     snprintf(path, sizeof path, "/v1/tenants/t%d", which);
     snprintf(json, sizeof json, "{\"uids\":[%d]}", (int)base_prng_below(&all.prng, 4));
-    switch (base_prng_below(&all.prng, 8)) {
+    switch (base_prng_below(&all.prng, 10)) {
     case 0:
         begin_ask(m, "DELETE", path, "", reply);
         break;
@@ -252,9 +345,15 @@ static void ask_anything(struct reply *reply)
         put_node(m, (int)base_prng_below(&all.prng, NODES), 1 + (int)base_prng_below(&all.prng, 4),
                  (int)base_prng_below(&all.prng, ENDPOINTS), reply);
         break;
+    case 5:
+    case 6:
+        put_any_name(m, reply);
+        break;
     default:
         begin_ask(m, "PUT", path, json, reply);
+        return which;
     }
+    return -1;
 }
 
 /* Some are away for a while, and some for too long; time passes, so that nodes expire. */
@@ -292,16 +391,34 @@ static void expect_revisions_unique(const struct reply *replies, uint64_t seed)
                           replies[i].revision);
 }
 
+/* A change that was acknowledged is in the trail of all. */
+static void expect_in_trail(const struct reply *r, int tenant, uint64_t seed)
+{
+    char name[16];
+    snprintf(name, sizeof name, "t%d", tenant);
+    if (tenant < 0 || (r->status != 200 && r->status != 201))
+        return;
+    for (int i = 0; i < METASERVERS; i++) {
+        const struct meta_resource_change *c =
+            meta_resources_change_after(all.metad[i].s.resources, r->revision - 1);
+        ck_assert_msg(c != NULL && c->revision == r->revision && strcmp(c->name, name) == 0,
+                      "seed %" PRIu64 ": metaserver %d has lost revision %" PRIu64 " of %s", seed,
+                      i, r->revision, name);
+    }
+}
+
 START_TEST(all_come_to_know_the_same)
 {
     static struct reply replies[ASKED];
+    static int asked[ASKED];
+    uint64_t named = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         setup_all(seed);
         for (int i = 0; i < METASERVERS; i++)
             meta_store_hub_lose(all.metad[i].store, seed + (uint64_t)i, LOST_PERCENT);
         int done = 0;
         for (int i = 0; i < ASKED; i++) {
-            ask_anything(&replies[i]);
+            asked[i] = ask_anything(&replies[i]);
             disturb();
             for (uint64_t n = base_prng_below(&all.prng, 12); n > 0; n--)
                 step_all();
@@ -313,13 +430,16 @@ START_TEST(all_come_to_know_the_same)
         for (int i = 0; i < ASKED; i++) {
             ck_assert_int_ne(replies[i].status, META_SERVICE_LATER);
             done += replies[i].status < 300;
+            expect_in_trail(&replies[i], asked[i], seed);
         }
         ck_assert_int_gt(done, ASKED / 8);
         expect_revisions_unique(replies, seed);
         expect_all_the_same(seed);
+        named += meta_names_count(all.metad[0].s.names);
         ck_assert_uint_eq(count_restores(&all.metad[0]), 0); /* nobody believes in what was not */
         teardown_all();
     }
+    ck_assert_uint_gt(named, SEEDS / 2);
 }
 END_TEST
 
@@ -332,6 +452,8 @@ END_TEST
     T(a_node_expires_when_no_metaserver_hears_of_it)                                               \
     T(a_dead_metaserver_has_no_say)                                                                \
     T(a_later_life_is_the_only_one)                                                                \
+    T(who_has_no_room_is_behind)                                                                   \
+    T(a_snapshot_hides_no_name)                                                                    \
     T(a_snapshot_stands_for_what_was_missed)                                                       \
     T(all_come_to_know_the_same)
 KEDGE_CHECK_MAIN("metaserver shared store", TESTS)

@@ -25,11 +25,12 @@ static void on_answer(void *token, const struct meta_service_answer *a,
     snprintf(r->body, sizeof r->body, "%s", base_text_str(body));
 }
 
-static void open_metad(struct metad *m, int number, uint64_t seed)
+void open_metad(struct metad *m, int number, uint32_t max_nodes, uint64_t seed)
 {
     static struct meta_world_ops ops;
-    const struct meta_directory_limits limits = {16, 64, LEASE, 1000 * BASE_NS_PER_S};
+    const struct meta_directory_limits limits = {max_nodes, 64, LEASE, 1000 * BASE_NS_PER_S};
     const size_t bytes = schema_table_bytes(schema_table_log2_slots(64));
+    const size_t names_bytes = schema_name_table_bytes(schema_table_log2_slots(NAMES));
     char name[8];
     struct base_errbuf err;
     memset(m, 0, sizeof *m);
@@ -37,6 +38,8 @@ static void open_metad(struct metad *m, int number, uint64_t seed)
     m->store = meta_store_hub_open(all.hub, name);
     m->memory = aligned_alloc(64, bytes);
     memset(m->memory, 0, bytes);
+    m->names_memory = aligned_alloc(64, names_bytes);
+    memset(m->names_memory, 0, names_bytes);
     test_world_init(&m->world, m->store);
     meta_store_late_init(&m->world.store, m->store, seed);
     ops = *m->world.base.ops;
@@ -46,7 +49,8 @@ static void open_metad(struct metad *m, int number, uint64_t seed)
     m->s.world = &m->world.base;
     m->s.directory = meta_directory_new(&limits, m->memory, 0x5eed, 0x77);
     meta_directory_share(m->s.directory);
-    m->s.resources = meta_resources_new(64);
+    m->s.resources = meta_resources_new(TRAIL);
+    m->s.names = meta_names_new(NAMES, m->names_memory, 0x5eed, 0x77);
     m->s.store = m->store;
     m->s.hearing.shared = true;
     memcpy(m->s.hearing.self.name, name, sizeof name);
@@ -56,13 +60,15 @@ static void open_metad(struct metad *m, int number, uint64_t seed)
     ck_assert_msg(meta_service_load(&m->s, all.now, &err) == 0, "%s", err.text);
 }
 
-static void close_metad(struct metad *m)
+void close_metad(struct metad *m)
 {
     meta_store_order_fini(&m->order);
     meta_store_close(m->store);
     meta_directory_free(m->s.directory);
     meta_resources_free(m->s.resources);
+    meta_names_free(m->s.names);
     free(m->memory);
+    free(m->names_memory);
 }
 
 void setup_all(uint64_t seed)
@@ -72,18 +78,21 @@ void setup_all(uint64_t seed)
     all.now = BASE_NS_PER_S;
     base_prng_seed(&all.prng, seed);
     for (int i = 0; i < METASERVERS; i++)
-        open_metad(&all.metad[i], i, seed + (uint64_t)i);
+        open_metad(&all.metad[i], i, MAX_NODES, seed + (uint64_t)i);
 }
 
-/* Time goes by for one of them: its store does something, it hears something, or both. */
-static void step_metad(struct metad *m)
+void step_metad(struct metad *m)
 {
-    struct meta_store_heard *heard;
+    struct meta_store_heard *heard = NULL;
+    if (m->dead)
+        return;
     if (base_prng_below(&all.prng, 3) != 0)
         meta_store_late_step(&m->world.store);
-    if (!m->cut_off && base_prng_below(&all.prng, 2) == 0 &&
-        (heard = meta_store_hub_hear(m->store)) != NULL)
+    const bool hears = !m->cut_off && base_prng_below(&all.prng, 2) == 0;
+    if (hears && (heard = meta_store_hub_hear(m->store)) != NULL)
         meta_store_order_put(&m->order, heard);
+    else if (hears && meta_store_order_is_idle(&m->order))
+        meta_service_hear_nothing(&m->s, NULL, all.now);
     meta_service_at(&m->s, all.now, all.now / BASE_NS_PER_MS);
     while (meta_store_order_run(&m->order, all.now))
         meta_service_advance(&m->s, all.now);
@@ -99,8 +108,8 @@ void step_all(void)
 
 static bool is_settled(const struct metad *m)
 {
-    return m->s.writes.first == NULL && m->order.with_store == 0 &&
-           meta_store_order_is_idle(&m->order);
+    return m->dead || (m->s.writes.first == NULL && m->order.with_store == 0 &&
+                       meta_store_order_is_idle(&m->order));
 }
 
 /* Until all have nothing to do for so long that they must have heard everything. */
@@ -117,7 +126,8 @@ void settle_all(void)
 void teardown_all(void)
 {
     for (int i = 0; i < METASERVERS; i++)
-        close_metad(&all.metad[i]);
+        if (!all.metad[i].dead)
+            close_metad(&all.metad[i]);
     meta_store_hub_free(all.hub);
 }
 
@@ -161,6 +171,21 @@ void put_node(struct metad *m, int node, int incarnation, int gid, struct reply 
     begin_ask(m, "PUT", path, json, reply);
 }
 
+void put_name(struct metad *m, int node, int incarnation, int gid, int name, struct reply *reply)
+{
+    struct schema_token grant = {
+        .pool = 1, .access = SCHEMA_RECORD_READ, .vkey = (uint32_t)incarnation, .length = 4096};
+    char path[32], text[SCHEMA_TOKEN_TEXT], json[320];
+    grant.gid[0] = 0xfd;
+    grant.gid[15] = (uint8_t)(gid + 1);
+    schema_token_format(&grant, text);
+    snprintf(path, sizeof path, "/v1/nodes/n%d/regions", node);
+    snprintf(json, sizeof json,
+             "{\"incarnation\":%d,\"tenant\":\"web\",\"name\":\"x%d\",\"grant\":\"%s\"}",
+             incarnation, name, text);
+    begin_ask(m, "PUT", path, json, reply);
+}
+
 /* ---- what they know */
 
 /* Everything that is to be the same, as one text: nodes with their lives and who owns which
@@ -168,7 +193,7 @@ void put_node(struct metad *m, int node, int incarnation, int gid, struct reply 
 static void describe(struct metad *m, struct base_text *out)
 {
     struct meta_node_view v;
-    char after[META_STORE_ID_BYTES] = "", line[256];
+    char after[META_STORE_ID_BYTES] = "", line[512];
     base_text_init(out, 1 << 20);
     while (meta_directory_after(m->s.directory, after, all.now, &v) == 0) {
         memcpy(after, v.id, sizeof after);
@@ -180,6 +205,12 @@ static void describe(struct metad *m, struct base_text *out)
             base_text_append(out, line, strlen(line));
         }
         base_text_append(out, "\n", 1);
+    }
+    for (const struct meta_store_name *n = meta_names_after(m->s.names, "", ""); n != NULL;
+         n = meta_names_after(m->s.names, n->tenant, n->name)) {
+        snprintf(line, sizeof line, "%s/%s:%s:%" PRIu32 "\n", n->tenant, n->name, n->node,
+                 n->incarnation);
+        base_text_append(out, line, strlen(line));
     }
     meta_json_write_document(out, m->s.resources, m->s.directory);
     for (int kind = 0; kind < META_RESOURCE_KINDS; kind++)
@@ -193,17 +224,26 @@ static void describe(struct metad *m, struct base_text *out)
     ck_assert_int_eq(out->error, 0);
 }
 
+static void expect_same(struct metad *m, const struct base_text *first, uint64_t seed)
+{
+    struct base_text other;
+    describe(m, &other);
+    ck_assert_msg(strcmp(base_text_str(first), base_text_str(&other)) == 0,
+                  "seed %" PRIu64 ": metaserver %s:\n%s\nand not\n%s", seed, m->s.hearing.self.name,
+                  base_text_str(&other), base_text_str(first));
+    base_text_fini(&other);
+}
+
 void expect_all_the_same(uint64_t seed)
 {
-    struct base_text first, other;
+    static struct metad begins;
+    struct base_text first;
     describe(&all.metad[0], &first);
-    for (int i = 1; i < METASERVERS; i++) {
-        describe(&all.metad[i], &other);
-        ck_assert_msg(strcmp(base_text_str(&first), base_text_str(&other)) == 0,
-                      "seed %" PRIu64 ": metaserver %d:\n%s\nand not\n%s", seed, i,
-                      base_text_str(&other), base_text_str(&first));
-        base_text_fini(&other);
-    }
+    for (int i = 1; i < METASERVERS; i++)
+        expect_same(&all.metad[i], &first, seed);
+    open_metad(&begins, METASERVERS, MAX_NODES, seed);
+    expect_same(&begins, &first, seed);
+    close_metad(&begins);
     base_text_fini(&first);
 }
 
@@ -219,6 +259,7 @@ unsigned count_restores(const struct metad *m)
 void tick_all(void)
 {
     for (int i = 0; i < METASERVERS; i++)
-        meta_service_tick(&all.metad[i].s, all.now, all.now / BASE_NS_PER_MS);
+        if (!all.metad[i].dead)
+            meta_service_tick(&all.metad[i].s, all.now, all.now / BASE_NS_PER_MS);
     settle_all();
 }
