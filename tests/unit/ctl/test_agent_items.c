@@ -78,8 +78,8 @@ START_TEST(what_is_no_page_is_refused)
         "{\"workers\":[]}",
         "{\"leases\":[{\"tenant\":\"x\"}]}",
         "{\"leases\":[" LEASE ",3]}",
-        "{\"leases\":[],\"next_cursor\":\"" TEXT64 TEXT64 TEXT64 TEXT64 TEXT64
-            TEXT64 TEXT64 TEXT64 "\"}",
+        "{\"leases\":[],\"next_cursor\":\"" TEXT64 TEXT64 TEXT64 TEXT64 TEXT64 TEXT64 TEXT64 TEXT64
+        "\"}",
         "{\"leases\":[],\"unreachable\":[7]}",
         "{\"leases\":[" LEASE "],\"unreachable\":[{\"node\":\"n2\"}]}",
     };
