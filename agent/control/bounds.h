@@ -95,7 +95,8 @@ enum {
     FAULTS_LOGGED_S = 10,
     LOSS_LOGGED_S = 60, /* other reasons why a metaserver is lost: in this time, so many */
     LOSSES_LOGGED = 4,
-    TOKENS_LOGGED = 5, /* wrong tokens, in TOKENS_LOGGED_S */
+    REGISTRATIONS_LOGGED = 8, /* and so often that it is registered */
+    TOKENS_LOGGED = 5,        /* wrong tokens, in TOKENS_LOGGED_S */
     TOKENS_LOGGED_S = 10,
     CROWD_LOGGED_S = 10,     /* connections that made room, or found none */
     STRANGERS_LOGGED_S = 10, /* uids that are kept out */

@@ -154,7 +154,7 @@ void agent_registration_lose(struct registration *r, const char *why)
      * back is said when its turn comes, if it still holds. */
     const bool news = r->why[0] == '\0';
     uint32_t suppressed;
-    if (news)
+    if (news && r->said_registered)
         r->log = (struct base_log_limit){0};
     r->unsaid = r->unsaid || news || base_log_is_news(r->why, why);
     if (r->unsaid && base_log_allow(&r->log, world_now_ns(r->pool->world),
@@ -197,15 +197,26 @@ void agent_registration_refuse(struct registration *r, const struct http_answer 
     json_decref(problem);
 }
 
+/* A metaserver that forgets the node again and again does not fill its log. */
+static void say_registered(struct registration *r)
+{
+    uint32_t suppressed;
+    r->said_registered =
+        base_log_allow(&r->registered_log, world_now_ns(r->pool->world),
+                       LOSS_LOGGED_S * BASE_NS_PER_S, REGISTRATIONS_LOGGED, &suppressed);
+    if (r->said_registered)
+        world_log(r->pool->world, BASE_LOG_INFO, "registered",
+                  "pool=%s metaserver=\"%s\" incarnation=%u suppressed=%u", r->pool->name, r->url,
+                  r->pool->agent->incarnation, suppressed);
+}
+
 /* There is a way to what has answered: both are in force from now on. */
 static void complete_registration(struct registration *r)
 {
     r->lane.dctn = r->answered.dctn;
     r->lane.dc_key = r->answered.dc_key;
     r->lane.table = r->answered.table;
-    world_log(r->pool->world, BASE_LOG_INFO, "registered",
-              "pool=%s metaserver=\"%s\" incarnation=%u", r->pool->name, r->url,
-              r->pool->agent->incarnation);
+    say_registered(r);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
     /* The agent's token may be another one than at the start. */
@@ -241,8 +252,9 @@ static void on_registered(void *user, const struct http_answer *answer)
         agent_registration_put(r);
         return;
     }
-    if (!agent_register_json_understand(r, answer->body, &peer)) {
-        agent_registration_lose(r, "its answer is not a metaserver's, or of another version");
+    const char *why = agent_register_json_understand(r, answer->body, &peer);
+    if (why != NULL) {
+        agent_registration_lose(r, why);
         return;
     }
     r->standing = agent_register_json_standing(answer->body);

@@ -66,7 +66,8 @@ struct registration {
     bool telling;       /* what is in force is being told */
     uint64_t told;      /* the hash of what was told; 0: nothing was */
     uint64_t tell_ns;   /* when it is told next, at the earliest */
-    struct base_log_limit log;
+    struct base_log_limit log, registered_log;
+    bool said_registered;       /* of the last time that it was */
     struct ibv_ah_attr address; /* that lane.ah leads to; all 0: none that may be kept */
     struct fab_ah *before;      /* of its address before this one, until the lane gives it back */
     uint64_t resolved_ns;       /* when its address last was */

@@ -128,9 +128,12 @@ static bool understand_initiator(const json_t *endpoint, struct table_initiator_
     return true;
 }
 
+/* As kedge-metad takes it: a shorter one would have its agent do nothing but renew. */
+enum { LEAST_LEASE_MS = 100, MOST_LEASE_MS = 24 * 3600 * 1000 };
+
 /* The answer to a registration: how to READ that metaserver's table. */
-bool agent_register_json_understand(struct registration *r, const char *body,
-                                    struct table_initiator_peer *peer)
+const char *agent_register_json_understand(struct registration *r, const char *body,
+                                           struct table_initiator_peer *peer)
 {
     uint8_t *gid = peer->gid;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
@@ -149,18 +152,20 @@ bool agent_register_json_understand(struct registration *r, const char *body,
               read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
               agent_register_json_number(t, "version", UINT16_MAX, &version) &&
               version == SCHEMA_RECORD_VERSION &&
-              agent_register_json_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
+              agent_register_json_number(root, "node_lease_ms", INT64_MAX, &lease);
     (void)agent_register_json_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
     json_decref(root);
     if (!ok)
-        return false;
+        return "its answer is not a metaserver's, or of another version";
+    if (lease < LEAST_LEASE_MS || lease > MOST_LEASE_MS)
+        return "its node_lease is none of 100ms to 1d, which kedge-metad takes: is it one?";
     peer->lid = (uint16_t)lid;
     d.rkey = (uint32_t)rkey;
     d.log2_slots = (uint32_t)log2_slots;
     d.version = (uint16_t)version;
     r->answered = (struct registration_answer){
         .lease_ms = lease, .dctn = (uint32_t)dctn, .dc_key = key, .table = d};
-    return true;
+    return NULL;
 }
 
 static void copy_text(const json_t *object, const char *key, char *out, size_t size)

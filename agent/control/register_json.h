@@ -17,9 +17,9 @@ struct metaserver_standing;
  * it is NULL. To be freed; NULL: no memory. */
 char *agent_register_json_describe(const struct pool *p, const struct table_initiator *initiator);
 /* The answer to that: how to READ that metaserver's table, which goes to r->answered, and to peer;
- * r->lane stays as it is. False: it is no such answer, and r is as it was. */
-bool agent_register_json_understand(struct registration *r, const char *body,
-                                    struct table_initiator_peer *peer);
+ * r->lane stays as it is. NULL; or why it is no such answer, a literal, and r is as it was. */
+const char *agent_register_json_understand(struct registration *r, const char *body,
+                                           struct table_initiator_peer *peer);
 /* What it says of itself in the answer to a registration or a renewal. */
 struct metaserver_standing agent_register_json_standing(const char *body);
 /* Whether the answer to a renewal, or to a PUT, is of the table that r->answered has: a metaserver
