@@ -28,6 +28,9 @@ struct option {
 #define MS         BASE_NS_PER_MS
 #define DAY        (24 * 3600 * BASE_NS_PER_S)
 
+#define ANONYMOUS_PART 4 /* of connections one in so many is for who shows no token */
+#define ADDRESS_PART   4 /* and of these for one address, unless it is set */
+
 static const struct option options[] = {
     {"metaserver", "listen", TEXT, AT(listen), 0, 0, "127.0.0.1:7480",
      "address and port of the REST interface; port 0: any; empty: none"},
@@ -64,8 +67,8 @@ static const struct option options[] = {
      "an expired node is forgotten after this"},
     {"metaserver", "connections", COUNT, AT(connections), 1, 65536, "4096",
      "HTTP connections at a time; clients that show no token have a quarter"},
-    {"metaserver", "client_connections", COUNT, AT(client_connections), 1, 65536, "1024",
-     "of one address, without a token"},
+    {"metaserver", "client_connections", COUNT, AT(client_connections), 0, 65536, "0",
+     "of one address, without a token; 0: a quarter of what those share"},
     {"metaserver", "token_connections", COUNT, AT(token_connections), 1, 65536, "64",
      "of one token; more get 429"},
     {"metaserver", "client_rate", COUNT, AT(client_rate), 0, 1000000, "2000",
@@ -73,7 +76,7 @@ static const struct option options[] = {
     {"metaserver", "hosts", TEXT, AT(hosts), 0, 0, "",
      "names that requests on loopback may be for, beside localhost and addresses"},
     {"metaserver", "max_watches", COUNT, AT(max_watches), 0, 65536, "2048",
-     "streams at a time, one for each agent that follows; fewer than connections"},
+     "streams at a time: every agent has one at every metaserver; fewer than connections"},
     {"metaserver", "reader_watches", COUNT, AT(reader_watches), 1, 65536, "256",
      "of these, those of clients that are no agents"},
     {"metaserver", "events", COUNT, AT(events), 16, 65536, "1024",
@@ -227,6 +230,19 @@ static int check_tls(const struct meta_config *c, const char *path, struct base_
         return base_err(err, -EINVAL, "%s: %s needs trusted_ca_file", path,
                         c->client_cert_auth ? "client_cert_auth" : "client_crl_file");
     return 0;
+}
+
+/* Where nobody needs a token, agents are anonymous clients too. */
+unsigned meta_config_anonymous(const struct meta_config *config)
+{
+    const unsigned all = (unsigned)config->connections;
+    return config->tokens_needed ? (all + ANONYMOUS_PART - 1) / ANONYMOUS_PART : all;
+}
+
+unsigned meta_config_of_address(const struct meta_config *config)
+{
+    const unsigned part = (meta_config_anonymous(config) + ADDRESS_PART - 1) / ADDRESS_PART;
+    return config->client_connections > 0 ? (unsigned)config->client_connections : part;
 }
 
 int meta_config_read(const char *path, struct meta_config *out, struct base_errbuf *err)

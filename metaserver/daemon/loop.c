@@ -31,7 +31,6 @@
 #define BURST_S         2  /* so much of a client's rate may come at once */
 #define READER_PERCENT  25 /* of the thread's time that one reader may have */
 #define READERS_PERCENT 50 /* of it that all of them together may have */
-#define ANONYMOUS_PART  4  /* of connections one in so many is for who shows no token */
 
 struct metad {
     uv_loop_t loop;
@@ -466,10 +465,6 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
                        struct base_errbuf *err)
 {
     char setting[512], hosts[META_CONFIG_TEXT_BYTES + 2 * HOST_NAME_MAX + 4];
-    /* Where nobody needs a token, agents are anonymous clients too. */
-    const unsigned all = (unsigned)config->connections;
-    const unsigned anonymous =
-        config->tokens_needed ? (all + ANONYMOUS_PART - 1) / ANONYMOUS_PART : all;
     list_hosts(config, hosts, sizeof hosts);
     snprintf(setting, sizeof setting, "listen or admin_socket in %.460s",
              config_path == NULL ? "the configuration" : config_path);
@@ -478,15 +473,15 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         .unix_path = config->admin_socket[0] != '\0' ? config->admin_socket : NULL,
         .program = "kedge-metad",
         .setting = setting,
-        .connections = all,
-        .anonymous = anonymous,
+        .connections = (unsigned)config->connections,
+        .anonymous = meta_config_anonymous(config),
         .connections_per_id = (unsigned)config->token_connections,
         .anonymous_per_second = config->tokens_needed ? (unsigned)config->client_rate : 0,
         .hosts = hosts,
         .client_cert_auth = config->client_cert_auth,
         .refused = refuse_client,
         .identify = identify_client,
-        .connections_per_ip = (unsigned)config->client_connections,
+        .connections_per_ip = meta_config_of_address(config),
         .requests_per_second = (unsigned)config->client_rate,
         .requests_burst = (unsigned)config->client_rate * BURST_S,
         .percent_per_id = config->tokens_needed && config->client_rate > 0 ? READER_PERCENT : 0,

@@ -29,7 +29,7 @@ struct meta_config {
     char zone[META_CONFIG_TEXT_BYTES];
     char log_level[META_CONFIG_TEXT_BYTES], log_format[META_CONFIG_TEXT_BYTES];
     uint64_t max_nodes, max_endpoints, max_names, connections, max_watches, reader_watches, events;
-    uint64_t client_connections, token_connections; /* of one address, of one token */
+    uint64_t client_connections, token_connections; /* of one address (0: a part), of one token */
     uint64_t client_rate;                           /* requests a second of either; 0: no bound */
     char hosts[META_CONFIG_TEXT_BYTES];             /* as base/http/server.h has them */
     uint64_t node_lease_ns, forget_after_ns;
@@ -52,6 +52,10 @@ struct meta_config {
 /* The defaults, then what the file says (path NULL: no file). -errno and a sentence that names the
  * line. */
 int meta_config_read(const char *path, struct meta_config *out, struct base_errbuf *err);
+
+/* How many connections those have together who show no token, and of them one address. */
+unsigned meta_config_anonymous(const struct meta_config *config);
+unsigned meta_config_of_address(const struct meta_config *config);
 
 /* The table, for --help. */
 void meta_config_print_help(FILE *out);

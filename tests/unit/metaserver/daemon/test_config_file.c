@@ -110,6 +110,27 @@ START_TEST(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)
 }
 END_TEST
 
+/* Whatever there is of them. */
+START_TEST(one_stranger_does_not_have_all_connections_of_strangers)
+{
+    static const unsigned all[] = {8, 16, 600, 4096, 65536};
+    struct meta_config c;
+    struct base_errbuf err;
+    char text[128];
+    for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
+        snprintf(text, sizeof text, "[metaserver]\nconnections = %u\naccess = %s\n", all[i / 2],
+                 i % 2 == 0 ? "tokens" : "open");
+        ck_assert_int_eq(configure(text, &c, &err), 0);
+        const unsigned anonymous = meta_config_anonymous(&c), of_one = meta_config_of_address(&c);
+        ck_assert_uint_eq(anonymous, i % 2 == 0 ? all[i / 2] / 4 : all[i / 2]);
+        ck_assert_uint_ge(of_one, 1);
+        ck_assert_uint_le(2 * of_one, anonymous);
+    }
+    ck_assert_int_eq(configure("[metaserver]\nclient_connections = 900\n", &c, &err), 0);
+    ck_assert_uint_eq(meta_config_of_address(&c), 900); /* as it is set */
+}
+END_TEST
+
 START_TEST(a_setting_may_be_as_long_as_it_can_be)
 {
     struct meta_config c;
@@ -153,5 +174,6 @@ END_TEST
     T(what_is_wrong_is_named_with_its_line)                                                        \
     T(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)                             \
     T(the_man_page_has_each_setting_with_its_range)                                                \
+    T(one_stranger_does_not_have_all_connections_of_strangers)                                     \
     T(a_setting_may_be_as_long_as_it_can_be)
 KEDGE_CHECK_MAIN("metaserver config", TESTS)
