@@ -139,7 +139,7 @@ static int give_hash(struct call *c, struct resource_write *r)
     struct meta_token *token = &r->to.token;
     if (!meta_token_is_bare(token))
         return 0;
-    if (there != NULL) {
+    if (there != NULL && !meta_token_is_bare(&there->token)) {
         memcpy(token->hash, there->token.hash, sizeof token->hash);
         return 0;
     }

@@ -28,6 +28,7 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
     err->text[0] = '\0';
     int status = meta_store_load(s->store, load_one, &l, err);
     memcpy(s->store_id, s->store->id, sizeof s->store_id);
+    s->hearing.generation = s->store->generation;
     if (status == -ENOSPC)
         return base_err(
             err, status,
@@ -152,8 +153,8 @@ uint64_t meta_service_due(const struct meta_service *s)
     if (has_clients(s) || targets_changed)
         return 0;
     const uint64_t parts[] = {meta_directory_due(s->directory), meta_watches_due(s),
-                              meta_service_tidy_due(s), meta_service_raise_due(s),
-                              meta_service_names_due(s)};
+                              meta_service_tidy_due(s),         meta_service_raise_due(s),
+                              meta_service_names_due(s),        meta_service_bury_due(s)};
     uint64_t due = UINT64_MAX;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         due = parts[i] < due ? parts[i] : due;
@@ -171,6 +172,7 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_service_tidy(s, now);
     meta_service_names_tick(s, now);
     meta_service_raise_again(s, now);
+    meta_service_bury(s, now);
 }
 
 /* ---- what clients ask for */

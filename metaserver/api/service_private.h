@@ -50,7 +50,6 @@ int meta_service_reload_resources(struct meta_service *s, struct meta_store *sto
 void meta_service_tell_change(struct meta_service *s, const struct meta_resource_change *change,
                               bool elsewhere);
 
-/* ---- service_fork.c */
 /* That is known from now on, and may have been told to agents. */
 void meta_service_note_revision(struct meta_service *s, uint64_t revision);
 /* If the store was put back behind what agents know: writes a revision that exceeds that. */
@@ -58,6 +57,13 @@ void meta_service_raise_revision(struct meta_service *s);
 /* Again, if that has failed, and when that is due. */
 void meta_service_raise_again(struct meta_service *s, uint64_t now);
 uint64_t meta_service_raise_due(const struct meta_service *s);
+
+/* Makes those tokens of what was read anew void that were known to be deleted. -ENOMEM. */
+int meta_service_void_returned(struct meta_service *s, struct meta_resources *fresh,
+                               uint64_t generation);
+/* Deletes void tokens in the store, one after the other, when that is due. */
+void meta_service_bury(struct meta_service *s, uint64_t now);
+uint64_t meta_service_bury_due(const struct meta_service *s);
 
 /* A node that was known as that is expired by now, as the store says. */
 void meta_service_heard_expiry(struct meta_service *s, const struct meta_lapse *lapse,

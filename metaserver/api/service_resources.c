@@ -420,6 +420,11 @@ int meta_service_reload_resources(struct meta_service *s, struct meta_store *sto
     int status = meta_service_load_resources(s, err);
     s->store = own;
     s->resources = was;
+    if (status == 0 && s->hearing.shared &&
+        meta_service_void_returned(s, fresh, store->generation) != 0)
+        status = base_err(err, -ENOMEM, "out of memory");
+    if (status == 0)
+        s->hearing.generation = store->generation;
     const enum meta_resources_relation relation =
         status == 0 ? meta_resources_compare(was, fresh) : META_RESOURCES_SAME;
     if (relation == META_RESOURCES_SAME) {

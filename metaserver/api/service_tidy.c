@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to be written because time has passed, and nobody asks for: nodes expire, and are
- * forgotten. */
+/* What has to be written though nobody asks for it: nodes expire, and are forgotten; and what a
+ * shared store has lost that was put back to what it was before. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "metaserver/directory_heard.h"
@@ -100,4 +103,240 @@ void meta_service_tidy(struct meta_service *s, uint64_t now)
     t->s = s;
     s->writes.tidying = true;
     meta_write_add(s, &t->base);
+}
+
+/* ---- revisions that agents have heard of, and that the store does not have any more: what comes
+ * must not be taken for that */
+
+/* Whether what comes next could have a revision that agents know, of something else. */
+static bool must_raise(const struct meta_service *s)
+{
+    const uint64_t last = meta_resources_revision(s->resources);
+    return last < s->hearing.revision || (s->hearing.forked && last == s->hearing.revision);
+}
+
+void meta_service_note_revision(struct meta_service *s, uint64_t revision)
+{
+    if (revision <= s->hearing.revision)
+        return;
+    s->hearing.revision = revision;
+    s->hearing.forked = false;
+}
+
+struct raise_write {
+    struct meta_write base;
+    struct meta_service *s;
+    struct meta_service_change x;
+};
+
+/* As a restore from a backup does: what agents have heard of must not be taken for what comes. */
+static bool begin_raising(struct call *c, struct meta_write *w)
+{
+    struct raise_write *r = (struct raise_write *)w;
+    const uint64_t last = meta_resources_revision(c->s->resources);
+    struct meta_resource_change *change = &r->x.change;
+    if (!must_raise(c->s))
+        return false;
+    *change = (struct meta_resource_change){.revision = c->s->hearing.revision + 1,
+                                            .kind = META_RESTORE,
+                                            .time_ms = c->wall_ms,
+                                            .had = true};
+    snprintf(change->name, sizeof change->name, "store");
+    snprintf(change->who, sizeof change->who, "kedge-metad");
+    change->from.kind = META_RESTORE; /* nothing is kept of it but the entry: it has no "after" */
+    change->from.restore.revision = last;
+    memcpy(change->from.name, change->name, sizeof change->from.name);
+    return meta_service_write_change(c->s, &r->x, &w->job.txn) == 0;
+}
+
+static void end_raising(struct call *c, struct meta_write *w)
+{
+    struct raise_write *r = (struct raise_write *)w;
+    if (!meta_write_is_stored(c, w)) {
+        c->s->hearing.raise_at = c->now + STORE_PAUSE;
+        return;
+    }
+    r->x.change.revision = w->job.outcome.revision;
+    if (r->x.change.revision > meta_resources_revision(c->s->resources) &&
+        meta_resources_restore_change(c->s->resources, &r->x.change) == 0)
+        meta_service_tell_change(c->s, &r->x.change, false);
+}
+
+static void free_raising(struct meta_write *w)
+{
+    struct raise_write *r = (struct raise_write *)w;
+    r->s->hearing.raising = false;
+    meta_service_change_fini(&r->x);
+    free(r);
+}
+
+static void begin_raise(struct meta_service *s)
+{
+    static const struct meta_write_kind kind = {.what = "raising the revision",
+                                                .begin = begin_raising,
+                                                .end = end_raising,
+                                                .free = free_raising};
+    struct raise_write *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return; /* at another tick */
+    r->base.kind = &kind;
+    r->s = s;
+    snprintf(r->base.id, sizeof r->base.id, "store");
+    s->hearing.raising = true;
+    meta_write_add(s, &r->base);
+}
+
+void meta_service_raise_revision(struct meta_service *s)
+{
+    if (!must_raise(s) || s->hearing.raising)
+        return;
+    meta_world_log(s->world, BASE_LOG_WARN,
+                   "the store was put back to an older state: its next revision will exceed what "
+                   "was known",
+                   "revision=%" PRIu64 " known=%" PRIu64, meta_resources_revision(s->resources),
+                   s->hearing.revision);
+    begin_raise(s);
+}
+
+uint64_t meta_service_raise_due(const struct meta_service *s)
+{
+    if (s->resources == NULL || s->hearing.raising || s->writes.stopping || !must_raise(s))
+        return UINT64_MAX;
+    return s->hearing.raise_at;
+}
+
+/* One that the store has refused. */
+void meta_service_raise_again(struct meta_service *s, uint64_t now)
+{
+    if (now >= meta_service_raise_due(s))
+        begin_raise(s);
+}
+
+/* ---- tokens that were deleted, and have come back: void as soon as they are read, and deleted
+ * again */
+
+struct bury_write {
+    struct meta_write base;
+    struct meta_service *s;
+    struct meta_service_change x;
+};
+
+static const struct meta_resource *find_void(const struct meta_service *s)
+{
+    const struct meta_resource *t = meta_resources_after(s->resources, META_TOKEN, "");
+    while (t != NULL && !meta_token_is_bare(&t->token))
+        t = meta_resources_after(s->resources, META_TOKEN, t->name);
+    return t;
+}
+
+/* Another metaserver may have done it. */
+static bool begin_burying(struct call *c, struct meta_write *w)
+{
+    struct bury_write *b = (struct bury_write *)w;
+    const struct meta_resource_match match = {.any = true};
+    struct meta_resource_change *change = &b->x.change;
+    struct meta_violation violation;
+    const struct meta_resource *token = find_void(c->s);
+    if (token == NULL)
+        c->s->hearing.voided = 0;
+    if (token == NULL || meta_resources_plan_remove(c->s->resources, META_TOKEN, token->name,
+                                                    &match, change, &violation) != 0)
+        return false;
+    change->time_ms = c->wall_ms;
+    snprintf(change->who, sizeof change->who, "kedge-metad");
+    return meta_service_write_change(c->s, &b->x, &w->job.txn) == 0;
+}
+
+static void end_burying(struct call *c, struct meta_write *w)
+{
+    if (meta_write_is_stored(c, w))
+        meta_service_changed(c->s, &((struct bury_write *)w)->x, &w->job.outcome);
+    else
+        c->s->hearing.bury_at = c->now + STORE_PAUSE;
+}
+
+static void free_burying(struct meta_write *w)
+{
+    struct bury_write *b = (struct bury_write *)w;
+    struct meta_service *s = b->s;
+    s->hearing.burying = false;
+    meta_service_change_fini(&b->x);
+    free(b);
+    meta_service_bury(s, s->at);
+}
+
+uint64_t meta_service_bury_due(const struct meta_service *s)
+{
+    const struct meta_hearing *h = &s->hearing;
+    return h->voided == 0 || h->burying || s->writes.stopping ? UINT64_MAX : h->bury_at;
+}
+
+void meta_service_bury(struct meta_service *s, uint64_t now)
+{
+    static const struct meta_write_kind kind = {.what = "deleting a token again",
+                                                .begin = begin_burying,
+                                                .end = end_burying,
+                                                .free = free_burying};
+    if (now < meta_service_bury_due(s))
+        return;
+    struct bury_write *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return; /* at another tick */
+    b->base.kind = &kind;
+    b->s = s;
+    s->hearing.burying = true;
+    meta_write_add(s, &b->base);
+}
+
+/* Of what was read anew, before anybody is let in by it. */
+static void void_tokens(struct meta_service *s, const struct meta_known *k,
+                        struct meta_resources *fresh)
+{
+    const uint32_t count = meta_known_void(k, fresh);
+    if (count == 0)
+        return;
+    s->hearing.voided += count;
+    meta_world_log(s->world, BASE_LOG_WARN,
+                   "tokens that were deleted or changed have come back with the store: they are "
+                   "void, and are deleted again",
+                   "tokens=%" PRIu32 " known=%" PRIu64, count, k->revision);
+}
+
+int meta_service_known(const struct meta_service *s, struct meta_known *out)
+{
+    const uint64_t last = meta_resources_revision(s->resources);
+    if (meta_known_of(s->resources, out) != 0)
+        return -ENOMEM;
+    snprintf(out->store, sizeof out->store, "%s", s->store_id);
+    out->generation = s->hearing.generation;
+    out->revision = last > s->hearing.revision ? last : s->hearing.revision;
+    return 0;
+}
+
+int meta_service_void_returned(struct meta_service *s, struct meta_resources *fresh,
+                               uint64_t generation)
+{
+    struct meta_known k;
+    if (generation > s->hearing.generation) /* an operator has replaced it, and has said so */
+        return 0;
+    const int status = meta_service_known(s, &k);
+    if (status == 0)
+        void_tokens(s, &k, fresh);
+    meta_known_fini(&k);
+    return status;
+}
+
+void meta_service_remember(struct meta_service *s, const struct meta_known *k)
+{
+    if (strcmp(k->store, s->store_id) != 0 || s->hearing.generation > k->generation) {
+        meta_world_log(s->world, BASE_LOG_WARN,
+                       "the store is another one than this metaserver knew, or was restored: what "
+                       "was known of tokens is void",
+                       "store=%s knew=%s", s->store_id, k->store);
+        return;
+    }
+    void_tokens(s, k, s->resources);
+    if (s->hearing.revision < k->revision)
+        s->hearing.revision = k->revision;
+    meta_service_raise_revision(s);
 }

@@ -500,6 +500,13 @@ void meta_resources_apply(struct meta_resources *s, const struct meta_resource_c
     add_to_trail(s, change);
 }
 
+void meta_resources_void_token(struct meta_resources *s, const char *name)
+{
+    struct meta_resource *token = item_at(s, META_TOKEN, place_of(s, META_TOKEN, name));
+    BASE_ASSERT(strcmp(token->name, name) == 0);
+    memset(token->token.hash, 0, sizeof token->token.hash);
+}
+
 uint64_t meta_resources_forgets(const struct meta_resources *s)
 {
     return s->trail_count == s->trail_size ? s->trail[s->trail_first].revision : 0;

@@ -277,7 +277,9 @@ static uint64_t earlier_of(uint64_t a, uint64_t b)
 static uint64_t tick_due_ns(const struct metad *m)
 {
     const struct meta_responders *responders = m->service->responders;
-    return earlier_of(earlier_of(meta_service_due(m->service), meta_device_due_ns(&m->device)),
+    const uint64_t service_due =
+        earlier_of(meta_service_due(m->service), meta_process_due(m->process));
+    return earlier_of(earlier_of(service_due, meta_device_due_ns(&m->device)),
                       responders != NULL ? meta_responders_due_ns(responders) : UINT64_MAX);
 }
 

@@ -177,6 +177,8 @@ static int run_server(const struct meta_config *config, const char *path, struct
         status = make_responders(config, &process.endpoint, service, err);
     if (status == 0)
         status = meta_service_load(service, base_clock_ns(), err);
+    if (status == 0 && config->store_shared)
+        status = meta_process_remember(&process, config->data_dir, err);
     if (status == 0)
         status = meta_daemon_open_watch(config, &watch, err);
     if (status == 0)

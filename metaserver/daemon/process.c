@@ -12,6 +12,7 @@
 
 enum { HEAR_MS = 100 };
 
+#define SAVE_NS   (BASE_NS_PER_S / 10) /* between writing what is known, at least */
 #define ASK_NS    (10 * BASE_NS_PER_S)
 #define SETTLE_NS (20 * BASE_NS_PER_S) /* that the end waits for the disk */
 
@@ -65,6 +66,46 @@ static void ask_snapshot(struct meta_process *p, uint64_t now_ns)
     meta_store_listener_ask(p->listener);
 }
 
+int meta_process_remember(struct meta_process *p, const char *data_dir, struct base_errbuf *err)
+{
+    struct meta_known known;
+    const int status = meta_known_file_read(data_dir, &known, err);
+    if (status == 0) {
+        meta_service_remember(&p->service, &known);
+        meta_known_fini(&known);
+    } else if (status != -ENOENT) {
+        return status;
+    }
+    return meta_known_file_new(data_dir, &p->known, err);
+}
+
+uint64_t meta_process_due(const struct meta_process *p)
+{
+    const struct meta_resources *s = p->service.resources;
+    if (p->known == NULL || (p->saved == s && p->saved_revision == meta_resources_revision(s)))
+        return UINT64_MAX;
+    return p->saved_ns + SAVE_NS;
+}
+
+static void save_known(struct meta_process *p, uint64_t now_ns)
+{
+    struct meta_known known;
+    struct base_text text;
+    if (now_ns < meta_process_due(p) || meta_service_known(&p->service, &known) != 0)
+        return;
+    base_text_init(&text, META_KNOWN_TEXT_MAX);
+    meta_known_write(&text, &known);
+    meta_known_fini(&known);
+    p->saved_ns = now_ns;
+    if (text.error == 0) {
+        p->saved = p->service.resources;
+        p->saved_revision = meta_resources_revision(p->saved);
+        meta_known_file_write(p->known, text.data);
+    } else {
+        base_text_fini(&text);
+    }
+}
+
 void meta_process_run_store(struct meta_process *p, uint64_t now_ns)
 {
     struct meta_service *s = &p->service;
@@ -78,6 +119,8 @@ void meta_process_run_store(struct meta_process *p, uint64_t now_ns)
         ask_snapshot(p, now_ns);
     }
     meta_service_advance(s, now_ns);
+    if (p->known != NULL)
+        save_known(p, now_ns);
 }
 
 /* For what is told in its place among what is heard. */
@@ -118,6 +161,10 @@ static int settle_store(struct meta_process *p, struct base_errbuf *err)
 /* Nothing is with the store. */
 static void free_store(struct meta_process *p)
 {
+    if (p->known != NULL && p->service.resources != NULL)
+        save_known(p, UINT64_MAX - 1);
+    meta_known_file_free(p->known);
+    p->known = NULL;
     meta_store_listener_free(p->listener);
     p->listener = NULL;
     if (p->world.order != NULL)

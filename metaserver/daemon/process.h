@@ -5,6 +5,7 @@
 #define METASERVER_PROCESS_H
 
 #include "base/deadline.h"
+#include "known_file.h"
 #include "loop_world.h"
 #include "metaserver/service.h"
 #include "metaserver/store_listener.h"
@@ -16,6 +17,9 @@ struct meta_process {
     struct meta_store_order order;        /* of a store that is shared */
     struct meta_store_listener *listener; /* likewise; NULL: it is not */
     uint64_t ask_ns;                      /* for a snapshot of it, no earlier */
+    struct meta_known_file *known;        /* what is known of it, on this disk; NULL likewise */
+    const struct meta_resources *saved;   /* of what was written there last */
+    uint64_t saved_revision, saved_ns;    /* likewise; and when */
     struct meta_table_endpoint endpoint;
     struct base_deadline deadline; /* of the device's end */
     bool ends_device;              /* that has begun */
@@ -29,6 +33,11 @@ int meta_process_start_store(struct meta_process *p, struct meta_store_watch *wa
 /* Goes on with what the store has done, and what was heard of it. Whenever one of its threads has
  * something, and at each tick. */
 void meta_process_run_store(struct meta_process *p, uint64_t now_ns);
+/* What was known of a store that is shared, from data_dir: before that is served, and remembered
+ * from now on. After meta_service_load(). -errno and a sentence. */
+int meta_process_remember(struct meta_process *p, const char *data_dir, struct base_errbuf *err);
+/* When what has become known since is written, by meta_process_run_store(); UINT64_MAX: nothing. */
+uint64_t meta_process_due(const struct meta_process *p);
 /* Answers what is with the store when the store has it, and closes it: whatever becomes of the
  * device then, the next start finds a store that was closed. NULL worker, NULL store: there are
  * none. -EINPROGRESS and a sentence: the disk does not answer, whoever waits is told so, and the

@@ -34,6 +34,7 @@ struct meta_store_hub {
     uint64_t count;
     struct vote vote[NODES];
     uint32_t votes;
+    uint64_t generation;
 };
 
 /* ---- what is there */
@@ -289,6 +290,7 @@ static int hub_commit(struct meta_store *store, const struct meta_store_txn *txn
 static int hub_load(struct meta_store *store, meta_store_visit *visit, void *user,
                     struct base_errbuf *err)
 {
+    store->generation = ((struct member *)store)->hub->generation;
     return meta_store_load(((struct member *)store)->hub->content, visit, user, err);
 }
 
@@ -310,16 +312,24 @@ static void tell_members(struct meta_store_hub *hub)
         hub->member[i].has_members = false;
 }
 
+/* Everything is another than before. */
+static void tell_all_anew(struct meta_store_hub *hub)
+{
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
+        hub->member[i].has_snapshot = false;
+    hub->votes = 0;
+}
+
 static int hub_replace(struct meta_store *store, meta_store_next *next, void *user,
                        struct base_errbuf *err)
 {
     struct meta_store_hub *hub = ((struct member *)store)->hub;
     const int status = meta_store_replace(hub->content, next, user, err);
-    for (uint32_t i = 0; status == 0 && i < META_STORE_MEMBERS_MAX; i++)
-        hub->member[i].has_snapshot = false;
-    if (status == 0)
-        hub->votes = 0;
-    return status;
+    if (status != 0)
+        return status;
+    hub->generation++;
+    tell_all_anew(hub);
+    return 0;
 }
 
 static void hub_close(struct meta_store *store)
@@ -395,6 +405,7 @@ static struct meta_store_heard *take_snapshot(struct member *m)
     h->snapshot = meta_store_memory(NULL);
     const int status = meta_store_copy(hub->content, h->snapshot, &err);
     BASE_ASSERT(status == 0);
+    h->snapshot->generation = hub->generation;
     list_members(hub, h);
     m->has_snapshot = m->has_members = true;
     return h;
@@ -420,6 +431,14 @@ struct meta_store_heard *meta_store_hub_hear(struct meta_store *store)
 void meta_store_hub_compact(struct meta_store *store)
 {
     ((struct member *)store)->has_snapshot = false;
+}
+
+void meta_store_hub_put_back(struct meta_store_hub *hub, struct meta_store *to)
+{
+    struct base_errbuf err;
+    const int status = meta_store_copy(to, hub->content, &err);
+    BASE_ASSERT(status == 0);
+    tell_all_anew(hub);
 }
 
 void meta_store_hub_lose(struct meta_store *store, uint64_t seed, uint32_t percent)

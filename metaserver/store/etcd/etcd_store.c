@@ -90,6 +90,7 @@ static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct
         status = meta_etcd_read_all(&x, out, err);
     if (status == 0)
         snprintf(s->base.id, sizeof s->base.id, "%s", s->root.id);
+    s->base.generation = s->root.generation;
     return meta_etcd_status(status);
 }
 

@@ -89,8 +89,10 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
         status = meta_etcd_read_all(&x, &h->snapshot, err);
     }
     json_decref(answer.root);
-    if (status == 0)
+    if (status == 0) {
+        h->snapshot->generation = w->root.generation;
         status = meta_etcd_heard_members(w, h, err);
+    }
     if (status != 0) {
         meta_store_heard_free(h);
         return status;

@@ -20,6 +20,10 @@ struct meta_hearing {
     bool forked;            /* what has that revision now is not what had it: it is used up */
     bool raising;           /* a write of a greater one is under way, or waits for its turn */
     uint64_t raise_at;      /* after one that failed: when it is tried again */
+    uint64_t generation;    /* of the store, as it is known */
+    uint32_t voided;        /* tokens that have come back, at most; 0: none is left */
+    bool burying;           /* one of them is being deleted */
+    uint64_t bury_at;       /* likewise */
     uint32_t member_count;
     struct meta_store_member member[META_STORE_MEMBERS_MAX];
 };

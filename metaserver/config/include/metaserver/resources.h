@@ -87,6 +87,8 @@ void meta_resources_plan_revocation(const struct meta_resources *s, const char *
                                     struct meta_resource_change *out);
 /* Carries out the last plan, if it is to change something. The trail keeps no hash of a token. */
 void meta_resources_apply(struct meta_resources *s, const struct meta_resource_change *change);
+/* No secret belongs to that token, which is there, any more; until it is set anew. */
+void meta_resources_void_token(struct meta_resources *s, const char *name);
 /* What of the trail goes when a change comes: every revision up to this one; 0: none. */
 uint64_t meta_resources_forgets(const struct meta_resources *s);
 

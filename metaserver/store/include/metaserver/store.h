@@ -61,9 +61,9 @@ struct meta_store_visitor {
 
 struct meta_store {
     const struct meta_store_ops *ops;
-    char id[33]; /* of a shared store, when it has been loaded: the same at all; else "" */
-    /* Of a shared store, set on any thread: what is known of it is void, since it was heard anew.
-     */
+    char id[33];         /* of a shared store, when it has been loaded: the same at all; else "" */
+    uint64_t generation; /* likewise: how often it was replaced as a whole, by whoever restores */
+    /* Of a shared store, set on any thread: what is known of it is void, it was heard anew. */
     atomic_bool relearn;
     bool fails; /* the last write has failed, and so whoever asks is told until one succeeds */
 };

@@ -2,16 +2,17 @@
 /* A shared store that is put back to what it was before, while metaservers serve from it. */
 #include "shared_world.h"
 
-static int no_more(void *user, struct meta_store_item *item, struct base_errbuf *err)
+/* To nothing. */
+static void put_back_to_nothing(void)
 {
-    (void)user, (void)item, (void)err;
-    return 0;
+    struct meta_store *nothing = meta_store_memory(NULL);
+    meta_store_hub_put_back(all.hub, nothing);
+    meta_store_close(nothing);
 }
 
 /* Agents have heard of a revision: what comes after it must not have that number again. */
 START_TEST(a_store_that_was_put_back_goes_on_above_what_was_known)
 {
-    struct base_errbuf err;
     struct reply reply;
     setup_all(8);
     for (int i = 0; i < 3; i++)
@@ -20,7 +21,7 @@ START_TEST(a_store_that_was_put_back_goes_on_above_what_was_known)
                          300);
     settle_all();
     ck_assert_uint_eq(meta_resources_revision(all.metad[1].s.resources), 3);
-    ck_assert_int_eq(meta_store_replace(all.metad[0].store, no_more, NULL, &err), 0);
+    put_back_to_nothing();
     settle_all();
     ck_assert_int_eq(ask(&all.metad[1], "GET", "/v1/tenants/a", ""), 404);
     ck_assert_uint_gt(meta_resources_revision(all.metad[1].s.resources), 3);
@@ -52,13 +53,12 @@ static void refuse_twice(struct metad *m)
 
 START_TEST(a_revision_that_could_not_be_raised_is_raised_later)
 {
-    struct base_errbuf err;
     setup_all(11);
     ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/a", "{\"uids\":[1]}"), 201);
     settle_all();
     for (int i = 0; i < METASERVERS; i++)
         refuse_twice(&all.metad[i]);
-    ck_assert_int_eq(meta_store_replace(all.metad[0].store, no_more, NULL, &err), 0);
+    put_back_to_nothing();
     settle_all();
     for (int i = 0; i < METASERVERS; i++) {
         ck_assert_uint_eq(meta_resources_revision(all.metad[i].s.resources), 0);
@@ -127,8 +127,10 @@ START_TEST(a_store_that_was_put_back_and_went_on_to_the_same_revision_is_found_o
         .resource = {.kind = "tenant", .name = "c", .revision = 1, .body = first}};
     add_change(&h, meta_resources_change_after(known, 0), "c", NULL, first);
     add_change(&h, meta_resources_change_after(known, 1), "a", NULL, last);
-    ck_assert_msg(meta_store_replace(all.metad[0].store, next_of_history, &h, &err) == 0, "%s",
-                  err.text);
+    struct meta_store *other = meta_store_memory(NULL);
+    ck_assert_msg(meta_store_replace(other, next_of_history, &h, &err) == 0, "%s", err.text);
+    meta_store_hub_put_back(all.hub, other);
+    meta_store_close(other);
     settle_all();
     for (int i = 0; i < METASERVERS; i++) {
         ck_assert_int_eq(ask(&all.metad[i], "GET", "/v1/tenants/b", ""), 404);
@@ -141,8 +143,143 @@ START_TEST(a_store_that_was_put_back_and_went_on_to_the_same_revision_is_found_o
 }
 END_TEST
 
+/* ---- tokens */
+
+static struct meta_store *copy_store(void)
+{
+    struct meta_store *copy = meta_store_memory(NULL);
+    struct base_errbuf err;
+    ck_assert_int_eq(meta_store_copy(all.metad[0].store, copy, &err), 0);
+    return copy;
+}
+
+static const struct meta_token *find_token(int i, const char *name)
+{
+    const struct meta_resource *r = meta_resources_find(all.metad[i].s.resources, META_TOKEN, name);
+    return r != NULL ? &r->token : NULL;
+}
+
+/* Nobody is let in by one of these at any time. */
+static void expect_void(const char *const *names, int count)
+{
+    for (int step = 0; step < 1000; step++) {
+        step_all();
+        for (int k = 0; k < count * METASERVERS; k++) {
+            const struct meta_token *t = find_token(k % METASERVERS, names[k / METASERVERS]);
+            ck_assert_msg(t == NULL || meta_token_is_bare(t), "%s", names[k / METASERVERS]);
+        }
+    }
+}
+
+static const char *const gone[] = {"changed", "deleted"};
+
+/* The store as it was, before two of three tokens were deleted, or changed. */
+static struct meta_store *begin_with_tokens(uint64_t seed)
+{
+    setup_all(seed);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tokens/kept", "{\"scope\":\"admin\"}"), 201);
+    for (int i = 0; i < 2; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/v1/tokens/%s", gone[i]);
+        ck_assert_int_eq(ask(&all.metad[1], "PUT", path, "{\"scope\":\"admin\"}"), 201);
+    }
+    settle_all();
+    struct meta_store *before = copy_store();
+    ck_assert_int_eq(ask(&all.metad[2], "DELETE", "/v1/tokens/deleted", ""), 204);
+    ck_assert_int_eq(ask(&all.metad[2], "PUT", "/v1/tokens/changed", "{\"scope\":\"reader\"}"),
+                     200);
+    settle_all();
+    return before;
+}
+
+static void expect_deleted_again(void)
+{
+    expect_void(gone, 2);
+    settle_all();
+    for (int i = 0; i < METASERVERS; i++) {
+        for (int k = 0; k < 2; k++)
+            ck_assert_ptr_null(find_token(i, gone[k]));
+        ck_assert_ptr_nonnull(find_token(i, "kept"));
+        ck_assert(!meta_token_is_bare(find_token(i, "kept")));
+        ck_assert_uint_gt(meta_resources_revision(all.metad[i].s.resources), 5);
+    }
+}
+
+START_TEST(no_token_that_was_deleted_lives_again_when_the_store_is_put_back)
+{
+    struct meta_store *before = begin_with_tokens(12);
+    meta_store_hub_put_back(all.hub, before);
+    meta_store_close(before);
+    for (int i = 0; i < METASERVERS; i++) /* as the loop does when it has heard that */
+        while (meta_resources_revision(all.metad[i].s.resources) == 5)
+            step_all();
+    for (int i = 0; i < METASERVERS; i++)
+        meta_service_tick(&all.metad[i].s, all.now, all.now / BASE_NS_PER_MS);
+    expect_deleted_again();
+    expect_all_the_same(12);
+    /* One of that name can be made again, and is another one. */
+    ck_assert_int_eq(ask(&all.metad[1], "PUT", "/v1/tokens/deleted", "{\"scope\":\"admin\"}"), 201);
+    settle_all();
+    ck_assert(!meta_token_is_bare(find_token(0, "deleted")));
+    teardown_all();
+}
+END_TEST
+
+static void restart_all(void)
+{
+    for (int i = 0; i < METASERVERS; i++)
+        close_metad(&all.metad[i]);
+    for (int i = 0; i < METASERVERS; i++)
+        open_metad(&all.metad[i], i, MAX_NODES, (uint64_t)i);
+}
+
+/* One of three remembers: the others' disks were lost. */
+START_TEST(nor_when_it_was_put_back_while_no_metaserver_ran)
+{
+    struct meta_known known;
+    struct meta_store *before = begin_with_tokens(13);
+    ck_assert_int_eq(meta_service_known(&all.metad[1].s, &known), 0);
+    meta_store_hub_put_back(all.hub, before);
+    meta_store_close(before);
+    restart_all();
+    ck_assert(!meta_token_is_bare(find_token(1, "deleted")));
+    meta_service_remember(&all.metad[1].s, &known);
+    for (int k = 0; k < 2; k++)
+        ck_assert(meta_token_is_bare(find_token(1, gone[k])));
+    meta_service_tick(&all.metad[1].s, all.now, all.now / BASE_NS_PER_MS);
+    settle_all();
+    expect_deleted_again();
+    expect_all_the_same(13);
+    meta_known_fini(&known);
+    teardown_all();
+}
+END_TEST
+
+/* What an operator restores is what he wants, and is told of. */
+START_TEST(a_backup_that_is_restored_brings_back_what_it_holds)
+{
+    struct base_errbuf err;
+    struct meta_known known;
+    struct meta_store *before = begin_with_tokens(14);
+    ck_assert_int_eq(meta_service_known(&all.metad[1].s, &known), 0);
+    ck_assert_int_eq(meta_store_copy(before, all.metad[0].store, &err), 0);
+    settle_all();
+    ck_assert(!meta_token_is_bare(find_token(0, "deleted")));
+    restart_all();
+    meta_service_remember(&all.metad[1].s, &known);
+    ck_assert(!meta_token_is_bare(find_token(1, "deleted")));
+    settle_all();
+    meta_known_fini(&known);
+    meta_store_close(before);
+    teardown_all();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_store_that_was_put_back_goes_on_above_what_was_known)                                      \
     T(a_revision_that_could_not_be_raised_is_raised_later)                                         \
-    T(a_store_that_was_put_back_and_went_on_to_the_same_revision_is_found_out)
+    T(a_store_that_was_put_back_and_went_on_to_the_same_revision_is_found_out)                     \
+    T(no_token_that_was_deleted_lives_again_when_the_store_is_put_back)                            \
+    T(nor_when_it_was_put_back_while_no_metaserver_ran)                                            \
+    T(a_backup_that_is_restored_brings_back_what_it_holds)
 KEDGE_CHECK_MAIN("metaserver store put back", TESTS)

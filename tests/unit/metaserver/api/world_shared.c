@@ -143,6 +143,7 @@ void begin_ask(struct metad *m, const char *method, const char *path, const char
                                                  .body_bytes = strlen(json),
                                                  .token = reply,
                                                  .who = "uid 7",
+                                                 .shown = {.local = true},
                                                  .wall_ms = all.now / BASE_NS_PER_MS};
     base_text_init(&body, 4 << 20);
     meta_service_handle(&m->s, &request, all.now, &body, &answer);
