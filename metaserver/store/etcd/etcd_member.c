@@ -13,6 +13,7 @@ enum {
     LEASE_S = 10,
     RENEW_MS = 3000,
     CALL_MS = 2000, /* of the lease's time, so that there is some for a second try */
+    NAME_RETRY_MS = 1000,
 };
 
 static int call_lease(struct meta_etcd_watch *w, const char *path, const char *name, uint64_t value,
@@ -143,15 +144,24 @@ static int join_members(struct meta_etcd_watch *w, struct base_errbuf *err)
     return status;
 }
 
+void meta_etcd_member_begin(struct meta_etcd_watch *w, uint64_t now)
+{
+    w->name_until_ns = now + (LEASE_S + 2) * BASE_NS_PER_S;
+}
+
 int meta_etcd_member_keep(struct meta_etcd_watch *w, uint64_t now, struct base_errbuf *err)
 {
     int status = 0;
-    if (w->joined && now - w->alive_ns < RENEW_MS * BASE_NS_PER_MS)
+    if ((w->joined && now - w->alive_ns < RENEW_MS * BASE_NS_PER_MS) || now < w->name_retry_ns)
         return 0;
     if (w->lease != 0)
         status = renew_lease(w, err);
     if (status == 0 && !w->joined)
         status = join_members(w, err);
+    if (status == -EADDRINUSE && now < w->name_until_ns) {
+        w->name_retry_ns = now + NAME_RETRY_MS * BASE_NS_PER_MS;
+        return 0; /* it hears what is stored, but is no member yet */
+    }
     if (status == 0)
         w->alive_ns = now;
     return status;

@@ -49,6 +49,9 @@ struct meta_etcd_watch {
     uint64_t lease;    /* 0: none */
     bool joined;       /* our key is there, as far as is known */
     uint64_t alive_ns; /* when it was said last that we live */
+    /* Until then a name that is taken may be our own former life's, whose lease runs yet. */
+    uint64_t name_until_ns;
+    uint64_t name_retry_ns; /* and is not asked for before */
     uint32_t member_count;
     struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
 };
@@ -58,6 +61,8 @@ struct meta_etcd_watch {
 void meta_etcd_watch_check_every(struct meta_store_watch *watch, uint64_t ns);
 
 /* ---- etcd_member.c */
+/* Before the first of these: its name may be taken by its former life for as long as a lease. */
+void meta_etcd_member_begin(struct meta_etcd_watch *w, uint64_t now);
 /* Says that this member lives, if it is time to: 0; -EADDRINUSE, -EDQUOT, or as a call. */
 int meta_etcd_member_keep(struct meta_etcd_watch *w, uint64_t now, struct base_errbuf *err);
 /* That it does not any more. */

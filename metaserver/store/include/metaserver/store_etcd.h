@@ -26,7 +26,8 @@ struct meta_store_etcd_config {
 int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,
                     struct base_errbuf *err);
 /* Says by a lease of etcd that the member lives, from its first next() until close(); another
- * living metaserver of the same name: next() fails with -EADDRINUSE until that one is gone. */
+ * living metaserver of the same name: next() fails with -EADDRINUSE until that one is gone; but not
+ * in its first 12 s, in which that may be this one before it was killed. */
 int meta_store_etcd_watch(const struct meta_store_etcd_config *config,
                           struct meta_store_watch **out, struct base_errbuf *err);
 

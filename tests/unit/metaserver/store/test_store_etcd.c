@@ -311,6 +311,27 @@ START_TEST(a_node_expires_when_each_living_metaserver_says_so)
 }
 END_TEST
 
+/* It was killed, and its lease runs yet: it hears what is stored, and is a member when it can. */
+START_TEST(a_metaserver_that_begins_again_hears_at_once)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store_watch *killed = open_watch(etcd_url(), "/again/", "a");
+    struct meta_store_watch *again = open_watch(etcd_url(), "/again/", "a");
+    struct replay r = {.at = 0}, s = {.at = 0};
+    replay_snapshot(&r, killed, 1);
+    replay_snapshot(&s, again, 1);
+    ck_assert(!((struct meta_etcd_watch *)again)->joined);
+    meta_store_watch_close(killed);
+    for (int i = 0; i < 60 && !((struct meta_etcd_watch *)again)->joined; i++)
+        ck_assert_int_ge(replay_next(&s, again, BASE_NS_PER_S), 0);
+    ck_assert(((struct meta_etcd_watch *)again)->joined);
+    meta_store_close(r.state);
+    meta_store_close(s.state);
+    meta_store_watch_close(again);
+}
+END_TEST
+
 START_TEST(a_name_is_of_one_living_metaserver)
 {
     if (!has_etcd())
@@ -319,6 +340,7 @@ START_TEST(a_name_is_of_one_living_metaserver)
     struct meta_store_watch *second = open_watch(etcd_url(), "/name/", "a");
     struct replay r = {.at = 0}, s = {.at = 0};
     replay_snapshot(&r, first, 1);
+    ((struct meta_etcd_watch *)second)->name_until_ns = 0; /* long after it has begun */
     for (int i = 0; i < 2; i++) {
         int status = 0;
         for (int k = 0; k < 120 && status != -EADDRINUSE; k++)
@@ -356,5 +378,6 @@ END_TEST
     T(of_two_that_want_one_endpoint_or_one_revision_one_gets_it)                                   \
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_each_living_metaserver_says_so)                                          \
+    T(a_metaserver_that_begins_again_hears_at_once)                                                \
     T(a_name_is_of_one_living_metaserver)
 KEDGE_CHECK_MAIN("metaserver store etcd", TESTS)
