@@ -58,6 +58,7 @@ static const struct {
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},
     [REST_WATCHES] = {"too-many-watches", 503, "there are too many streams"},
+    [REST_BEHIND] = {"behind", 503, "this metaserver has not heard of that revision"},
     [REST_ASKS] = {"too-many-queries", 503, "too much is being asked of agents"},
     [REST_UNREACHABLE] = {"agent-unreachable", 503, "the node's agent cannot be asked"},
     [REST_LATE] = {"agent-late", 504, "the node's agent has not answered in time"},
@@ -74,7 +75,7 @@ static void begin_problem(struct call *c, enum meta_rest_problem p, const char *
 {
     char type[64];
     c->answer->status = problems[p].status;
-    c->answer->retry_after_s = p == REST_CROWDED;
+    c->answer->retry_after_s = p == REST_CROWDED || p == REST_BEHIND;
     c->answer->content_type = "application/problem+json";
     base_text_reset(c->body);
     snprintf(type, sizeof type, "urn:kedge:problem:%s", problems[p].type);

@@ -64,6 +64,7 @@ enum meta_rest_problem {
     REST_CROWDED,
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,
+    REST_BEHIND,
     REST_ASKS,
     REST_UNREACHABLE,
     REST_LATE,

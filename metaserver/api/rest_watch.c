@@ -158,7 +158,7 @@ static void watch_events(struct call *c, const struct meta_watch_filter *filter,
     struct meta_watch *watch = NULL;
     const struct trail_place from = {wish->known ? wish->revision : end.revision,
                                      wish->placed ? wish->position : end.position};
-    char detail[160];
+    char detail[192];
     if (meta_trail_has(s, l, filter, &from)) {
         int status = meta_watch_events(c->s, filter, from.revision, from.position,
                                        c->request->token, c->now, &watch);
@@ -170,6 +170,15 @@ static void watch_events(struct call *c, const struct meta_watch_filter *filter,
             c, REST_GONE, "position",
             "events of nodes that followed it are not kept any more: list the nodes, "
             "and watch from the position of that answer");
+        return;
+    }
+    if (c->s->hearing.shared && from.revision > end.revision) {
+        snprintf(detail, sizeof detail,
+                 "it has heard of %" PRIu64
+                 " so far: ask again, or another one; if all say so, the "
+                 "store was put back: list again, and watch from the revision of that answer",
+                 end.revision);
+        meta_rest_problem_of(c, REST_BEHIND, "revision", detail);
         return;
     }
     snprintf(detail, sizeof detail,

@@ -77,6 +77,33 @@ START_TEST(who_is_behind_neither_confirms_nor_refuses)
 }
 END_TEST
 
+/* A watch goes on at another metaserver: who is behind does not tell it to begin with less. */
+START_TEST(a_watch_waits_for_who_is_behind)
+{
+    static const char *const parameters[META_PARAMETERS] = {
+        [META_PARAMETER_WATCH] = "1", [META_PARAMETER_REVISION] = "2"};
+    struct meta_service_request request = {.method = "GET", .path = "/v1/events"};
+    struct meta_service_answer answer;
+    struct base_text body;
+    setup_all(11);
+    settle_all();
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/a", "{\"uids\":[1]}"), 201);
+    settle_all();
+    all.metad[1].cut_off = true;
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/b", "{\"uids\":[2]}"), 201);
+    memcpy(request.parameter, parameters, sizeof request.parameter);
+    base_text_init(&body, 4096);
+    meta_service_handle(&all.metad[1].s, &request, all.now, &body, &answer);
+    ck_assert_int_eq(answer.status, 503);
+    ck_assert_uint_eq(answer.retry_after_s, 1);
+    ck_assert_ptr_nonnull(strstr(base_text_str(&body), "urn:kedge:problem:behind"));
+    base_text_fini(&body);
+    all.metad[1].cut_off = false;
+    settle_all();
+    teardown_all();
+}
+END_TEST
+
 START_TEST(an_endpoint_has_one_owner)
 {
     struct reply a, b;
@@ -447,6 +474,7 @@ END_TEST
     T(a_change_at_one_is_known_at_all)                                                             \
     T(who_is_behind_hears_before_it_decides)                                                       \
     T(who_is_behind_neither_confirms_nor_refuses)                                                  \
+    T(a_watch_waits_for_who_is_behind)                                                             \
     T(an_endpoint_has_one_owner)                                                                   \
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_no_metaserver_hears_of_it)                                               \
