@@ -34,6 +34,10 @@ const struct ctl_command_row ctl_command_rows[] = {
      "what is set of nodes, and nodes as they come and go",
      "rdmactl node watch --name host-17"},
 
+    {{"metaserver", "list"}, CTL_TAKES_NOTHING, CTL_METASERVER_LIST, NULL, "",
+     "those that share the store, and how each is",
+     "rdmactl metaserver list -o wide"},
+
     {{"agent", "status"}, CTL_TAKES_NOTHING, CTL_AGENT_STATUS, NULL, "",
      "the local agent: pools, sessions, VQPs, peers, memory",
      "rdmactl agent status"},
@@ -214,6 +218,8 @@ const struct ctl_word_row ctl_word_rows[] = {
     {"status", "What to look at first.", "rdmactl status"},
     {"node", "A node: a host whose agent registers with metaservers.",
      "rdmactl node drain host-17 --grace 30s --wait"},
+    {"metaserver", "A metaserver: it knows where nodes are, and what operators have set.",
+     "rdmactl metaserver list"},
     {"agent", "The agent of this host.", "rdmactl agent status"},
     {"worker", "A worker: a process that is attached to an agent.",
      "rdmactl worker list --node host-17"},

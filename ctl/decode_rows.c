@@ -134,7 +134,7 @@ int ctl_rows_sort(struct ctl_rows *rows, const char *by, struct base_errbuf *err
 
 static bool is_clock(const char *key)
 {
-    static const char *const ends[] = {"age_ms", "uptime_ms", "for_ms", "_in_ms"};
+    static const char *const ends[] = {"age_ms", "uptime_ms", "for_ms", "_in_ms", "ms_ago"};
     const size_t length = strlen(key);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         if (length >= strlen(ends[i]) && strcmp(key + length - strlen(ends[i]), ends[i]) == 0)

@@ -16,6 +16,24 @@ static bool asks_nobody(enum ctl_command command)
            command == CTL_CONTEXT_DELETE;
 }
 
+static int run_context(const struct ctl_options *o, struct base_errbuf *err)
+{
+    switch (o->command) {
+    case CTL_CONTEXT_LIST:
+        return ctl_context_list(o, err);
+    case CTL_CONTEXT_GET:
+        return ctl_context_get(o, err);
+    case CTL_CONTEXT_USE:
+        return ctl_context_use(o, err);
+    case CTL_CONTEXT_SET:
+        return ctl_context_change(o, err);
+    case CTL_CONTEXT_DELETE:
+        return ctl_context_delete(o, err);
+    default:
+        return -EINVAL;
+    }
+}
+
 static int run_command(const struct ctl_options *o, struct base_errbuf *err)
 {
     switch (o->command) {
@@ -32,6 +50,8 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
         return ctl_node_change(o, err);
     case CTL_NODE_DELETE:
         return ctl_node_delete(o, err);
+    case CTL_METASERVER_LIST:
+        return ctl_metaserver_list(o, err);
     case CTL_AGENT_STATUS:
         return ctl_agent_status(o, err);
     case CTL_DOCTOR:
@@ -68,16 +88,6 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
         return ctl_check_perf(o, err);
     case CTL_TOP:
         return ctl_top(o, err);
-    case CTL_CONTEXT_LIST:
-        return ctl_context_list(o, err);
-    case CTL_CONTEXT_GET:
-        return ctl_context_get(o, err);
-    case CTL_CONTEXT_USE:
-        return ctl_context_use(o, err);
-    case CTL_CONTEXT_SET:
-        return ctl_context_change(o, err);
-    case CTL_CONTEXT_DELETE:
-        return ctl_context_delete(o, err);
     case CTL_HELP:
         return o->json ? ctl_help_json(err) : ctl_help_print(o->words, o->word_count, stdout, err);
     case CTL_VERSION:
@@ -85,8 +95,9 @@ static int run_command(const struct ctl_options *o, struct base_errbuf *err)
     case CTL_OWN_VERSION:
         printf("rdmactl %s\n", base_version_text());
         return 0;
+    default:
+        return run_context(o, err);
     }
-    return -EINVAL;
 }
 
 int main(int argc, char **argv)

@@ -63,6 +63,7 @@ static void write_table(struct call *c)
     base_json_object(c->body, "table");
     base_json_hex64(c->body, "generation", table->generation);
     base_json_u64(c->body, "slots", (uint64_t)1 << table->log2_slots);
+    base_json_u64(c->body, "max_endpoints", count.max_endpoints);
     base_json_u64(c->body, "live", count.published);
     base_json_object_end(c->body);
     base_json_object(c->body, "nodes");
@@ -71,6 +72,7 @@ static void write_table(struct call *c)
     base_json_u64(c->body, "expired", count.expired);
     base_json_object_end(c->body);
     base_json_u64(c->body, "agents", c->s->agent_watches);
+    base_json_u64(c->body, "followers", meta_watch_followers(c->s));
 }
 
 void meta_rest_list_metaservers(struct call *c)

@@ -132,6 +132,15 @@ struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node)
     return NULL;
 }
 
+uint32_t meta_watch_followers(const struct meta_service *s)
+{
+    const struct meta_watch *w;
+    uint32_t count = 0;
+    LIST_FOREACH(w, &s->watches, link)
+        count += w->answers && !w->alone && !w->superseded;
+    return count;
+}
+
 void meta_watch_ask_renewal(struct meta_service *s, const char *node)
 {
     struct meta_watch *w = meta_watch_of_agent(s, node);

@@ -96,6 +96,7 @@ struct meta_directory_counts meta_directory_count(const struct meta_directory *m
         .expired = m->in_state[META_NODE_LAPSED] + m->in_state[META_NODE_EXPIRED],
         .endpoints = m->by_key.count,
         .published = m->table.live,
+        .max_endpoints = m->limits.max_endpoints,
     };
 }
 

@@ -57,6 +57,10 @@ while next_command; do
     'etcdctl endpoint health')
         [[ $(cat out err | grep -c 'is healthy') == 3 ]] || fail "$line: $(cat out err)"
         ;;
+    'rdmactl metaserver list'*)
+        [[ $(grep -c ' \(ready\|behind\|failing\) ' out) == 3 ]] || fail "$line: $(cat out)"
+        [[ -n $lost ]] || grep -q '^meta-2 .*ready ' out || fail "$line: $(cat out)"
+        ;;
     'rdmactl tenant create'*) exports ;;
     *' tenant get web') grep -q '^sessions  *64$' out || fail "$line: $(cat out)" ;;
     *' kill etcd-2 etcd-3')

@@ -53,7 +53,7 @@ declare -A arguments=(
     [diff]="-f $work/set.json"
     [describe node]="node-a" [describe tenant]="web" [describe window]="w" [describe pool]="p"
         [describe token]="t"
-    [apply]="-f $work/set.json" [agent status]=""
+    [apply]="-f $work/set.json" [agent status]="" [metaserver list]=""
     [tenant create]="web uids=5" [tenant set]="web sessions=4" [tenant get]="web"
         [tenant list]="" [tenant delete]="web"
     [window create]="w scope=device ops=1000" [window set]="w ops=999" [window get]="w"

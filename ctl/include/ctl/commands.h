@@ -12,6 +12,8 @@ int ctl_node_get(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_node_change(const struct ctl_options *o, struct base_errbuf *err);
 /* -EBUSY: its agent is alive, or may be. */
 int ctl_node_delete(const struct ctl_options *o, struct base_errbuf *err);
+/* -EHOSTUNREACH: one of them does not answer. */
+int ctl_metaserver_list(const struct ctl_options *o, struct base_errbuf *err);
 int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err);
 /* What an agent has said of itself, as people read it, to standard output. 0 or -errno. */
 int ctl_agent_status_print(const char *body, size_t bytes, struct base_errbuf *err);

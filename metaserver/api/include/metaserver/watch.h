@@ -38,6 +38,8 @@ int meta_watch_configuration(struct meta_service *s, const char *node,
                              void *token, uint64_t now, struct meta_watch **out);
 /* The newest stream of that node whose client does; NULL: there is none. */
 struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node);
+/* Streams of agents that take their settings from here. */
+uint32_t meta_watch_followers(const struct meta_service *s);
 /* That node's agent, if it has a stream here, is told to renew its lease now. */
 void meta_watch_ask_renewal(struct meta_service *s, const char *node);
 
