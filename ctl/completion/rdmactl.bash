@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion of rdmactl for bash. Commands, options, keys and the words that a key may be come from
-# rdmactl --help, names and ids from the metaserver or the agent, if it answers.
+# Completion of rdmactl for bash, which those for other shells ask too. Commands, options, keys and
+# the words that a key may be come from rdmactl --help, names and ids from the metaserver or the
+# agent, if it answers.
 
 # The members called $2 of the objects that `rdmactl $1 list` shows, asked with the options that
 # follow.
@@ -80,6 +81,7 @@ _rdmactl() {
     --agent-socket | --config | -f | --file | --token-file | --secret-file | --secret-out | \
         --cacert | --cert | --key)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        _rdmactl_files=yes # another shell has its own way
         return ;;
     --kind) choices="tenant window token node pool lease restore liveness" ;;
     --scope) choices=$(_rdmactl_keys "${words[0]-window}" | sed -n 's/^scope=//p') ;;
@@ -128,5 +130,24 @@ _rdmactl_words() { # word so far
     *" "*) ;;
     *) _rdmactl_commands "${words[0]}" ;;
     esac
+}
+
+# For other shells: prints what the last of the words may become, a whole word a line; 3: files.
+_rdmactl_complete() { # words of the line...
+    local word last=${*: -1} _rdmactl_files=
+    local -a COMP_WORDS=() COMPREPLY=()
+    for word in "$@"; do # "=" is a word of its own, as for bash
+        if [[ $word == ?*=* ]]; then
+            COMP_WORDS+=("${word%%=*}" =)
+            word=${word#*=}
+            [[ -n $word ]] || continue
+        fi
+        COMP_WORDS+=("$word")
+    done
+    local COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _rdmactl 2>/dev/null
+    [[ -z $_rdmactl_files ]] || return 3
+    [[ $last == ?*=* ]] && last=${last%%=*}= || last=
+    ((${#COMPREPLY[@]} == 0)) || printf '%s\n' "${COMPREPLY[@]/#/"$last"}"
 }
 complete -F _rdmactl rdmactl

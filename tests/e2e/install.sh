@@ -21,7 +21,8 @@ for file in bin/rdmactl bin/kedge-perf sbin/kedge-agentd sbin/kedge-metad includ
     share/doc/kedge/docs/{operations.md,decisions/README.md} \
     share/doc/kedge/examples/kedge-{rules.yaml,dashboard.json} \
     share/man/man8/kedge-agentd.8 share/man/man8/kedge-metad.8 \
-    share/bash-completion/completions/rdmactl; do
+    share/bash-completion/completions/rdmactl share/zsh/site-functions/_rdmactl \
+    share/fish/vendor_completions.d/rdmactl.fish; do
     [[ -s $prefix/$file ]] || fail "$file is not installed"
 done
 ok "programs, header, man pages, documents and completion are installed"
