@@ -29,7 +29,7 @@ void schema_name_key(const struct schema_table_desc *d, const char *tenant, cons
 }
 
 struct schema_name_record schema_name_record_make(const uint8_t key[16], uint32_t incarnation,
-                                                  const struct schema_token *grant)
+                                                  uint32_t tenant, const struct schema_token *grant)
 {
     struct schema_name_record r = {.incarnation = incarnation,
                                    .flags = SCHEMA_RECORD_LIVE,
@@ -37,7 +37,8 @@ struct schema_name_record schema_name_record_make(const uint8_t key[16], uint32_
                                    .vkey = grant->vkey,
                                    .access = grant->access,
                                    .addr = grant->addr,
-                                   .length = grant->length};
+                                   .length = grant->length,
+                                   .tenant = tenant};
     memcpy(r.key, key, sizeof r.key);
     memcpy(r.gid, grant->gid, sizeof r.gid);
     memcpy(r.secret, grant->secret, sizeof r.secret);

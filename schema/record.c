@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/record.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/crc32c.h"
 
 enum {
     LEASE_SHIFT = 6,
@@ -10,6 +13,11 @@ enum {
     MANTISSA_MAX = (1 << MANTISSA_BITS) - 1,
     EXPONENT_MAX = 15
 };
+
+uint32_t schema_tenant_number(const char *name)
+{
+    return base_crc32c(0, name, strlen(name)) | 1u << 31;
+}
 
 uint16_t schema_record_lease_flags(uint64_t period_ns)
 {

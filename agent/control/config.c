@@ -2,12 +2,12 @@
 /* What is asked of a configuration once it is there: daemon/config_file.c reads it. */
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "control/config.h"
+#include "schema/record.h"
 
 uint32_t agent_tenant_id(const char *name)
 {
-    return base_crc32c(0, name, strlen(name)) | 1u << 31;
+    return schema_tenant_number(name);
 }
 
 static uint64_t narrower_limit(uint64_t a, uint64_t b)

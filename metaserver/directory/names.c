@@ -186,7 +186,8 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
         return 0; /* nobody reads it torn for nothing */
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
     e->name = *name;
-    e->record = schema_name_record_make(key, name->incarnation, &grant);
+    e->record =
+        schema_name_record_make(key, name->incarnation, schema_tenant_number(name->tenant), &grant);
     if (shown)
         return show_entry(n, e);
     hide_entry(n, e);

@@ -34,20 +34,23 @@ struct schema_name_record {
     uint16_t reserved;
     uint64_t addr, length;
     uint8_t secret[16];
-    uint8_t unused[40];
+    uint32_t tenant; /* whose region it is: workers of others need the secret */
+    uint8_t unused[36];
 };
 static_assert(sizeof(struct schema_name_record) == SCHEMA_NAME_RECORD_BYTES, "two cache lines");
 static_assert(offsetof(struct schema_name_record, key) == 8, "layout");
 static_assert(offsetof(struct schema_name_record, flags) == 28, "layout");
 static_assert(offsetof(struct schema_name_record, secret) == 72, "layout");
+static_assert(offsetof(struct schema_name_record, tenant) == 88, "layout");
 
 /* 0; -EINVAL: it is no name: 1 to SCHEMA_NAME_MAX bytes of UTF-8, all of it printable. */
 int schema_name_check(const char *name);
 /* The key of a tenant's name in that table. */
 void schema_name_key(const struct schema_table_desc *d, const char *tenant, const char *name,
                      uint8_t out[16]);
-/* seq and crc are the table's to set. */
+/* Of a region of that tenant (its number). seq and crc are the table's to set. */
 struct schema_name_record schema_name_record_make(const uint8_t key[16], uint32_t incarnation,
+                                                  uint32_t tenant,
                                                   const struct schema_token *grant);
 struct schema_token schema_name_record_grant(const struct schema_name_record *r);
 

@@ -71,6 +71,9 @@ static_assert(offsetof(struct schema_mr_record, vaddr) == 16, "layout");
 static_assert(offsetof(struct schema_mr_record, rkey) == 40, "layout");
 static_assert(offsetof(struct schema_mr_record, secret) == 48, "layout");
 
+/* A tenant's number in records, the same on every node. */
+uint32_t schema_tenant_number(const char *name);
+
 /* How long the owner of a region lets others believe its record, in the upper 10 bits of the flags:
  * milliseconds, 6 bits shifted left by the other 4, so that what is read is never more than what
  * was written: of periods above 2064 s, which a pool may have, it is that. period_ns 1 ms or more.

@@ -38,7 +38,7 @@ static struct schema_name_record record_of(const struct fixture *f, const char *
                                        .secret = {7}};
     uint8_t key[16];
     schema_name_key(&f->table.desc, "blue", name, key);
-    return schema_name_record_make(key, incarnation, &grant);
+    return schema_name_record_make(key, incarnation, schema_tenant_number("blue"), &grant);
 }
 
 /* As a READ of the span finds it. */
@@ -86,6 +86,7 @@ START_TEST(a_name_is_found_by_its_tenant_with_all_that_it_grants)
     ck_assert_int_eq(look_up(&f, "blue", "kv/shard-17", &found), 0);
     const struct schema_token grant = schema_name_record_grant(&found);
     ck_assert_uint_eq(found.incarnation, 5);
+    ck_assert_uint_eq(found.tenant, schema_tenant_number("blue"));
     ck_assert_uint_eq(grant.gid[15], 9);
     ck_assert_uint_eq(grant.pool, 3);
     ck_assert_uint_eq(grant.access, SCHEMA_RECORD_READ);
