@@ -16,7 +16,8 @@
     C(failed, "Requests that completed with an error.", COUNTER)                                   \
     C(refused, "Requests that were refused before they reached a queue pair.", COUNTER)            \
     C(doorbells, "Lists handed to the fabric.", COUNTER)                                           \
-    C(endpoint_reads, "READs of metaservers' tables.", COUNTER)                                    \
+    C(endpoint_reads, "READs of metaservers' tables of endpoints.", COUNTER)                       \
+    C(name_reads, "READs of metaservers' tables of names of regions.", COUNTER)                    \
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
     C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
     C(lookups_again,                                                                               \

@@ -216,6 +216,7 @@ static void complete_registration(struct registration *r)
     r->lane.dctn = r->answered.dctn;
     r->lane.dc_key = r->answered.dc_key;
     r->lane.table = r->answered.table;
+    r->lane.names = r->answered.names;
     say_registered(r);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);

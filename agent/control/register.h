@@ -39,6 +39,7 @@ struct registration_answer {
     uint32_t dctn;
     uint64_t dc_key;
     struct schema_table_desc table;
+    struct schema_table_desc names; /* log2_slots 0: an older metaserver, which has none */
 };
 
 struct registration {

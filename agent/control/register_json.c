@@ -128,31 +128,48 @@ static bool understand_initiator(const json_t *endpoint, struct table_initiator_
     return true;
 }
 
+/* How to READ a table. False: it makes no sense, or records are of another version. */
+static bool understand_table(const json_t *t, enum schema_table_kind kind,
+                             struct schema_table_desc *out)
+{
+    struct schema_table_desc d = {.kind = (uint16_t)kind};
+    uint64_t rkey = 0, log2_slots = 0, version = 0;
+    if (!read_hex(t, "addr", &d.addr) ||
+        !agent_register_json_number(t, "rkey", UINT32_MAX, &rkey) ||
+        !agent_register_json_number(t, "log2_slots", 30, &log2_slots) || log2_slots < 1 ||
+        !read_hex(t, "seed", &d.seed) || !read_hex(t, "generation", &d.generation) ||
+        !agent_register_json_number(t, "version", UINT16_MAX, &version) ||
+        version != SCHEMA_RECORD_VERSION)
+        return false;
+    d.rkey = (uint32_t)rkey;
+    d.log2_slots = (uint32_t)log2_slots;
+    d.version = (uint16_t)version;
+    *out = d;
+    return true;
+}
+
 /* As kedge-metad takes it: a shorter one would have its agent do nothing but renew. */
 enum { LEAST_LEASE_MS = 100, MOST_LEASE_MS = 24 * 3600 * 1000 };
 
-/* The answer to a registration: how to READ that metaserver's table. */
+/* The answer to a registration: how to READ that metaserver's tables. One of names that makes no
+ * sense is none: endpoints are looked up all the same. */
 const char *agent_register_json_understand(struct registration *r, const char *body,
                                            struct table_initiator_peer *peer)
 {
     uint8_t *gid = peer->gid;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint"),
-                 *t = json_object_get(m, "table");
+    const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint");
     const char *text = json_string_value(json_object_get(e, "gid"));
-    struct schema_table_desc d = {.kind = SCHEMA_TABLE_ENDPOINTS};
-    uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
+    struct schema_table_desc d, names = {.log2_slots = 0};
+    uint64_t dctn = 0, key = 0, lease = 0, lid = 0;
     bool ok = text != NULL &&
               (r->offered != NULL ? understand_initiator(e, peer)
                                   : agent_register_json_number(e, "dct_number", 0xffffff, &dctn) &&
                                         read_hex(e, "dc_key", &key)) &&
-              base_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
-              agent_register_json_number(t, "rkey", UINT32_MAX, &rkey) &&
-              agent_register_json_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
-              read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
-              agent_register_json_number(t, "version", UINT16_MAX, &version) &&
-              version == SCHEMA_RECORD_VERSION &&
+              base_gid_parse(text, gid) == 0 &&
+              understand_table(json_object_get(m, "table"), SCHEMA_TABLE_ENDPOINTS, &d) &&
               agent_register_json_number(root, "node_lease_ms", INT64_MAX, &lease);
+    (void)understand_table(json_object_get(m, "names"), SCHEMA_TABLE_NAMES, &names);
     (void)agent_register_json_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
     json_decref(root);
     if (!ok)
@@ -160,11 +177,8 @@ const char *agent_register_json_understand(struct registration *r, const char *b
     if (lease < LEAST_LEASE_MS || lease > MOST_LEASE_MS)
         return "its node_lease is none of 100ms to 1d, which kedge-metad takes: is it one?";
     peer->lid = (uint16_t)lid;
-    d.rkey = (uint32_t)rkey;
-    d.log2_slots = (uint32_t)log2_slots;
-    d.version = (uint16_t)version;
     r->answered = (struct registration_answer){
-        .lease_ms = lease, .dctn = (uint32_t)dctn, .dc_key = key, .table = d};
+        .lease_ms = lease, .dctn = (uint32_t)dctn, .dc_key = key, .table = d, .names = names};
     return NULL;
 }
 

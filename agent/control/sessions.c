@@ -197,6 +197,7 @@ static void fill_in(struct pool *p, struct agent_session *s)
     ro->max_inflight = (uint32_t)p->config->max_inflight;
     ro->tenant = t->id;
     ro->pool = p->number;
+    ro->knows = SCHEMA_KNOWS_LOOKUP;
     memcpy(ro->gid, p->device.fab->caps.gid, sizeof ro->gid);
     atomic_store(&ro->drains, agent_pools_drains(p));
     atomic_store(&ro->doorbell, 1);
@@ -258,9 +259,12 @@ int agent_session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, st
     return 0;
 }
 
+static_assert(AGENT_NAME == LANE_TENANT_NAME + 1, "none is cut off");
+
 void agent_session_begin(struct pool *p, uint32_t number)
 {
     struct agent_session *s = &p->sessions[number];
+    const struct agent_tenant_config *t = agent_quota_tenant(p->agent, s->tenant);
     struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
                                    .session = number,
                                    .add = {.id = number,
@@ -268,7 +272,7 @@ void agent_session_begin(struct pool *p, uint32_t number)
                                            .ro = s->rings.ro,
                                            .sq_slots = s->rings.sq_slots,
                                            .cq_slots = s->rings.cq_slots,
-                                           .tenant = agent_quota_tenant(p->agent, s->tenant)->id,
+                                           .tenant = t->id,
                                            .tenant_slot = s->tenant - 1,
                                            .max_vqps = s->rings.max_vqps,
                                            .max_inflight = s->rings.max_inflight,
@@ -276,6 +280,7 @@ void agent_session_begin(struct pool *p, uint32_t number)
                                            .quota = &p->quota[s->tenant - 1],
                                            .memory = s->rings.memory,
                                            .arena = describe_arena(s->arena[0])}};
+    lane_memory_set_tenant(s->rings.memory, t->name);
     agent_pool_command(p, &command);
 }
 

@@ -56,8 +56,7 @@ static int make_scratch(void *pool, uint32_t over, struct fab_ctl *ctl)
     struct agent_device *d = &p->device;
     int status = 0;
     if (over == 0)
-        status =
-            fab_mem_alloc(SCRATCH_SPANS * SCHEMA_TABLE_SPAN_BYTES, "kedge-scratch", &d->scratch);
+        status = fab_mem_alloc(SCRATCH_SPANS * LANE_SCRATCH_BYTES, "kedge-scratch", &d->scratch);
     if (status != 0)
         return status;
     if (over == 0)

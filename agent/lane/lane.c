@@ -52,7 +52,7 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
            c->mr_lease_ns > c->bound_ns + c->slack_ns &&
-           r->scratch.size / SCHEMA_TABLE_SPAN_BYTES > c->max_tenants + 1;
+           r->scratch.size / LANE_SCRATCH_BYTES > c->max_tenants + 1;
 }
 
 static uint32_t most_spares(const struct lane_device_objects *r)
@@ -444,7 +444,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
-    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
+    COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_compared), COPY(shares_compared), COPY(proofs),
         COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),

@@ -41,6 +41,7 @@ struct lane_memory {
     uint32_t region_mask, grant_mask;
     uint32_t *region_first, *region_next, *grant_first, *grant_next;
     struct session_shown shown;
+    char tenant[LANE_TENANT_NAME + 1]; /* its name */
 };
 
 struct grant { /* an imported token */
@@ -174,6 +175,7 @@ static inline void session_hold(struct session *s, uint32_t op)
     const enum schema_wait why = op == LANE_CONTROL_WAITS  ? SCHEMA_WAIT_CONTROL
                                  : op == SCHEMA_OP_CONNECT ? SCHEMA_WAIT_CONNECT
                                  : op == SCHEMA_OP_REG_MR  ? SCHEMA_WAIT_REGISTER
+                                 : op == SCHEMA_OP_LOOKUP  ? SCHEMA_WAIT_LOOKUP
                                                            : SCHEMA_WAIT_NOTHING;
     s->control_op = op;
     atomic_store_explicit(&s->memory->shown.held, why, memory_order_relaxed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors as a worker wrote them: three slots of a ring, then what the session has. A request
+/* Descriptors as a worker wrote them: three slots of a ring, then what the session has; of a lookup
+ * all that follows is its name. A request
  * that passes the check must stay within the session's arenas and the interface's limits, and the
  * check may look at no more slots than it asked for. */
 #include <errno.h>
@@ -11,11 +12,18 @@
 #include "session_state.h"
 #include "request/dedicated_mr.h"
 #include "request/reg_mr.h"
+#include "resolve/name_lookup.h"
 #include "agent/lane.h"
 #include "base/assert.h"
 #include "base/clock.h"
 
-enum { SLOTS = 3, TABLE_LOG2 = 4, BYTES_PER_ARENA = 4, MAX_MRS = 2 };
+enum {
+    SLOTS = 3,
+    NAME_SLOTS = 1 + SCHEMA_MAX_EXTRA / SCHEMA_LINE,
+    TABLE_LOG2 = 4,
+    BYTES_PER_ARENA = 4,
+    MAX_MRS = 2
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -90,6 +98,29 @@ static void fuzz_post(const struct session *s, const struct schema_sq_desc *d, c
         check_request(s, d, extra, w);
     free(extra);
     free(w);
+}
+
+/* There is no metaserver: what is a name is looked up, and nobody asked. */
+static void fuzz_name(struct session *s, const struct schema_sq_desc *d, const uint8_t *name,
+                      size_t size)
+{
+    static struct lane lane;
+    static struct lane_memory *memory;
+    const uint32_t slots = lane_check_slots(operation_of(d->op), d);
+    BASE_ASSERT(slots <= NAME_SLOTS && (slots == 0 || slots == d->slots));
+    if (slots == 0)
+        return;
+    const size_t room = (slots - 1) * SCHEMA_LINE;
+    uint8_t *extra = calloc(1, room > 0 ? room : 1);
+    if (memory == NULL)
+        memory = lane_memory_new(1, 1, 1, 1);
+    BASE_ASSERT(extra != NULL && memory != NULL && d->lookup.length <= room);
+    lane_memory_set_tenant(memory, "a tenant's name that has as many bytes as there can be");
+    s->memory = memory;
+    memcpy(extra, name, size < room ? size : room);
+    const int status = lane_name_lookup(&lane, s, extra, d->lookup.length);
+    BASE_ASSERT(status == -EINVAL || status == -EHOSTUNREACH);
+    free(extra);
 }
 
 static int fill(void *user, void *bytes, size_t n)
@@ -171,6 +202,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     session = (struct session){.tenant = 1, .quota = &quota, .caps = &caps};
     memcpy(ring, data, head);
     memcpy(&d, ring, sizeof d);
+    if (d.op == SCHEMA_OP_LOOKUP) {
+        const size_t first = size < sizeof d ? size : sizeof d;
+        fuzz_name(&session, &d, data + first, size - first);
+        return 0;
+    }
     make_arenas(&session, data + head, size - head);
     fuzz_post(&session, &d, ring);
     fuzz_region(&session, &d);

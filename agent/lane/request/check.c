@@ -5,9 +5,13 @@
 
 #include <string.h>
 
+#include "schema/name_record.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/wr.h"
+
+static_assert(SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA && SCHEMA_MAX_INLINE <= SCHEMA_MAX_EXTRA,
+              "room behind a descriptor");
 
 uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d)
 {
@@ -20,6 +24,10 @@ uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_des
         slots += (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
     } else if (op->kind == OPERATION_POST && d->num_sge > 1) {
         slots += 1;
+    } else if (op->has_name) {
+        if (d->lookup.length > SCHEMA_NAME_MAX)
+            return 0;
+        slots += (d->lookup.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
     }
     return d->slots == slots ? slots : 0;
 }

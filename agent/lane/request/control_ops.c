@@ -116,7 +116,8 @@ static void unpause_tenants(struct lane *l)
 
 static uint64_t count_lookups(const struct lane *l)
 {
-    return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed);
+    return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed) +
+           atomic_load_explicit(&l->counters.name_reads, memory_order_relaxed);
 }
 
 static void pay_units(struct lane *l, struct control_tenant *t, uint64_t units)

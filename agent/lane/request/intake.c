@@ -21,6 +21,7 @@
 #include "request/withdraw.h"
 #include "resolve/grants.h"
 #include "resolve/lookup.h"
+#include "resolve/name_lookup.h"
 #include "schedule/quota.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
@@ -91,7 +92,8 @@ static bool may_ask(struct lane *l, struct session *s, const struct schema_sq_de
 }
 
 /* Control requests: answered now, or later with nothing more taken until then. */
-static void take_control(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+static void take_control(struct lane *l, struct session *s, const struct schema_sq_desc *d,
+                         const void *extra)
 {
     uint32_t slot = 0, gen = 0;
     int status;
@@ -109,8 +111,8 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
                      ? -EINVAL
                      : lane_peer_connect(l, s, d->connect.gid, &slot, &gen);
         if (status != -EINPROGRESS)
-            lane_session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0,
-                               slot, gen, NULL);
+            lane_session_reply_lookup(
+                l, s, &(struct lookup_answer){.status = status, .slot = slot, .gen = gen});
         return;
     case SCHEMA_OP_REG_MR:
         lane_region_register(l, s, d);
@@ -119,6 +121,12 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
         session_hold(s, 0); /* what stands behind it goes on */
         if (!lane_withdrawal_begin(l, s, d))
             lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
+        return;
+    case SCHEMA_OP_LOOKUP:
+        status = lane_name_lookup(l, s, extra, d->lookup.length);
+        if (status != -EINPROGRESS)
+            lane_session_reply_lookup(l, s,
+                                      &(struct lookup_answer){.of_name = true, .status = status});
         return;
     case SCHEMA_OP_MR_STATUS:
         status = lane_region_status(s, d->dereg_mr.vkey);
@@ -156,7 +164,7 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         return false;
     s->behind = NULL;
     if (op->kind == OPERATION_CONTROL)
-        take_control(l, s, d);
+        take_control(l, s, d, extra);
     else if (op->kind == OPERATION_BIND)
         lane_vqp_bind(l, s, q, d);
     else if (q->gen == d->vqp_gen)
@@ -164,12 +172,10 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
     return true;
 }
 
-enum { EXTRA_BYTES = 2 * SCHEMA_LINE };
-
 /* Copies the first request out of `avail` slots, once: its descriptor, and what is behind that.
  * Returns how many slots it takes; 0: it is none that a library of ours would write. */
 static inline uint32_t copy_request(const struct session *s, uint32_t head, uint32_t avail,
-                                    struct schema_sq_desc *d, uint8_t extra[EXTRA_BYTES])
+                                    struct schema_sq_desc *d, uint8_t extra[SCHEMA_MAX_EXTRA])
 {
     copy_slot(s, head, d);
     const uint32_t slots = lane_check_slots(operation_of(d->op), d);
@@ -202,7 +208,7 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
     }
     while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
         struct schema_sq_desc d;
-        _Alignas(8) uint8_t extra[EXTRA_BYTES];
+        _Alignas(8) uint8_t extra[SCHEMA_MAX_EXTRA];
         const uint32_t slots = copy_request(s, head, avail, &d, extra);
         if (slots == 0) {
             lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request/reply.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lane_state.h"
+#include "resolve/name_lookup.h"
 #include "schedule/vqp.h"
 #include "request/active.h"
 #include "session_state.h"
@@ -66,6 +68,18 @@ void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int st
     lane_session_tell(l, s);
 }
 
+/* What was asked is answered: it is written, but for the tag. */
+static void end_control(struct lane *l, struct session *s, struct schema_reply *r)
+{
+    atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
+    lane_latency_ended(
+        l, s->control_op == SCHEMA_OP_CONNECT ? LANE_LATENCY_CONNECT : LANE_LATENCY_CONTROL,
+        s->control_ns);
+    session_hold(s, 0);
+    lane_session_tell(l, s);
+    lane_session_activate(l, s); /* what stands behind the question */
+}
+
 void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                         uint64_t b, const uint8_t *secret)
 {
@@ -74,13 +88,25 @@ void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t 
     r->value[1] = b;
     if (secret != NULL)
         memcpy(r->secret, secret, sizeof r->secret);
-    atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
-    lane_latency_ended(
-        l, s->control_op == SCHEMA_OP_CONNECT ? LANE_LATENCY_CONNECT : LANE_LATENCY_CONTROL,
-        s->control_ns);
-    session_hold(s, 0);
-    lane_session_tell(l, s);
-    lane_session_activate(l, s); /* what stands behind the question */
+    end_control(l, s, r);
+}
+
+void lane_session_reply_lookup(struct lane *l, struct session *s, const struct lookup_answer *a)
+{
+    struct schema_found found = {.vkey = 0};
+    int status = a->status;
+    if (a->of_name && status == 0)
+        status = lane_name_grant(l, s, &a->name, &found);
+    const uint32_t reason = status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP
+                            : status == -EDQUOT     ? SCHEMA_REASON_QUOTA
+                                                    : 0;
+    if (!a->of_name) {
+        lane_session_reply(l, s, status, reason, a->slot, a->gen, NULL);
+        return;
+    }
+    struct schema_reply *r = reply_of(s, s->control_tag, status, reason);
+    r->found = found;
+    end_control(l, s, r);
 }
 
 static void join_wakes(struct lane *l, struct session *s)

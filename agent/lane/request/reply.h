@@ -12,6 +12,8 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
 /* To the control request that nothing behind is taken before. secret: 16 bytes, or NULL. */
 void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                         uint64_t b, const uint8_t *secret);
+/* The same to a CONNECT or a LOOKUP. */
+void lane_session_reply_lookup(struct lane *l, struct session *s, const struct lookup_answer *a);
 /* To another one. */
 void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int status);
 /* A worker that sleeps is woken at the end of the pass. */

@@ -46,13 +46,12 @@ static enum sign sign_of(enum ibv_wc_status status)
 }
 
 /* Some, of however many: the others in the next pass. */
-static void answer_connects(struct lane *l)
+static void answer_lookups(struct lane *l)
 {
     struct lookup_answer a;
     struct session *s;
     while ((s = lane_lookup_tell_next(l, &a)) != NULL)
-        lane_session_reply(l, s, a.status, a.status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0,
-                           a.slot, a.gen, NULL);
+        lane_session_reply_lookup(l, s, &a);
     l->did += lookups_have_ended(&l->lookups);
 }
 
@@ -61,7 +60,7 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
     if (w->flow != NULL)
         flow_completed(l, w->flow, sign_of(status));
-    if (w->kind == WR_ENDPOINT_READ)
+    if (w->kind == WR_LOOKUP_READ)
         lane_lookup_done(l, w, status);
     else if (w->kind == WR_PROOF_READ)
         lane_proof_done(l, status);
@@ -72,7 +71,7 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
     lane_own_read_give(l, w);
     l->changed |= l->wanting;
     if (lookups_have_ended(&l->lookups))
-        answer_connects(l);
+        answer_lookups(l);
 }
 
 static inline void complete_request(struct lane *l, struct wr *w, enum ibv_wc_status status,
@@ -161,7 +160,7 @@ void lane_returns_take(struct lane *l)
         take_links(l);
     take_requests(l);
     if (lookups_have_ended(&l->lookups))
-        answer_connects(l);
+        answer_lookups(l);
     if (l->silenced)
         lane_signal_reads_post(l);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lane_state.h"
 #include "request/active.h"
@@ -66,6 +67,11 @@ struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, 
     for (uint32_t i = 0; i < max_vqps; i++)
         m->vqps[i].index = i;
     return m;
+}
+
+void lane_memory_set_tenant(struct lane_memory *m, const char *name)
+{
+    memcpy(m->tenant, name, strnlen(name, LANE_TENANT_NAME)); /* behind which there are zeros */
 }
 
 void lane_memory_free(struct lane_memory *m)

@@ -36,7 +36,8 @@ static enum schema_wait find_hold(const struct session_shown *s, uint32_t inflig
 /* What was taken, and holds back what stands behind it, is in the ring no more. */
 static bool is_taken(enum schema_wait hold)
 {
-    return hold == SCHEMA_WAIT_CONNECT || hold == SCHEMA_WAIT_REGISTER;
+    return hold == SCHEMA_WAIT_CONNECT || hold == SCHEMA_WAIT_REGISTER ||
+           hold == SCHEMA_WAIT_LOOKUP;
 }
 
 static void count_rings(const struct session_shown *s, uint32_t inflight,

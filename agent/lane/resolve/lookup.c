@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lookups: an endpoint that is unknown, or whose record is old, is looked up with one READ of a
- * metaserver's table (KRCore Algorithm 1); of a second one's beside it when the first is silent. */
+/* Lookups: an endpoint that is unknown, or whose record is old, or a region's name, is looked up
+ * with one READ of a metaserver's table (KRCore Algorithm 1); of a second one's beside it when the
+ * first is silent. */
 #include "resolve/lookup.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
+#include "resolve/name_lookup.h"
 #include "resolve/path.h"
 #include "resolve/peer_room.h"
 #include "session_state.h"
@@ -72,6 +74,15 @@ static bool is_there(struct lane *l, uint32_t metaserver)
     return !l->config.rc || phys_to(l, metaserver) != NULL;
 }
 
+static struct lookup_span endpoint_span(const struct lane *l, const struct lane_metaserver *m,
+                                        const struct lookup *k)
+{
+    const uint32_t home = schema_endpoint_home(&m->table, k->key, l->config.pool);
+    return (struct lookup_span){.addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
+                                .rkey = m->table.rkey,
+                                .bytes = SCHEMA_TABLE_SPAN_BYTES};
+}
+
 static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
@@ -80,26 +91,29 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
     if (w == NULL)
         return false;
     w->op = operation_of(SCHEMA_OP_READ);
-    w->kind = WR_ENDPOINT_READ;
+    w->kind = WR_LOOKUP_READ;
     w->flow = NULL;
     w->index = (uint32_t)(r - l->lookups.all_reads);
     w->signaled = 1;
-    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)r->scratch * SCHEMA_TABLE_SPAN_BYTES,
-                                 .length = SCHEMA_TABLE_SPAN_BYTES,
+    const struct lookup_span span =
+        k->name != NULL ? lane_name_span(m, k->name) : endpoint_span(l, m, k);
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)lane_scratch_at(l, r->scratch),
+                                 .length = span.bytes,
                                  .lkey = l->res.scratch_system_lkey};
-    uint32_t home = schema_endpoint_home(&m->table, k->gid, l->config.pool);
     w->fab = (struct fab_wr){.sg_list = w->sge,
                              .num_sge = 1,
                              .opcode = w->op->opcode,
-                             .key.rkey = m->table.rkey,
-                             .remote_addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
+                             .key.rkey = span.rkey,
+                             .remote_addr = span.addr,
                              .ah = m->ah,
                              .dest_qpn = m->dctn,
                              .dc_key = m->dc_key};
     lane_physical_qp_chain(l, p, w);
     r->read_ns = l->now_ns;
-    COUNT(l, endpoint_reads, 1);
+    if (k->name != NULL)
+        COUNT(l, name_reads, 1);
+    else
+        COUNT(l, endpoint_reads, 1);
     return true;
 }
 
@@ -129,6 +143,11 @@ static int begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
     return 0;
 }
 
+static bool has_table(const struct lane *l, const struct lookup *k, uint32_t metaserver)
+{
+    return k->name == NULL || lane_metaserver_has_names(&l->metaserver[metaserver]);
+}
+
 /* The next metaserver that can be asked, or could be if there were room, which it waits for. False:
  * there is none. With DC all are READ through one queue pair, which one that is silent breaks: then
  * the others are asked when it is repaired. */
@@ -136,7 +155,7 @@ static bool ask_one(struct lane *l, struct lookup *k)
 {
     uint32_t full = NO_METASERVER;
     for (; k->next < l->metaservers; k->next++) {
-        if (!lane_lookup_may_ask(l, k->next))
+        if (!lane_lookup_may_ask(l, k->next) || !has_table(l, k, k->next))
             continue;
         const int status = begin_read(l, k, k->next);
         if (status == 0) {
@@ -174,12 +193,21 @@ static bool is_known_better(const struct peer *p, int status)
     return status == -ESTALE || (status == -ENOENT && p->flow != NULL && p->flow->heard_ns != 0);
 }
 
-static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
-                            uint32_t gen)
+static void end_with(struct lane *l, struct lookup *k, const struct lookup_answer *answer)
+{
+    k->answer = *answer;
+    if (answer->status == -EHOSTUNREACH)
+        COUNT(l, lookups_failed, 1);
+    lane_lookup_end(l, k);
+    l->changed |= l->wanting;
+}
+
+static void conclude_endpoint(struct lane *l, struct lookup *k, int status, uint32_t slot,
+                              uint32_t gen)
 {
     uint32_t known_slot, known_gen;
     const bool known =
-        schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0;
+        schema_peers_find(l->res.peers, k->key, l->config.pool, &known_slot, &known_gen) == 0;
     struct peer *p = known ? &l->peers[known_slot] : NULL;
     if (known && is_known_better(p, status)) {
         go_on_with(l, p);
@@ -189,7 +217,6 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     } else if (status == -ESTALE) {
         status = -ENOENT;
     }
-    k->answer = (struct lookup_answer){.status = status, .slot = slot, .gen = gen};
     if (known) {
         p->refreshing = 0;
         lane_flows_notify(l, known_slot); /* also of the life before, whose VQPs follow or fail */
@@ -199,10 +226,20 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
             go_on_with(l, p);
         }
     }
-    if (status == -EHOSTUNREACH)
-        COUNT(l, lookups_failed, 1);
-    lane_lookup_end(l, k);
-    l->changed |= l->wanting;
+    end_with(l, k, &(struct lookup_answer){.status = status, .slot = slot, .gen = gen});
+}
+
+/* found: what was found, unless status says that nothing was. */
+static void conclude_lookup(struct lane *l, struct lookup *k, int status,
+                            struct lookup_answer *found)
+{
+    if (k->name == NULL) {
+        conclude_endpoint(l, k, status, found->slot, found->gen);
+        return;
+    }
+    found->of_name = true;
+    found->status = status == -ESTALE ? -ENOENT : status;
+    end_with(l, k, found);
 }
 
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
@@ -260,7 +297,7 @@ static void give_up(struct lane *l, struct lookup *k)
                        : k->behind ? -ESTALE
                        : k->absent ? -ENOENT
                                    : -EHOSTUNREACH;
-    conclude_lookup(l, k, status, 0, 0);
+    conclude_lookup(l, k, status, &(struct lookup_answer){.status = status});
 }
 
 /* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
@@ -270,17 +307,19 @@ static void ask_next(struct lane *l, struct lookup *k)
         give_up(l, k);
 }
 
-/* What its span says: 0 and where the endpoint is; -EAGAIN: it was being written. */
-static int look_into(struct lane *l, struct lookup *k, const struct lookup_read *r, uint32_t *slot,
-                     uint32_t *gen)
+/* What its span says: 0 and where the endpoint, or the region, is; -EAGAIN: it was being written.
+ */
+static int look_into(struct lane *l, struct lookup *k, const struct lookup_read *r,
+                     struct lookup_answer *found)
 {
     struct schema_endpoint_record record;
-    const void *span =
-        (const uint8_t *)l->res.scratch.addr + (uint64_t)r->scratch * SCHEMA_TABLE_SPAN_BYTES;
-    int status = schema_endpoint_find(&l->metaserver[r->metaserver].table, span, k->gid,
-                                      l->config.pool, &record);
+    const struct lane_metaserver *m = &l->metaserver[r->metaserver];
+    const void *span = lane_scratch_at(l, r->scratch);
     k->read_ns = r->read_ns;
-    return status == 0 ? learn_record(l, k, &record, slot, gen) : status;
+    if (k->name != NULL)
+        return lane_name_look_into(l, m, k->name, span, &found->name);
+    const int status = schema_endpoint_find(&m->table, span, k->key, l->config.pool, &record);
+    return status == 0 ? learn_record(l, k, &record, &found->slot, &found->gen) : status;
 }
 
 void lane_lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
@@ -295,7 +334,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct lookup_read *r = &l->lookups.all_reads[w->index];
     struct lookup *k = r->lookup;
-    uint32_t slot = 0, gen = 0;
+    struct lookup_answer found = {.status = 0};
     int status = -EHOSTUNREACH;
     if (r->metaserver != NO_METASERVER)
         lane_lookup_heard(l, r->metaserver, answer);
@@ -304,7 +343,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         return;
     }
     if (answer == IBV_WC_SUCCESS && r->metaserver != NO_METASERVER) {
-        status = look_into(l, k, r, &slot, &gen);
+        status = look_into(l, k, r, &found);
         k->crowded |= status == -EBUSY || status == -EINPROGRESS;
         if (status == -EAGAIN && ++r->tries < TRIES && post_read(l, k, r))
             return;
@@ -325,7 +364,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
         ask_next(l, k);
     else
-        conclude_lookup(l, k, status, slot, gen);
+        conclude_lookup(l, k, status, &found);
 }
 
 /* Records that were READ of the one are records of the other. */
@@ -369,14 +408,14 @@ void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *
         k->next = 0; /* whoever is there now can be asked */
 }
 
-/* Of that tenant (its place + 1; 0: the lane). */
-static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t tenant)
+int lane_lookup_start(struct lane *l, struct session *s, const uint8_t key[16],
+                      const struct lookup_name *name, uint32_t tenant)
 {
     if (!lane_lookup_has_whom_to_ask(l))
         return -EHOSTUNREACH;
-    struct lookup *k = lane_lookup_find(l, gid);
+    struct lookup *k = lane_lookup_find(l, key, name != NULL);
     if (k == NULL) {
-        k = lane_lookup_begin(l, gid, tenant);
+        k = lane_lookup_begin(l, key, name, tenant);
         if (k == NULL)
             return -EAGAIN;
         k->deadline_ns = begin_of(l) + l->config.lookup_timeout_ns;
@@ -397,14 +436,14 @@ int lane_peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], 
         if (l->peers[*slot].expires_ns > l->now_ns || !lane_lookup_has_whom_to_ask(l))
             return 0;
     }
-    return start_lookup(l, s, gid, s != NULL ? s->tenant_slot + 1 : 0);
+    return lane_lookup_start(l, s, gid, NULL, s != NULL ? s->tenant_slot + 1 : 0);
 }
 
 bool lane_peer_refresh(struct lane *l, uint32_t slot, uint32_t tenant)
 {
     struct peer *p = &l->peers[slot];
     if (!p->refreshing) {
-        int status = start_lookup(l, NULL, lane_peer_shared(l, slot)->gid, tenant);
+        int status = lane_lookup_start(l, NULL, lane_peer_shared(l, slot)->gid, NULL, tenant);
         if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
             go_on_with(l, p);
         p->refreshing = status == -EINPROGRESS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to agent/lane: lookups of endpoints (lookup_table.h), and whom they ask. The lane
- * thread's. */
+/* Private to agent/lane: lookups (lookup_table.h) of endpoints and names, and whom they ask. The
+ * lane thread's. */
 #ifndef LANE_LOOKUP_H
 #define LANE_LOOKUP_H
 
@@ -22,9 +22,20 @@ struct silence {
     uint64_t heard_ns;          /* when it answered last; 0: not yet */
 };
 
+/* What one READ of a metaserver's memory takes. */
+struct lookup_span {
+    uint64_t addr;
+    uint32_t rkey, bytes;
+};
+
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
 int lane_peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
                       uint32_t *gen);
+/* The endpoint with that key, or the name, is looked up for that tenant (its place + 1; 0: the
+ * lane), and s, if it is not NULL, waits for the answer: -EINPROGRESS. -EAGAIN: the tenant has as
+ * many under way as it may; -EHOSTUNREACH: there is nobody to ask. */
+int lane_lookup_start(struct lane *l, struct session *s, const uint8_t key[16],
+                      const struct lookup_name *name, uint32_t tenant);
 void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The list of metaservers is another one than this, which has room for all that there can be: a
  * READ of one that is not in it any more, or whose table is another now, says nothing. */

@@ -34,12 +34,13 @@ int lane_lookups_init(struct lane *l)
     const int status = lane_places_init(&all->places, lookups, l->config.max_tenants);
     all->reads = 2 * lookups;
     all->all = calloc(lookups, sizeof all->all[0]);
+    all->names = calloc(lookups, sizeof all->names[0]);
     all->all_reads = calloc(all->reads, sizeof all->all_reads[0]);
     all->groups = calloc(l->config.max_sessions, sizeof all->groups[0]);
     all->tenants = calloc(l->config.max_tenants, sizeof all->tenants[0]);
     TAILQ_INIT(&all->turns);
-    if (status != 0 || all->all == NULL || all->all_reads == NULL || all->groups == NULL ||
-        all->tenants == NULL)
+    if (status != 0 || all->all == NULL || all->names == NULL || all->all_reads == NULL ||
+        all->groups == NULL || all->tenants == NULL)
         return -ENOMEM;
     put_in_lists(l, lookups);
     return 0;
@@ -49,28 +50,30 @@ void lane_lookups_free(struct lane *l)
 {
     lane_places_free(&l->lookups.places);
     free(l->lookups.all);
+    free(l->lookups.names);
     free(l->lookups.all_reads);
     free(l->lookups.groups);
     free(l->lookups.tenants);
 }
 
-static struct lookup_list *bucket_of(struct lane *l, const uint8_t gid[16])
+static struct lookup_list *bucket_of(struct lane *l, const uint8_t key[16])
 {
-    return &l->lookups.bucket[base_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
+    return &l->lookups.bucket[base_hash_gid(key, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
 }
 
-struct lookup *lane_lookup_find(struct lane *l, const uint8_t gid[16])
+struct lookup *lane_lookup_find(struct lane *l, const uint8_t key[16], bool of_name)
 {
     struct lookup *k;
-    LIST_FOREACH(k, bucket_of(l, gid), in_bucket) {
+    LIST_FOREACH(k, bucket_of(l, key), in_bucket) {
         COUNT(l, lookups_compared, 1);
-        if (memcmp(k->gid, gid, sizeof k->gid) == 0)
+        if (memcmp(k->key, key, sizeof k->key) == 0 && (k->name != NULL) == of_name)
             return k;
     }
     return NULL;
 }
 
-struct lookup *lane_lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tenant)
+struct lookup *lane_lookup_begin(struct lane *l, const uint8_t key[16],
+                                 const struct lookup_name *name, uint32_t tenant)
 {
     struct lookup *k = LIST_FIRST(&l->lookups.free);
     if (!lane_places_take(&l->lookups.places, tenant))
@@ -79,9 +82,13 @@ struct lookup *lane_lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t
     LIST_REMOVE(k, in_use);
     *k = (struct lookup){.tenant = tenant};
     TAILQ_INIT(&k->groups);
-    memcpy(k->gid, gid, sizeof k->gid);
+    memcpy(k->key, key, sizeof k->key);
+    if (name != NULL) {
+        k->name = &l->lookups.names[k - l->lookups.all];
+        *k->name = *name;
+    }
     LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
-    LIST_INSERT_HEAD(bucket_of(l, gid), k, in_bucket);
+    LIST_INSERT_HEAD(bucket_of(l, key), k, in_bucket);
     return k;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to agent/lane: the endpoints that a lane looks up, and whose CONNECT waits for which. The
- * lane thread's.
+/* Private to agent/lane: the endpoints and the names of regions that a lane looks up, and whose
+ * CONNECT or LOOKUP waits for which. The lane thread's.
  *
  * A lookup is used until it ends, and then until all that waited for it were told. Who waits for
  * one is in a group with those of its tenant. When the lookup ends its groups go to their tenants,
@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "agent/lane_config.h"
+#include "schema/name_record.h"
 #include "transmit/places.h"
 
 struct lane;
@@ -30,20 +32,29 @@ TAILQ_HEAD(lookup_group_list, lookup_group);
 /* What those who wait are told. */
 struct lookup_answer {
     int status;
-    uint32_t slot, gen;
+    bool of_name;
+    uint32_t slot, gen;             /* of an endpoint */
+    struct schema_name_record name; /* of_name */
 };
 
-/* An endpoint that is looked up: at one metaserver, and when that is silent, at the next beside it.
+/* A region's name among those of a tenant. Its key is another one in each table. */
+struct lookup_name {
+    char tenant[LANE_TENANT_NAME + 1], name[SCHEMA_NAME_MAX + 1];
+};
+
+/* An endpoint or a name that is looked up: at one metaserver, and when that is silent, at the next
+ * beside it.
  */
 struct lookup {
-    uint8_t next;           /* metaserver to ask */
-    uint8_t absent, behind; /* some metaserver does not know it, or an earlier life of it */
-    uint8_t crowded;        /* it is known, and there was no room for it yet */
-    uint32_t tenant;        /* its place + 1 whose worker wants it; 0: the lane does */
-    uint8_t gid[16];
+    uint8_t next;             /* metaserver to ask */
+    uint8_t absent, behind;   /* some metaserver does not know it, or an earlier life of it */
+    uint8_t crowded;          /* it is known, and there was no room for it yet */
+    uint32_t tenant;          /* its place + 1 whose worker wants it; 0: the lane does */
+    uint8_t key[16];          /* of an endpoint its GID, of a name a hash that nobody else knows */
+    struct lookup_name *name; /* NULL: an endpoint is looked up */
     uint64_t deadline_ns, hedge_ns;  /* it ends; the next metaserver is asked */
     uint64_t read_ns;                /* when the READ was posted that is looked at */
-    struct lookup_group_list groups; /* of those whose CONNECT this answers */
+    struct lookup_group_list groups; /* of those whose request this answers */
     uint32_t untold;                 /* groups that wait for it, also when it has ended */
     struct lookup_read_list reads;   /* under way */
     struct lookup_answer answer;     /* when it has ended */
@@ -79,6 +90,7 @@ TAILQ_HEAD(lookup_turns, lookup_tenant);
  * a bucket of, so that what one more costs does not grow with them. */
 struct lookups {
     struct lookup *all;
+    struct lookup_name *names;     /* one for each */
     struct lookup_read *all_reads; /* two for each lookup */
     uint32_t reads;
     struct places places;
@@ -94,10 +106,12 @@ struct lookups {
 /* 0 or -ENOMEM; freed in either case. */
 int lane_lookups_init(struct lane *l);
 void lane_lookups_free(struct lane *l);
-/* The one that looks for this endpoint and has not ended, or NULL. */
-struct lookup *lane_lookup_find(struct lane *l, const uint8_t gid[16]);
-/* Without a time to end. NULL: that tenant (its place + 1; 0: the lane) has as many as it may. */
-struct lookup *lane_lookup_begin(struct lane *l, const uint8_t gid[16], uint32_t tenant);
+/* The one that looks for the endpoint with that key, or the name, and has not ended, or NULL. */
+struct lookup *lane_lookup_find(struct lane *l, const uint8_t key[16], bool of_name);
+/* Of that name (copied), or an endpoint (NULL); without a time to end. NULL: that tenant (its place
+ * + 1; 0: the lane) has as many as it may. */
+struct lookup *lane_lookup_begin(struct lane *l, const uint8_t key[16],
+                                 const struct lookup_name *name, uint32_t tenant);
 /* k has ended with its answer: those who wait are told one after the other, when that can be. Its
  * READs that are out are nobody's when they come back. */
 void lane_lookup_end(struct lane *l, struct lookup *k);

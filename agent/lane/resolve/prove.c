@@ -92,8 +92,7 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
     w->kind = WR_PROOF_READ;
     w->flow = f;
     w->signaled = 1;
-    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)scratch * SCHEMA_TABLE_SPAN_BYTES,
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)lane_scratch_at(l, p->scratch),
                                  .length = SCHEMA_TABLE_SPAN_BYTES,
                                  .lkey = lkey};
     w->fab = *fab;
@@ -164,7 +163,7 @@ static void seek_metaserver(struct lane *l)
 static int seek_record(struct lane *l)
 {
     struct proof *p = &l->proof;
-    if (lane_lookup_find(l, p->gid) != NULL)
+    if (lane_lookup_find(l, p->gid, false) != NULL)
         return -EINPROGRESS;
     if (p->asked || p->tries == 0) {
         const bool known = schema_peers_find(l->res.peers, p->gid, l->config.pool, &p->peer_slot,

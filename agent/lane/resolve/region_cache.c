@@ -159,8 +159,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e, uint32_
     w->kind = WR_MR_READ;
     w->flow = f;
     w->index = (uint32_t)(e - l->cache);
-    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)scratch * SCHEMA_TABLE_SPAN_BYTES,
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)lane_scratch_at(l, e->scratch),
                                  .length = SCHEMA_TABLE_SPAN_BYTES,
                                  .lkey = l->res.scratch_lkey};
     w->fab = (struct fab_wr){.sg_list = w->sge,
@@ -223,8 +222,7 @@ void lane_remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         lane_scratch_give(l, e->scratch);
         return;
     }
-    const void *span =
-        (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * SCHEMA_TABLE_SPAN_BYTES;
+    const void *span = lane_scratch_at(l, e->scratch);
     struct schema_table_desc d = table_of(l, w->flow);
     int status = schema_mr_find(&d, span, e->record.vkey, &record);
     lane_scratch_give(l, e->scratch);

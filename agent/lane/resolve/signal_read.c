@@ -25,8 +25,7 @@ static bool post_behind(struct lane *l, struct physical_qp *p, struct flow *f)
     w->kind = WR_SIGNAL_READ;
     w->flow = f;
     w->index = (uint32_t)place;
-    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)place * SCHEMA_TABLE_SPAN_BYTES,
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)lane_scratch_at(l, w->index),
                                  .length = SCHEMA_RECORD_BYTES,
                                  .lkey = l->res.scratch_lkey};
     w->fab = (struct fab_wr){.sg_list = w->sge,

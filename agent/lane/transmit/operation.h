@@ -40,9 +40,11 @@ struct operation {
                          * that names a region needs its rkey: 0 would be one that names none */
     uint8_t completion; /* enum ibv_wc_opcode */
     enum ibv_wr_opcode opcode;
+    /* -- of those that are answered */
+    bool has_name; /* lookup.length bytes of one follow the descriptor */
 };
 
-enum { OPERATIONS = 37 };
+enum { OPERATIONS = 38 };
 
 /* By enum schema_op. */
 extern const struct operation lane_operations[OPERATIONS];

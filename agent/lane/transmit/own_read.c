@@ -5,12 +5,17 @@
 #include <stdlib.h>
 
 #include "lane_state.h"
+#include "schema/table.h"
 #include "transmit/wr.h"
+
+static_assert(SCHEMA_NAME_SPAN_BYTES <= LANE_SCRATCH_BYTES &&
+                  SCHEMA_TABLE_SPAN_BYTES <= LANE_SCRATCH_BYTES,
+              "room for a span");
 
 int lane_own_reads_new(struct lane *l)
 {
     struct scratch *s = &l->scratch;
-    const uint32_t count = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
+    const uint32_t count = (uint32_t)(l->res.scratch.size / LANE_SCRATCH_BYTES);
     const int status = lane_places_init(&s->places, count, l->config.max_tenants);
     s->free = calloc(count, sizeof s->free[0]);
     s->owner = calloc(count, sizeof s->owner[0]);
@@ -54,6 +59,11 @@ int64_t lane_scratch_take(struct lane *l, uint32_t tenant)
     const uint32_t place = s->free[--s->count];
     s->owner[place] = tenant;
     return place;
+}
+
+void *lane_scratch_at(const struct lane *l, uint32_t place)
+{
+    return (uint8_t *)l->res.scratch.addr + (size_t)place * LANE_SCRATCH_BYTES;
 }
 
 void lane_scratch_give(struct lane *l, uint32_t place)

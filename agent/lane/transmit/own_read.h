@@ -27,9 +27,10 @@ void lane_own_reads_free(struct lane *l);
 /* NULL: all are out. */
 struct wr *lane_own_read_take(struct lane *l);
 void lane_own_read_give(struct lane *l, struct wr *w);
-/* The number of a place of SCHEMA_TABLE_SPAN_BYTES in the lane's scratch memory, for a READ that
+/* The number of a place of LANE_SCRATCH_BYTES in the lane's scratch memory, for a READ that
  * this tenant (its slot + 1; 0: the lane itself) needs; -EAGAIN: it may have no more now. */
 int64_t lane_scratch_take(struct lane *l, uint32_t tenant);
+void *lane_scratch_at(const struct lane *l, uint32_t place);
 void lane_scratch_give(struct lane *l, uint32_t place);
 
 #endif

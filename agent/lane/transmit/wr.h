@@ -31,7 +31,7 @@ enum wr_back {
     BACK_UNPOSTED /* it was not out, and ends so; `refused` says why */
 };
 /* WR_SIGNAL_READ: of no use but that its completion stands for those before it. */
-enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ, WR_PROOF_READ, WR_SIGNAL_READ };
+enum wr_kind { WR_WORKER, WR_LOOKUP_READ, WR_MR_READ, WR_PROOF_READ, WR_SIGNAL_READ };
 
 /* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
  * ring, it holds all it takes to post it again. */

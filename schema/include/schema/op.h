@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker asks of its lane in a descriptor of schema/session.h. */
+/* What a worker asks of its lane in a descriptor of schema/session.h, and is answered there. */
 #ifndef SCHEMA_OP_H
 #define SCHEMA_OP_H
+
+#include <stdint.h>
 
 enum schema_op {
     /* posts: complete in the completion ring */
@@ -22,6 +24,9 @@ enum schema_op {
     SCHEMA_OP_DEREG_MR = 34,
     SCHEMA_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
     SCHEMA_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
+    /* the region that has this name among those of the tenant; answered with reply.found. Ends the
+     * session of an agent whose `knows` is without SCHEMA_KNOWS_LOOKUP */
+    SCHEMA_OP_LOOKUP = 37,
 };
 
 enum schema_op_flag {
@@ -36,5 +41,20 @@ enum schema_op_flag {
 /* The region has none, also where the device keeps no deadlines and every other one has: who still
  * believes in it is kept out by time alone. Likewise refused by who does not know it. */
 #define SCHEMA_REG_LEASE_ONLY (1u << 17)
+
+/* What a lane knows beyond the version that it says: bits. An older one says none. */
+enum schema_knows {
+    SCHEMA_KNOWS_LOOKUP = 1 << 0,
+};
+
+/* A region that was looked up by its name. What grants it stays with the agent. */
+struct schema_found {
+    uint64_t addr, length; /* as its owner names it */
+    uint8_t gid[16];       /* the owner's endpoint */
+    uint32_t incarnation;  /* which of its node's lives has published it */
+    uint32_t vkey;
+    uint16_t access; /* enum schema_record_flag */
+    uint16_t reserved[3];
+};
 
 #endif

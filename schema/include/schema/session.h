@@ -15,8 +15,8 @@
  * Everything that a worker asks for goes through the submission ring, in order: posts, and the few
  * control requests (connect, register, ...). Each of these carries a tag of the worker's choice,
  * not 0, and is answered in reply[tag % SCHEMA_REPLIES], so that several can be under way: a worker
- * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT and
- * MR_STATUS is taken before they are answered; DEREG_MR holds nothing up.
+ * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT,
+ * MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
  *
  * The worker publishes a tail with release, then a full barrier, then loads `doorbell`; if set it
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
@@ -41,6 +41,7 @@
 
 #define SCHEMA_MAX_SGE    4   /* more than one: in the next slot, as struct schema_sq_sges */
 #define SCHEMA_MAX_INLINE 128 /* bytes: two slots */
+#define SCHEMA_MAX_EXTRA  256 /* bytes behind a descriptor: the four slots of the longest name */
 
 struct schema_sge {
     uint64_t offset; /* into the arena */
@@ -100,6 +101,10 @@ struct schema_sq_desc {
             uint32_t vkey;
             uint8_t secret[16];
         } import;
+        struct {
+            uint32_t tag;
+            uint32_t length; /* of the name, whose bytes are in the next slots, without a NUL */
+        } lookup;
         uint8_t bytes[56];
     };
 };
@@ -142,9 +147,16 @@ struct schema_reply {
     int32_t status;                             /* 0 or -errno */
     uint32_t reason;                            /* enum schema_reason */
     uint32_t reserved;
-    uint64_t value[2]; /* [0] of REASON_QUOTA_MRS and _CONTROL_OPS: how much the quota is */
-    uint8_t secret[16];
+    union {
+        struct {
+            /* [0] of REASON_QUOTA_MRS and _CONTROL_OPS: how much the quota is */
+            uint64_t value[2];
+            uint8_t secret[16];
+        };
+        struct schema_found found; /* LOOKUP */
+    };
 };
+static_assert(sizeof(struct schema_reply) == SCHEMA_LINE, "one cache line");
 
 /* RO: page 0 has the agent's words; the completion ring begins at SCHEMA_CQ_OFFSET. */
 struct schema_session_ro {
@@ -157,7 +169,8 @@ struct schema_session_ro {
     uint32_t max_vqps;
     uint32_t max_inflight; /* posts that the lane takes before the first completes */
     uint32_t tenant;
-    uint16_t pool, reserved;
+    uint16_t pool;
+    uint16_t knows;  /* enum schema_knows */
     uint8_t gid[16]; /* this host's endpoint */
     /* agent writes, in batches: slots it has taken; completions it has written */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_head;

@@ -56,6 +56,8 @@
          "kedge_connect() waits for the metaservers to say where the node is")                     \
     WAIT(REGISTER, "register",                                                                     \
          "kedge_reg_mr() waits for a registration")                                                \
+    WAIT(LOOKUP, "lookup",                                                                         \
+         "kedge_lookup() waits for the metaservers to say which region has the name")              \
     WAIT(CONTROL, "control_turn",                                                                  \
          "what connects, registers or imports waits for its turn, or for its tenant's budget")     \
     WAIT(BIND, "rebind",                                                                           \

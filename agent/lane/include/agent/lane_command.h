@@ -33,6 +33,9 @@ struct lane_memory;
 struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, uint32_t max_vqps,
                                     uint32_t max_mrs);
 void lane_memory_free(struct lane_memory *memory);
+/* The name of the tenant whose session it will be, cut off behind LANE_TENANT_NAME bytes; before
+ * SESSION_ADD. */
+void lane_memory_set_tenant(struct lane_memory *memory, const char *name);
 
 /* A session as the lane sees it. Mappings are the control side's until LANE_EVENT_SESSION_OVER. */
 struct lane_session {
@@ -98,7 +101,7 @@ enum lane_window_scope {
 };
 enum { LANE_WINDOW_SCOPES = 3 };
 
-/* How to READ a metaserver's endpoint table. */
+/* How to READ a metaserver's tables. */
 struct lane_metaserver {
     struct fab_ah *ah; /* in the system PD; the lane's until DROP_PATH, which follows when a list
                         * comes without it */
@@ -108,7 +111,8 @@ struct lane_metaserver {
                         * QP_BROKEN, which also follows when a list comes without it; and not again
                         * before one has come without it */
     struct schema_table_desc table;
-    uint32_t number; /* the control side's, of this metaserver */
+    struct schema_table_desc names; /* log2_slots 0: it has none */
+    uint32_t number;                /* the control side's, of this metaserver */
 };
 
 /* PROVE of an endpoint, and not of a metaserver. */

@@ -17,6 +17,8 @@ enum {
     LANE_SESSION_MAX_ARENAS = 16,
     LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
     LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
+    LANE_TENANT_NAME = 31,       /* bytes */
+    LANE_SCRATCH_BYTES = 2048,   /* of scratch for one READ: a span of the widest table */
 };
 
 struct lane_config {
@@ -88,7 +90,7 @@ struct lane_device_objects {
     struct fab_qp *system_dci;    /* in the system PD; NULL with rc */
     uint64_t rest_until_ns;       /* not 0: no DCI is used before its QP_READY, which comes by then,
                                    * by now_ns's clock */
-    struct fab_mem scratch;       /* for what the lane itself READs */
+    struct fab_mem scratch;       /* for what the lane itself READs: LANE_SCRATCH_BYTES each */
     uint32_t scratch_lkey;        /* in pd */
     uint32_t scratch_system_lkey; /* in the system PD */
     /* For inline data beyond the device's max_inline, where that is less than SCHEMA_MAX_INLINE:

@@ -19,7 +19,8 @@ struct lane_stats {
     uint64_t passes, sleeps;
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
-    uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
+    uint64_t endpoint_reads, name_reads;         /* READs of metaservers' tables */
+    uint64_t mr_reads;                           /* READs of peers' tables */
     uint64_t mr_renewals;                        /* of those, while requests went on */
     uint64_t lookups_again; /* times that an endpoint was silent or not reached, for which it is
                                looked up anew */

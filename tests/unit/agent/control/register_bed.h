@@ -127,22 +127,23 @@ static inline struct registration *begin_rc(void)
 
 #define answer_by(call, status, body) test_world_answer(&w.world, call, status, body)
 
-/* To a registration; its table's generation is one hexadecimal digit. */
-static inline void answer_of_table(uint32_t call, int status, char generation)
+/* To a registration; its table's generation is one hexadecimal digit. more: of the metaserver. */
+static inline void answer_more(uint32_t call, int status, char generation, const char *more)
 {
-    char body[512], lid[24] = "";
+    char body[1024], lid[24] = "";
     if (w.lid != 0)
         snprintf(lid, sizeof lid, "\"lid\":%u,", w.lid);
     snprintf(body, sizeof body,
-             "{\"node_lease_ms\":%u,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",%s\"dct_"
-             "number\":"
-             "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
+             "{\"node_lease_ms\":%u,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",%s"
+             "\"dct_number\":7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
              "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
              "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
-             "\"version\":1}}}",
-             w.lease_ms != 0 ? w.lease_ms : 3000000, lid, generation);
+             "\"version\":1}%s}}",
+             w.lease_ms != 0 ? w.lease_ms : 3000000, lid, generation, more);
     answer_by(call, status, body);
 }
+
+#define answer_of_table(call, status, generation) answer_more(call, status, generation, "")
 
 static inline void answer_with(uint32_t call, int status)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world_deaf.h"
 #include "world_fenced.h"
+#include "world_names.h"
 #include "world_narrow.h"
 #include "world_rc.h"
 
@@ -260,11 +261,9 @@ void world_tell_metaserver(struct world *w, struct world_node *n)
     if (n->metaserver_ah == NULL)
         n->metaserver_ah = make_ah(n->fab, n->system_pd, w->meta->caps.gid);
     c.metaservers.count = 1;
-    c.metaservers.at[0] = (struct lane_metaserver){.ah = n->metaserver_ah,
-                                                   .dctn = w->meta_dct->dctn,
-                                                   .dc_key = w->meta_dct->dc_key,
-                                                   .table = w->table.desc};
-    c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
+    c.metaservers.at[0] = (struct lane_metaserver){
+        .ah = n->metaserver_ah, .dctn = w->meta_dct->dctn, .dc_key = w->meta_dct->dc_key};
+    world_tables(w, &c.metaservers.at[0]);
     if (w->rc)
         c.metaservers.at[0].qp = world_rc_metaserver(w, n);
     ck_assert_int_eq(lane_command(n->lane, &c), 0);
@@ -294,7 +293,7 @@ static void open_node(struct world *w, uint32_t number)
     n->srq = make_srq(n->fab, n->pd);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
     ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(10), "mr-table", &n->mr_memory), 0);
-    ck_assert_int_eq(fab_mem_alloc(64 * SCHEMA_TABLE_SPAN_BYTES, "scratch", &n->scratch), 0);
+    ck_assert_int_eq(fab_mem_alloc(64 * LANE_SCRATCH_BYTES, "scratch", &n->scratch), 0);
     n->mr_mr = make_mr(n->fab, n->pd, &n->mr_memory, IBV_ACCESS_REMOTE_READ);
     n->scratch_mr = make_mr(n->fab, n->pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
     n->scratch_system_mr = make_mr(n->fab, n->system_pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
@@ -329,6 +328,7 @@ void world_open(struct world *w)
     ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(10), "endpoints", &w->meta_memory), 0);
     w->meta_mr = make_mr(w->meta, w->meta_pd, &w->meta_memory, IBV_ACCESS_REMOTE_READ);
     schema_table_init(&w->table, SCHEMA_TABLE_ENDPOINTS, w->meta_memory.addr, 10, 5, 9);
+    w->names = world_names_open(w, 9);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
         open_node(w, i);
 }
@@ -521,6 +521,7 @@ void world_close(struct world *w)
     destroy(w->meta, FAB_DESTROY_SRQ, w->meta_srq);
     destroy(w->meta, FAB_DESTROY_CQ, w->meta_cq);
     drop_mr(w->meta, w->meta_mr);
+    world_names_close(w, w->names);
     destroy(w->meta, FAB_FREE_PD, w->meta_pd);
     fab_mem_free(&w->meta_memory);
     ck_assert_int_eq(fab_close(w->meta), 0);
@@ -551,6 +552,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     k->r = k->ro.addr;
     const uint32_t mrs = world_max_mrs != 0 ? world_max_mrs : 4;
     k->memory = lane_memory_new(n->config.max_grants, 32, 8, mrs);
+    world_name_tenant(k, tenant);
     struct lane_command c = {.kind = LANE_COMMAND_SESSION_ADD,
                              .session = id,
                              .add = {.id = id,

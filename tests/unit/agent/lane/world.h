@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small world in one process for tests of the lane: a metaserver's table, nodes with a lane each,
- * and workers' sessions played by the test; the time is the test's. */
+/* A small world in one process for tests of the lane: a metaserver, nodes with a lane each, and
+ * workers' sessions played by the test; the time is the test's. */
 #ifndef UNIT_AGENT_LANE_WORLD_H
 #define UNIT_AGENT_LANE_WORLD_H
 
@@ -83,7 +83,7 @@ struct world {
     uint64_t now_ns;
     uint64_t random;
     struct fab_iova iova; /* of what peers reach */
-    /* The metaserver: a table, and a DC target through which it is READ. */
+    /* The metaserver: its tables, and a DC target through which they are READ. */
     struct fab *meta;
     struct fab_pd *meta_pd;
     struct fab_cq *meta_cq;
@@ -92,6 +92,7 @@ struct world {
     struct fab_mem meta_memory;
     struct fab_mr *meta_mr;
     struct schema_table table;
+    struct world_names *names; /* world_names.h */
     struct world_node node[WORLD_NODES];
     struct world_worker *worker[WORLD_WORKERS]; /* attached */
     bool away[WORLD_NODES];                     /* who asks for a path to it gets no answer */
@@ -132,8 +133,7 @@ extern bool world_one_dci;
 /* Of the next world's nodes: a layer over soft, with a seed that is not 0; else none. */
 extern struct fault_plan world_fault;
 
-/* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
- * test on trouble. */
+/* On the soft device; each node is registered, and knows the metaserver. Fails on trouble. */
 void world_open(struct world *w);
 void world_close(struct world *w);
 /* Passes of all lanes, and what their control sides do, each 1 us apart. */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tenant's workers find what it has published and nothing else: in each table its key is a hash
+ * of the tenant's name and the region's under that table's secrets, and what is under way is shared
+ * by sessions of one tenant alone. A name that nobody has and one that another tenant has cost the
+ * same READ and the same time. */
+#include "resolve/name_lookup.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/grants.h"
+#include "schema/peers.h"
+#include "schema/table.h"
+#include "session_state.h"
+
+bool lane_metaserver_has_names(const struct lane_metaserver *m)
+{
+    return m->names.log2_slots != 0;
+}
+
+/* By what those who look for the same find each other: nobody outside knows the lane's seed. */
+static void hash_name(const struct lane *l, const struct lookup_name *name, uint8_t out[16])
+{
+    const struct schema_table_desc own = {.seed = l->seed};
+    schema_name_key(&own, name->tenant, name->name, out);
+}
+
+static bool has_names(const struct lane *l)
+{
+    for (uint32_t i = 0; i < l->metaservers; i++)
+        if (lane_metaserver_has_names(&l->metaserver[i]))
+            return true;
+    return l->metaservers == 0; /* who is not there yet may have */
+}
+
+int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t length)
+{
+    struct lookup_name wanted;
+    uint8_t key[16];
+    memcpy(wanted.tenant, s->memory->tenant, sizeof wanted.tenant);
+    memcpy(wanted.name, bytes, length);
+    wanted.name[length] = '\0';
+    if (memchr(bytes, '\0', length) != NULL || schema_name_check(wanted.name) != 0)
+        return -EINVAL;
+    if (!has_names(l))
+        return -EOPNOTSUPP;
+    hash_name(l, &wanted, key);
+    return lane_lookup_start(l, s, key, &wanted, s->tenant_slot + 1);
+}
+
+struct lookup_span lane_name_span(const struct lane_metaserver *m, const struct lookup_name *name)
+{
+    uint8_t key[16];
+    schema_name_key(&m->names, name->tenant, name->name, key);
+    const uint64_t home = schema_name_home(&m->names, key);
+    return (struct lookup_span){.addr = m->names.addr + home * SCHEMA_NAME_RECORD_BYTES,
+                                .rkey = m->names.rkey,
+                                .bytes = SCHEMA_NAME_SPAN_BYTES};
+}
+
+/* Of a later life than the endpoint's record that is here, that one is READ again before anything
+ * is posted under it. */
+static int compare_lives(struct lane *l, const struct schema_name_record *r)
+{
+    uint32_t slot, gen;
+    if (memcmp(r->gid, l->config.gid, sizeof r->gid) == 0 && r->incarnation < l->config.incarnation)
+        return -ESTALE;
+    if (schema_peers_find(l->res.peers, r->gid, r->pool, &slot, &gen) != 0)
+        return 0;
+    const uint32_t known = lane_peer_shared(l, slot)->incarnation;
+    if (r->incarnation > known)
+        l->peers[slot].expires_ns = l->now_ns;
+    return r->incarnation < known ? -ESTALE : 0;
+}
+
+int lane_name_look_into(struct lane *l, const struct lane_metaserver *m,
+                        const struct lookup_name *name, const void *span,
+                        struct schema_name_record *out)
+{
+    uint8_t key[16];
+    schema_name_key(&m->names, name->tenant, name->name, key);
+    const int status = schema_name_find(&m->names, span, key, out);
+    if (status != 0)
+        return status;
+    return out->pool != l->config.pool ? -EXDEV : compare_lives(l, out);
+}
+
+int lane_name_grant(struct lane *l, struct session *s, const struct schema_name_record *r,
+                    struct schema_found *out)
+{
+    if (r->tenant != s->tenant && !lane_grant_add(l, s, r->vkey, r->secret))
+        return -EDQUOT;
+    *out = (struct schema_found){.addr = r->addr,
+                                 .length = r->length,
+                                 .incarnation = r->incarnation,
+                                 .vkey = r->vkey,
+                                 .access = r->access};
+    memcpy(out->gid, r->gid, sizeof out->gid);
+    return 0;
+}
