@@ -66,12 +66,6 @@ struct kedge_mr {
     uint8_t secret[16];
 };
 
-/* An answer of the lane, copied. */
-struct client_reply {
-    uint64_t value[2];
-    uint8_t secret[16];
-};
-
 struct kedge_session {
     /* the hot path */
     struct schema_session_rw *rw;
@@ -115,7 +109,7 @@ struct kedge_session {
     } told;
     uint32_t max_vqps, max_inflight;
     uint32_t session, tenant;
-    uint16_t pool;
+    uint16_t pool, knows; /* knows: enum schema_knows */
     uint8_t gid[16];
 };
 
@@ -170,17 +164,6 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
-/* Asks the lane: sets the descriptor's tag (all have it at the same place). 0; -ETIMEDOUT; or why
- * the session ended. The answer is one to be collected. */
-int client_ask(struct kedge_session *s, struct schema_sq_desc *d);
-/* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT; or why the session ended. */
-int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out);
-/* Takes all answers that have come: those of withdrawals go to client_withdrawn(), all others are
- * late, and nobody's. */
-void client_collect(struct kedge_session *s);
-/* Waits for one that can be collected: 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
-int client_await(struct kedge_session *s, uint64_t until_ns);
-
 /* ---- notice.c */
 /* Whether there is something that kedge_wait() has not returned for; once it has, it is told. */
 bool client_has_notice(struct kedge_session *s);
@@ -189,6 +172,9 @@ void client_told(struct kedge_session *s);
 /* ---- memory.c */
 /* The lane has answered the withdrawal with that tag. */
 void client_withdrawn(struct kedge_session *s, uint32_t tag, int status);
+
+/* IBV_ACCESS_REMOTE_* of enum schema_record_flag. */
+int client_access_of(uint32_t flags);
 
 /* ---- vqp.c */
 void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);

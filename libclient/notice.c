@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker hears beside completions. */
-#include "internal.h"
+#include "request.h"
 
 #include <stdatomic.h>
 

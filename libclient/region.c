@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas and regions. */
-#include "internal.h"
+#include "request.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -127,7 +127,7 @@ static uint32_t access_flags(int access)
            (access & IBV_ACCESS_REMOTE_ATOMIC ? SCHEMA_RECORD_ATOMIC : 0);
 }
 
-static int access_of(uint32_t flags)
+int client_access_of(uint32_t flags)
 {
     return (flags & SCHEMA_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
            (flags & SCHEMA_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
@@ -542,7 +542,7 @@ int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote 
     if (status != 0)
         return status;
     *out = (struct kedge_remote){
-        .addr = t.addr, .length = t.length, .rkey = t.vkey, .access = access_of(t.access)};
+        .addr = t.addr, .length = t.length, .rkey = t.vkey, .access = client_access_of(t.access)};
     memcpy(out->gid, t.gid, sizeof out->gid);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "internal.h"
+#include "request.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -258,6 +258,10 @@ static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
 static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
                   offsetof(struct schema_sq_desc, import.tag),
               "the tag's place");
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                  offsetof(struct schema_sq_desc, lookup.tag),
+              "the tag's place");
+static_assert(sizeof(struct client_reply) == sizeof(struct schema_found), "all of an answer");
 
 /* -EPROTO instead of what is no status. */
 static int status_of(const struct schema_reply *r)
@@ -302,7 +306,19 @@ static int take_tag(struct kedge_session *s, uint32_t *tag)
     }
 }
 
-int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
+/* bytes of `extra`, in whole slots. */
+static void put_extra(struct kedge_session *s, const void *extra, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += SCHEMA_LINE) {
+        uint64_t slot[SCHEMA_LINE / 8] = {0};
+        memcpy(slot, (const uint8_t *)extra + at,
+               bytes - at < SCHEMA_LINE ? bytes - at : SCHEMA_LINE);
+        client_ring_put(s, slot);
+    }
+}
+
+static int ask_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+                    size_t bytes)
 {
     uint32_t tag = 0;
     int status = client_usable(s);
@@ -310,16 +326,22 @@ int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
         status = take_tag(s, &tag);
     if (status != 0)
         return status;
+    d->slots = (uint8_t)(1 + (bytes + SCHEMA_LINE - 1) / SCHEMA_LINE);
     client_ring_bury(s);
-    status = wait_until(s, has_room, 1);
+    status = wait_until(s, has_room, d->slots);
     if (status != 0)
         return status;
     d->connect.tag = tag;
-    d->slots = 1;
     client_ring_put(s, d);
+    put_extra(s, extra, bytes);
     client_ring_publish(s);
     s->asked[tag % SCHEMA_REPLIES] = tag;
     return 0;
+}
+
+int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
+{
+    return ask_with(s, d, NULL, 0);
 }
 
 /* number: of a quota, how much it is; 0 of an agent that does not say. */
@@ -335,9 +357,10 @@ static int say_refusal(int status, uint32_t reason, uint64_t number)
     return client_fail(status, "the agent refused: %s", text);
 }
 
-int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out)
+int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+                        size_t bytes, struct client_reply *out)
 {
-    int status = client_ask(s, d);
+    int status = ask_with(s, d, extra, bytes);
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;
@@ -346,9 +369,7 @@ int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct cli
         return status;
     const struct schema_reply *at = &s->ro->reply[tag % SCHEMA_REPLIES];
     const struct schema_reply r = {.status = at->status, .reason = at->reason};
-    struct client_reply got;
-    memcpy(got.value, at->value, sizeof got.value);
-    memcpy(got.secret, at->secret, sizeof got.secret);
+    const struct client_reply got = {.found = at->found};
     if (client_is_taken_back(s))
         return client_usable(s);
     s->asked[tag % SCHEMA_REPLIES] = 0;
@@ -359,4 +380,9 @@ int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct cli
         return say_refusal(status, r.reason, got.value[0]);
     *out = got;
     return 0;
+}
+
+int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out)
+{
+    return client_request_with(s, d, NULL, 0, out);
 }

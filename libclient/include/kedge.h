@@ -192,6 +192,16 @@ KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size
  * of a worker in another pool, which is kept apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 
+/* Finds the region that a worker of the session's tenant has published under that name: 1 to 255
+ * bytes of UTF-8. The agent does one READ of a metaserver's table; the session may use the region
+ * from now on. Of one that its owner publishes again, after a restart, that says where it is now.
+ * -ENOENT: none is published so, as far as the metaservers that can be asked know; -EXDEV: it is in
+ * another pool; -EHOSTUNREACH: no metaserver answers; -EAGAIN: the agent looks up too much for this
+ * tenant; -EDQUOT: the tenant has used up its control operations; or the region is another
+ * tenant's, and the session has 256 of those; -EOPNOTSUPP: the agent, or every metaserver, is older
+ * than names; -ETIMEDOUT. */
+KEDGE_API int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote *out);
+
 /* ---- virtual queue pairs */
 
 /* user may be NULL; kedge_vqp_user() returns it. -EMFILE: the session's max_vqps are in use. No

@@ -19,6 +19,8 @@
  *   arenas N             likewise of arenas, beside its first one
  *   quiet N              waits N ms for a completion, with nothing out: "quiet", or why not
  *   huge                 asks for 1 TiB, and prints what it was told
+ *   lookup NAME [TEXT]   finds a region by its name: its key, or why not; and reads it, if it is
+ *                        to hold the text
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
  * again after each failure, until its key is refused; a line for each change of what came, and when
  * the agent stands still and goes on */
@@ -383,6 +385,36 @@ static void connect_patiently(struct kedge_session *s, struct kedge_vqp *q, cons
     }
 }
 
+/* What is at the region that was found. */
+static int read_found(struct kedge_session *s, const struct kedge_remote *from, const char *text)
+{
+    struct kedge_vqp *q;
+    struct ibv_wc wc;
+    uint32_t lkey;
+    char *memory;
+    if (kedge_vqp_create(s, NULL, &q) != 0 ||
+        kedge_alloc(s, MOST + 1, (void **)&memory, &lkey) != 0 || from->length > MOST)
+        return fail("beginning", kedge_last_error());
+    struct ibv_sge to = {.addr = (uintptr_t)memory, .length = (uint32_t)from->length, .lkey = lkey};
+    memset(memory, 0, MOST + 1);
+    if (kedge_connect(q, from->gid) != 0)
+        return fail("not connected", kedge_last_error());
+    if (read_once(s, q, from, &to, &wc, base_clock_ns()) != 0)
+        return fail("ended", kedge_last_error());
+    if (wc.status != IBV_WC_SUCCESS)
+        return fail(name_of(wc.status), wc.vendor_err != 0 ? kedge_reason_str(wc.vendor_err) : "");
+    return strcmp(memory, text) == 0 ? 0 : fail("OTHER BYTES", memory);
+}
+
+static int lookup(struct kedge_session *s, const char *name, const char *text)
+{
+    struct kedge_remote from;
+    if (kedge_lookup(s, name, &from) != 0)
+        return fail("not found", kedge_last_error());
+    printf("%u\n", from.rkey);
+    return text != NULL ? read_found(s, &from, text) : 0;
+}
+
 static int reader(struct kedge_session *s, const char *token, const char *text)
 {
     struct ibv_wc wc, last = {.status = IBV_WC_GENERAL_ERR};
@@ -444,6 +476,8 @@ int main(int argc, char **argv)
         status = sleep_until_told(s);
     else if (strcmp(what, "connect") == 0 && argc == 3)
         status = connect_node(s, argv[2]);
+    else if (strcmp(what, "lookup") == 0 && (argc == 3 || argc == 4))
+        status = lookup(s, argv[2], argc == 4 ? argv[3] : NULL);
     else if (strcmp(what, "reader") == 0 && argc == 4)
         status = reader(s, argv[2], argv[3]);
     else if (strcmp(what, "huge") == 0)

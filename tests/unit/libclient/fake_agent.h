@@ -36,8 +36,9 @@ struct fake_agent {
     unsigned send_fds;
     struct schema_control_error error; /* answered instead, if its status is set */
     pthread_t thread;
-    struct schema_sq_desc asked; /* by fake_agent_answer(): the request */
-    struct schema_reply reply;   /* and its answer */
+    struct schema_sq_desc asked;     /* by fake_agent_answer(): the request, */
+    uint8_t extra[SCHEMA_MAX_EXTRA]; /* and what stood behind it */
+    struct schema_reply reply;       /* and its answer */
     int delay_us;
     int timeout_ms;   /* agent_timeout_ms of who opens a session */
     unsigned refused; /* attaches */

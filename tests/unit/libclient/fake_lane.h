@@ -53,13 +53,14 @@ static inline void *fake_lane_answer_one(void *argument)
     while (fake_lane_waiting(a) == 0)
         usleep(10);
     a->asked = *fake_lane_slot(a, 0);
-    fake_lane_take(a, 1);
+    for (uint32_t i = 1; i < a->asked.slots && i <= SCHEMA_MAX_EXTRA / SCHEMA_LINE; i++)
+        memcpy(&a->extra[(i - 1) * SCHEMA_LINE], fake_lane_slot(a, i), SCHEMA_LINE);
+    fake_lane_take(a, a->asked.slots);
     usleep((useconds_t)a->delay_us);
     struct schema_reply *r = &a->ro->reply[a->asked.connect.tag % SCHEMA_REPLIES];
     r->status = a->reply.status;
     r->reason = a->reply.reason;
-    memcpy(r->value, a->reply.value, sizeof r->value);
-    memcpy(r->secret, a->reply.secret, sizeof r->secret);
+    r->found = a->reply.found;
     atomic_store_explicit(&r->tag, a->asked.connect.tag, memory_order_release);
     fake_lane_wake(a);
     return NULL;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions found by their names: what the lane is asked, and what is said of its answers. */
+#include <errno.h>
+
+#include "../check_main.h"
+#include "fake_lane.h"
+#include "schema/record.h"
+
+struct fixture {
+    struct fake_agent a;
+    struct kedge_session *s;
+};
+
+static void setup(struct fixture *f, uint16_t knows)
+{
+    fake_agent_start(&f->a);
+    f->a.ro->knows = knows;
+    f->s = fake_agent_open(&f->a);
+}
+
+static void teardown(struct fixture *f)
+{
+    kedge_close(f->s);
+    fake_agent_stop(&f->a);
+}
+
+START_TEST(the_name_stands_behind_the_request_and_the_answer_says_where_the_region_is)
+{
+    static const struct schema_found found = {.addr = 0x1000,
+                                              .length = 0x2000,
+                                              .gid = {0xfd, 9},
+                                              .incarnation = 5,
+                                              .vkey = 0xbeef,
+                                              .access = SCHEMA_RECORD_READ | SCHEMA_RECORD_ATOMIC};
+    static const uint32_t lengths[] = {1, 63, 64, 65, 128, 192, 193, 255};
+    struct kedge_remote remote;
+    struct fixture f;
+    char name[256];
+    setup(&f, SCHEMA_KNOWS_LOOKUP);
+    for (size_t i = 0; i < 4 * sizeof lengths / sizeof lengths[0]; i++) { /* round the ring */
+        const uint32_t length = lengths[i % (sizeof lengths / sizeof lengths[0])];
+        memset(name, 'a' + (int)i % 26, sizeof name);
+        name[length] = '\0';
+        f.a.reply = (struct schema_reply){.found = found};
+        fake_agent_answer(&f.a);
+        ck_assert_int_eq(kedge_lookup(f.s, name, &remote), 0);
+        const struct schema_sq_desc *d = fake_agent_asked(&f.a);
+        ck_assert_uint_eq(d->op, SCHEMA_OP_LOOKUP);
+        ck_assert_uint_eq(d->lookup.length, length);
+        ck_assert_uint_eq(d->slots, 1 + (length + 63) / 64);
+        ck_assert_mem_eq(f.a.extra, name, length);
+        ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+        ck_assert_uint_eq(remote.addr, 0x1000);
+        ck_assert_uint_eq(remote.length, 0x2000);
+        ck_assert_uint_eq(remote.rkey, 0xbeef);
+        ck_assert_int_eq(remote.access, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+        ck_assert_mem_eq(remote.gid, found.gid, 16);
+    }
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)
+{
+    static const struct {
+        int status;
+        uint32_t reason;
+        const char *says;
+    } refusals[] = {{-ENOENT, 0, "no region of this session's tenant is published as \"kv/1\""},
+                    {-EXDEV, 0, "the region \"kv/1\" is in another pool"},
+                    {-EAGAIN, 0, "looks up as much as it can already, and not \"kv/1\""},
+                    {-EOPNOTSUPP, 0, "the metaservers are older"},
+                    {-EHOSTUNREACH, SCHEMA_REASON_LOOKUP, "no metaserver answered"},
+                    {-EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS, "control operations"}};
+    struct kedge_remote remote = {.rkey = 7};
+    struct fixture f;
+    setup(&f, SCHEMA_KNOWS_LOOKUP);
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        f.a.reply =
+            (struct schema_reply){.status = refusals[i].status, .reason = refusals[i].reason};
+        fake_agent_answer(&f.a);
+        ck_assert_int_eq(kedge_lookup(f.s, "kv/1", &remote), refusals[i].status);
+        fake_agent_asked(&f.a);
+        ck_assert_msg(strstr(kedge_last_error(), refusals[i].says) != NULL, "%s",
+                      kedge_last_error());
+        ck_assert_uint_eq(remote.rkey, 7);
+    }
+    teardown(&f);
+}
+END_TEST
+
+/* Which would end the session, if it were. */
+START_TEST(an_older_agent_is_not_asked)
+{
+    struct kedge_remote remote;
+    struct fixture f;
+    setup(&f, 0);
+    ck_assert_int_eq(kedge_lookup(f.s, "n", &remote), -EOPNOTSUPP);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "the agent is older"));
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_is_no_name_is_not_asked_for)
+{
+    struct kedge_remote remote;
+    struct fixture f;
+    char longest[257];
+    setup(&f, SCHEMA_KNOWS_LOOKUP);
+    memset(longest, 'a', sizeof longest);
+    longest[256] = '\0';
+    const char *const none[] = {"", "a\n", "\xff", "\x7f", longest};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        ck_assert_int_eq(kedge_lookup(f.s, none[i], &remote), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(kedge_last_error(), "1 to 255 bytes"));
+    }
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    teardown(&f);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(the_name_stands_behind_the_request_and_the_answer_says_where_the_region_is)                  \
+    T(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)                                 \
+    T(an_older_agent_is_not_asked)                                                                 \
+    T(what_is_no_name_is_not_asked_for)
+KEDGE_CHECK_MAIN("libclient.lookup", TESTS)
