@@ -27,6 +27,7 @@ struct pending {
     struct meta_registration registration;
     struct meta_verdict verdict;
     struct meta_store_node durable;
+    struct meta_store_put put; /* of that */
 };
 
 static struct pending *pending_of(const struct meta_responder_request *request)
@@ -167,8 +168,9 @@ static bool begin_registration(struct call *c, struct meta_write *w)
         return false;
     }
     meta_directory_durable(&p->registration, &p->durable);
+    p->put.node = &p->durable;
     w->job.txn = (struct meta_store_txn){
-        .remove = &verdict->evict, .remove_count = evicts, .put = &p->durable};
+        .remove = &verdict->evict, .remove_count = evicts, .puts = &p->put, .put_count = 1};
     return true;
 }
 
@@ -226,6 +228,7 @@ static void free_registration(struct meta_write *w)
 }
 
 static const struct meta_write_kind registering = {.what = "registering",
+                                                   .gathers = true,
                                                    .begin = begin_registration,
                                                    .end = end_registration,
                                                    .free = free_registration,

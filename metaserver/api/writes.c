@@ -42,13 +42,20 @@ static void note_done(struct meta_store_job *job)
     w->state = META_WRITE_DONE;
 }
 
-static void submit_write(struct meta_service *s, struct meta_write *w)
+/* The first one, with those behind it that are under way too. */
+static void submit_first(struct meta_service *s)
 {
-    BASE_ASSERT(s->writes.first == w);
-    w->state = META_WRITE_UNDER_WAY;
+    struct meta_write *w = s->writes.first;
+    BASE_ASSERT(w->state == META_WRITE_UNDER_WAY && s->writes.under_way > 0);
     w->job.done = note_done;
     s->writes.began_ns = s->at;
     meta_world_submit(s->world, &w->job);
+}
+
+static void begin_first(struct meta_service *s)
+{
+    s->writes.first->state = META_WRITE_UNDER_WAY;
+    s->writes.under_way = 1;
 }
 
 /* ---- who asks */
@@ -127,8 +134,10 @@ void meta_write_decide(struct call *c, struct meta_write *w)
         return;
     }
     append_write(q, w);
-    if (q->first == w)
-        submit_write(c->s, w);
+    if (q->first == w) {
+        begin_first(c->s);
+        submit_first(c->s);
+    }
     c->answer->status = META_SERVICE_LATER;
 }
 
@@ -229,32 +238,145 @@ static bool waits_to_hear(const struct meta_service *s, const struct meta_write 
            !s->writes.stopping;
 }
 
+/* Its turn: true: it goes to the store; false: it is over, and gone. before: as remove_write(). */
+static bool begin_write(struct meta_service *s, struct meta_write *w, struct meta_write *before,
+                        uint64_t now)
+{
+    struct later l;
+    begin_later(&l, s, w, now);
+    if (is_wanted(&l.call, w) && w->kind->begin(&l.call, w)) {
+        base_text_fini(&l.body);
+        return true;
+    }
+    remove_write(&s->writes, w, before);
+    tell_client(&l, w);
+    w->kind->free(w);
+    return false;
+}
+
+/* ---- several */
+
+static bool is_registration_alone(const struct meta_write *w)
+{
+    const struct meta_store_txn *txn = &w->job.txn;
+    return w->kind->gathers && txn->put_count == 1 && txn->remove_count == 0 &&
+           txn->withdraw_count == 0;
+}
+
+static bool shares_endpoint(const struct meta_store_node *a, const struct meta_store_node *b)
+{
+    for (uint32_t i = 0; i < a->endpoint_count; i++)
+        for (uint32_t k = 0; k < b->endpoint_count; k++)
+            if (a->endpoint[i].pool == b->endpoint[k].pool &&
+                memcmp(a->endpoint[i].gid, b->endpoint[k].gid, sizeof a->endpoint[i].gid) == 0)
+                return true;
+    return false;
+}
+
+/* Whether it has nothing in common with those that are gathered already, and there is room for all
+ * of them. */
+static bool can_join(struct meta_service *s, const struct meta_write *w,
+                     struct meta_directory_room *room)
+{
+    const struct meta_store_node *node = w->job.txn.puts->node;
+    for (uint32_t i = 0; i < s->writes.under_way; i++)
+        if (strcmp(s->writes.puts[i].node->id, node->id) == 0 ||
+            shares_endpoint(s->writes.puts[i].node, node))
+            return false;
+    return meta_directory_take_room(s->directory, node, room);
+}
+
+/* What has come while the former transaction was with the store goes to it with the first one, as
+ * far as it has nothing to do with that. */
+static void gather_writes(struct meta_service *s, uint64_t now)
+{
+    struct meta_writes *q = &s->writes;
+    struct meta_write *before = q->first, *next;
+    struct meta_directory_room room = {0, 0};
+    if (!is_registration_alone(before))
+        return;
+    q->puts[0] = (struct meta_store_put){.node = before->job.txn.puts->node};
+    if (!meta_directory_take_room(s->directory, q->puts[0].node, &room))
+        return;
+    for (struct meta_write *w = before->next; w != NULL && q->under_way < META_STORE_PUTS_MAX;
+         w = next) {
+        next = w->next;
+        if (!w->kind->gathers || waits_to_hear(s, w, now))
+            break;
+        if (!begin_write(s, w, before, now))
+            continue;
+        if (!is_registration_alone(w) || !can_join(s, w, &room))
+            break; /* it is decided again when its turn comes */
+        w->state = META_WRITE_UNDER_WAY;
+        q->puts[q->under_way++] = (struct meta_store_put){.node = w->job.txn.puts->node};
+        before = w;
+    }
+    if (q->under_way > 1)
+        q->first->job.txn = (struct meta_store_txn){.puts = q->puts, .put_count = q->under_way};
+}
+
+/* What became of the i-th of them. False: it was not dealt with. */
+static bool take_outcome(struct meta_writes *q, struct meta_write *w, uint32_t i, uint32_t count,
+                         const struct meta_store_outcome *all)
+{
+    w->state = META_WRITE_DONE;
+    w->job.outcome = *all;
+    if (count == 1 || all->status != 0)
+        return true;
+    w->job.outcome.status = q->puts[i].status;
+    w->job.outcome.err = q->puts[i].err;
+    if (i < all->put_count)
+        return true;
+    w->state = META_WRITE_WAITING;
+    return false;
+}
+
+/* The store is done with the first ones: each ends, or waits for another try. */
+static void end_writes(struct meta_service *s, uint64_t now)
+{
+    struct meta_writes *q = &s->writes;
+    const struct meta_store_outcome all = q->first->job.outcome;
+    struct meta_write *before = NULL, *w = q->first, *next;
+    const uint32_t count = q->under_way;
+    base_latency_record(&s->count.store_took, now - q->began_ns);
+    note_outcome(q, &all, now);
+    meta_service_lapse(s, now);
+    q->under_way = 0;
+    for (uint32_t i = 0; i < count; i++, w = next) {
+        struct later l;
+        if (!take_outcome(q, w, i, count, &all) || put_back(s, w, now)) {
+            before = w;
+            next = w->next;
+            continue;
+        }
+        begin_later(&l, s, w, now);
+        w->kind->end(&l.call, w);
+        next = w->next;
+        remove_write(q, w, before);
+        tell_client(&l, w);
+        w->kind->free(w);
+    }
+}
+
 /* False: the store has it, or it waits. */
 static bool advance_first(struct meta_service *s, uint64_t now)
 {
     struct meta_write *w = s->writes.first;
-    struct later l;
     if (w->state == META_WRITE_UNDER_WAY)
         return false;
-    if (w->state == META_WRITE_DONE && put_back(s, w, now))
-        return false;
-    if (w->state == META_WRITE_WAITING && waits_to_hear(s, w, now))
+    if (w->state == META_WRITE_DONE) {
+        end_writes(s, now);
+        return true;
+    }
+    if (waits_to_hear(s, w, now))
         return false;
     meta_service_lapse(s, now);
-    begin_later(&l, s, w, now);
-    if (w->state == META_WRITE_DONE) {
-        base_latency_record(&s->count.store_took, now - s->writes.began_ns);
-        note_outcome(&s->writes, &w->job.outcome, now);
-        w->kind->end(&l.call, w);
-    } else if (is_wanted(&l.call, w) && w->kind->begin(&l.call, w)) {
-        submit_write(s, w);
-        base_text_fini(&l.body);
-        return false;
-    }
-    remove_write(&s->writes, w, NULL);
-    tell_client(&l, w);
-    w->kind->free(w);
-    return true;
+    if (!begin_write(s, w, NULL, now))
+        return true;
+    begin_first(s);
+    gather_writes(s, now);
+    submit_first(s);
+    return false;
 }
 
 /* One whose turn has come has as long from then on, if the store has done others before it. */

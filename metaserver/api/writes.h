@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the store has to have before anybody is told of it.
  *
- * One write is with the store at a time, and the others wait in the order in which they came. Each
- * is decided when its turn comes, on what is there then, and nothing else that is written can come
- * between its decision and its end. So who claims what another one is about to get hears a
- * conflict. Meanwhile leases are renewed, and what is asked for is answered: what an end finds may
- * have lapsed since its beginning.
+ * One transaction is with the store at a time, and the others wait in the order in which they
+ * came. Each is decided when its turn comes, on what is there then, and nothing else that is
+ * written can come between its decision and its end but what has nothing in common with it:
+ * registrations that follow one another, of other nodes with other endpoints, are one transaction.
+ * So who claims what another one is about to get hears a conflict. Meanwhile leases are renewed,
+ * and what is asked for is answered: what an end finds may have lapsed since its beginning.
  *
  * One thread. */
 #ifndef METASERVER_WRITES_H
@@ -27,6 +28,7 @@ struct meta_write_kind {
     const char *what; /* "registering": for the log */
     bool check;       /* is answered after a while in any case (due_ns), and changes nothing */
     bool must;        /* is done also while the metaserver stops */
+    bool gathers;     /* may go to the store with others, if all that it wants is a registration */
     /* Its turn: decides. True: w->job.txn goes to the store. False: it is over, and answered. */
     bool (*begin)(struct call *c, struct meta_write *w);
     /* The store has done it, or has not (w->job.outcome): answers. If the answer is to be

@@ -90,16 +90,16 @@ static void take_endpoints(struct memory *s, const struct meta_store_node *node)
     }
 }
 
-/* Room for one more, so that nothing fails once something is changed. */
-static int make_room(struct memory *s, struct base_errbuf *err)
+/* Room for so many more, so that nothing fails once something is changed. */
+static int make_room(struct memory *s, uint32_t more, struct base_errbuf *err)
 {
     if (s->endpoints == NULL)
         s->endpoints = calloc(META_MEMORY_ENDPOINT_BITS / 64, sizeof s->endpoints[0]);
     if (s->endpoints == NULL)
         return base_err(err, -ENOMEM, "out of memory");
-    if (s->count < s->room)
+    if (s->count + more <= s->room)
         return 0;
-    uint32_t room = s->room == 0 ? 16 : 2 * s->room;
+    uint32_t room = 2 * s->room + META_STORE_PUTS_MAX;
     struct meta_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
     if (nodes == NULL)
         return base_err(err, -ENOMEM, "out of memory");
@@ -149,19 +149,29 @@ static uint32_t remove_life(struct memory *s, const struct meta_store_life *life
     return 1;
 }
 
-/* Whether all of it can be done. */
+static void check_put(const struct memory *s, struct meta_store_put *put)
+{
+    const struct meta_store_node *known = meta_memory_find(s, put->node->id);
+    if (known != NULL && known->incarnation > put->node->incarnation)
+        put->status =
+            base_err(&put->err, -ESTALE, "a newer incarnation of %s is stored", put->node->id);
+}
+
+/* Whether it can be done, and which registrations of several. */
 static int check_txn(struct memory *s, const struct meta_store_txn *txn, struct base_errbuf *err)
 {
-    bool found = false;
-    uint32_t at = txn->put != NULL ? place_of(s, txn->put->id, &found) : 0;
     int status = check_told(s, true, err);
     if (status == 0 && txn->compare && meta_memory_last(s) != txn->last)
         status = base_err(err, -EREMCHG, "another change came before");
-    if (status == 0 && found && s->nodes[at].incarnation > txn->put->incarnation)
-        status = base_err(err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    for (uint32_t i = 0; status == 0 && i < txn->put_count; i++)
+        check_put(s, &txn->puts[i]);
+    if (status == 0 && txn->put_count == 1 && txn->puts[0].status != 0) {
+        *err = txn->puts[0].err;
+        status = txn->puts[0].status;
+    }
     if (status == 0 && txn->publish != NULL)
         status = meta_memory_check_name(s, txn->publish, err);
-    return status == 0 ? make_room(s, err) : status;
+    return status == 0 ? make_room(s, txn->put_count, err) : status;
 }
 
 static int memory_commit(struct meta_store *store, const struct meta_store_txn *txn,
@@ -176,8 +186,10 @@ static int memory_commit(struct meta_store *store, const struct meta_store_txn *
     for (uint32_t i = 0; i < txn->expire_count; i++)
         expire_life(s, &txn->expire[i]);
     out->expire_count = txn->expire_count;
-    if (txn->put != NULL)
-        put_node(s, txn->put);
+    for (uint32_t i = 0; i < txn->put_count; i++)
+        if (txn->puts[i].status == 0)
+            put_node(s, txn->puts[i].node);
+    out->put_count = txn->put_count;
     if (txn->change != NULL)
         out->revision = meta_memory_change(s, txn->change);
     for (uint32_t i = 0; i < txn->withdraw_count; i++)
@@ -199,7 +211,7 @@ static int memory_put_item(struct memory *s, const struct meta_store_item *item,
         meta_memory_keep(s, item);
         return 0;
     }
-    int status = make_room(s, err);
+    int status = make_room(s, 1, err);
     if (status == 0)
         put_node(s, &item->node);
     return status;

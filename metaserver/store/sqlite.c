@@ -192,10 +192,17 @@ static int change_nodes(struct sqlite *s, const struct meta_store_txn *txn,
     for (uint32_t i = 0; i < txn->expire_count && rc == SQLITE_OK; i++)
         rc = run_with_life(s, EXPIRE_NODE, &txn->expire[i]);
     out->expire_count = txn->expire_count;
-    if (txn->put == NULL || rc != SQLITE_OK)
-        return rc;
-    rc = put_node(s, txn->put);
-    return rc == SQLITE_DONE ? LATER_LIFE : rc;
+    for (uint32_t i = 0; i < txn->put_count && rc == SQLITE_OK; i++) {
+        struct meta_store_put *put = &txn->puts[i];
+        rc = put_node(s, put->node);
+        if (rc != SQLITE_DONE)
+            continue;
+        put->status =
+            base_err(&put->err, -ESTALE, "a newer incarnation of %s is stored", put->node->id);
+        rc = txn->put_count == 1 ? LATER_LIFE : SQLITE_OK; /* nothing of it was written */
+    }
+    out->put_count = txn->put_count;
+    return rc;
 }
 
 static int change_all(struct sqlite *s, const struct meta_store_txn *txn,
@@ -228,8 +235,10 @@ static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *
         meta_sqlite_run(s, ROLLBACK);
     if (rc == NAME_REFUSED)
         return out->status;
-    if (rc == LATER_LIFE)
-        return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    if (rc == LATER_LIFE) {
+        out->err = txn->puts[0].err;
+        return txn->puts[0].status;
+    }
     if (rc == OTHER_CHANGE)
         return base_err(&out->err, -EREMCHG, "another program has changed %s", s->path);
     const int status = end_transaction(s, rc, &out->err);

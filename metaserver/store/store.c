@@ -48,16 +48,29 @@ static void check_names(const struct meta_store_txn *txn)
         BASE_ASSERT(meta_store_name_order(name, &txn->withdraw[i]) != 0);
 }
 
+static void check_puts(const struct meta_store_txn *txn)
+{
+    BASE_ASSERT(txn->put_count <= META_STORE_PUTS_MAX);
+    BASE_ASSERT(txn->put_count <= 1 ||
+                (txn->change == NULL && !txn->compare && txn->remove_count == 0 &&
+                 txn->expire_count == 0 && txn->withdraw_count == 0 && txn->publish == NULL));
+    for (uint32_t i = 0; i < txn->put_count; i++) {
+        const struct meta_store_node *node = txn->puts[i].node;
+        BASE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
+        BASE_ASSERT(node->incarnation > 0 && node->endpoint_count <= META_STORE_NODE_ENDPOINTS);
+        for (uint32_t k = 0; k < i; k++)
+            BASE_ASSERT(strcmp(txn->puts[k].node->id, node->id) != 0);
+        txn->puts[i].status = 0;
+        txn->puts[i].err.text[0] = '\0';
+    }
+}
+
 int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
                       struct meta_store_outcome *out)
 {
-    const struct meta_store_node *node = txn->put;
     const struct meta_store_change *change = txn->change;
     *out = (struct meta_store_outcome){.revision = 0};
-    if (node != NULL) {
-        BASE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
-        BASE_ASSERT(node->incarnation > 0 && node->endpoint_count <= META_STORE_NODE_ENDPOINTS);
-    }
+    check_puts(txn);
     if (change != NULL) {
         BASE_ASSERT(change->revision > change->forget);
         BASE_ASSERT(change->before != NULL || change->after != NULL);
@@ -65,7 +78,7 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     }
     BASE_ASSERT(txn->expire_count <= META_STORE_EXPIRE_MAX);
     check_names(txn);
-    const bool changes = node != NULL || change != NULL || txn->remove_count > 0 ||
+    const bool changes = txn->put_count > 0 || change != NULL || txn->remove_count > 0 ||
                          txn->expire_count > 0 || txn->withdraw_count > 0 || txn->publish != NULL;
     const bool writes = changes || (store->fails && !txn->compare);
     out->status = changes || txn->compare ? store->ops->commit(store, txn, out)
@@ -73,7 +86,7 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     if (writes && (out->status == 0 || is_fault(out->status)))
         store->fails = out->status != 0;
     if (out->status != 0) /* nothing was done */
-        out->revision = out->removed = out->expire_count = 0;
+        out->revision = out->removed = out->expire_count = out->put_count = 0;
     return out->status;
 }
 
@@ -90,7 +103,8 @@ static int commit_one(struct meta_store *store, const struct meta_store_txn *txn
 int meta_store_put(struct meta_store *store, const struct meta_store_node *node,
                    struct base_errbuf *err)
 {
-    return commit_one(store, &(struct meta_store_txn){.put = node}, err);
+    struct meta_store_put one = {.node = node};
+    return commit_one(store, &(struct meta_store_txn){.puts = &one, .put_count = 1}, err);
 }
 
 int meta_store_expire(struct meta_store *store, const struct meta_store_life *lives, uint32_t n,

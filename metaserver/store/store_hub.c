@@ -171,7 +171,7 @@ static uint64_t add_to_log(struct meta_store_hub *hub, struct meta_store_heard *
 
 struct doing {
     struct meta_store_life expire[META_STORE_EXPIRE_MAX];
-    struct meta_store_node nodes[META_STORE_EXPIRE_MAX + 1];
+    struct meta_store_node nodes[META_STORE_EXPIRE_MAX + META_STORE_PUTS_MAX];
     struct meta_store_life removed[META_STORE_EXPIRE_MAX];
     uint32_t expire_count, node_count, removed_count;
 };
@@ -236,23 +236,56 @@ static void tell_all(struct meta_store_hub *hub, const struct doing *d,
     out->at = add_to_log(hub, h);
 }
 
+/* False: it is refused, or is there already. */
+static bool has_to_put(struct meta_store_hub *hub, struct meta_store_put *put)
+{
+    const struct meta_store_node *node = put->node;
+    const struct finding f = find_node(hub, node->id, node);
+    if (f.taken)
+        put->status = base_err(&put->err, -EEXIST, "an endpoint of %s is another node's", node->id);
+    else if (f.there && !f.found.expired && f.found.incarnation == node->incarnation &&
+             !meta_store_fingerprint_matches(&f.found.fingerprint, &node->fingerprint))
+        put->status =
+            base_err(&put->err, -ESTALE, "another process has registered as %s", node->id);
+    if (put->status != 0)
+        return false;
+    drop_vote(hub, node->id);
+    return !f.there || !is_same_node(&f.found, node);
+}
+
+/* Some of the first of several, each by itself; nobody sees what is between them. */
+static int put_several(struct member *m, const struct meta_store_txn *txn, struct doing *d,
+                       struct meta_store_outcome *out)
+{
+    const uint32_t most = txn->put_count;
+    out->put_count = m->lost_percent > 0 ? 1 + (uint32_t)base_prng_below(&m->prng, most) : most;
+    for (uint32_t i = 0; i < out->put_count; i++) {
+        struct meta_store_put *put = &txn->puts[i];
+        if (!has_to_put(m->hub, put))
+            continue;
+        put->status = meta_store_put(m->hub->content, put->node, &put->err);
+        if (put->status == 0)
+            d->nodes[d->node_count++] = *put->node;
+    }
+    if (d->node_count > 0)
+        tell_all(m->hub, d, txn, out);
+    return 0;
+}
+
 static int carry_out(struct member *m, struct meta_store_txn txn, struct doing *d,
                      struct meta_store_outcome *out)
 {
     struct meta_store_hub *hub = m->hub;
-    if (txn.put != NULL) {
-        const struct finding f = find_node(hub, txn.put->id, txn.put);
-        if (f.taken)
-            return base_err(&out->err, -EEXIST, "an endpoint of %s is another node's", txn.put->id);
-        if (f.there && !f.found.expired && f.found.incarnation == txn.put->incarnation &&
-            !meta_store_fingerprint_matches(&f.found.fingerprint, &txn.put->fingerprint))
-            return base_err(&out->err, -ESTALE, "another process has registered as %s",
-                            txn.put->id);
-        drop_vote(hub, txn.put->id);
-        if (f.there && is_same_node(&f.found, txn.put))
-            txn.put = NULL;
-        else
-            d->nodes[d->node_count++] = *txn.put;
+    if (txn.put_count > 1)
+        return put_several(m, &txn, d, out);
+    if (txn.put_count == 1) {
+        const bool puts = has_to_put(hub, txn.puts);
+        out->err = txn.puts->err;
+        if (txn.puts->status != 0)
+            return txn.puts->status;
+        if (puts)
+            d->nodes[d->node_count++] = *txn.puts->node;
+        txn.put_count = puts;
     }
     txn.expire = d->expire;
     txn.expire_count = d->expire_count;

@@ -12,6 +12,7 @@
 #include "etcd_private.h"
 
 enum {
+    FIXED_OPS = 4,     /* what every transaction reads: the root, the fence, `last`, members */
     NODE_BYTES = 8192, /* of a node's value */
     PAUSE_US = 20000,  /* between tries, at most */
 };
@@ -33,12 +34,26 @@ static bool add_subject(struct meta_etcd_decision *d, const char *id, uint32_t m
     return true;
 }
 
+/* As many as have room in what is read: each its node, who is said to be silent, and its endpoints.
+ */
+static void gather_puts(struct meta_etcd_decision *d)
+{
+    const struct meta_store_txn *txn = d->txn;
+    uint32_t ops = FIXED_OPS;
+    for (d->put_count = 0; d->put_count < d->put_most; d->put_count++) {
+        const struct meta_store_node *node = txn->puts[d->put_count].node;
+        ops += 2 + node->endpoint_count;
+        if (d->put_count > 0 && ops > META_ETCD_OPS_MAX)
+            return;
+        add_subject(d, node->id, META_STORE_PUTS_MAX);
+    }
+}
+
 static void gather_subjects(struct meta_etcd_decision *d)
 {
     const struct meta_store_txn *txn = d->txn;
     d->subject_count = d->expire_count = 0;
-    if (txn->put != NULL)
-        add_subject(d, txn->put->id, META_ETCD_LIVES_MAX + 1);
+    gather_puts(d);
     for (uint32_t i = 0; i < txn->remove_count; i++)
         add_subject(d, txn->remove[i].id, META_ETCD_LIVES_MAX + 1);
     while (d->expire_count < txn->expire_count &&
@@ -50,8 +65,10 @@ static void gather_subjects(struct meta_etcd_decision *d)
 
 /* ---- reading */
 
-static int take_node(const struct meta_etcd_answer *answer, size_t at, const char *key,
-                     struct meta_etcd_subject *s, struct base_errbuf *err)
+/* Of several registrations what makes no sense refuses its own alone. */
+static int take_node(const struct meta_etcd_decision *d, const struct meta_etcd_answer *answer,
+                     size_t at, const char *key, struct meta_etcd_subject *s,
+                     struct base_errbuf *err)
 {
     struct meta_etcd_kv kv;
     const int found = meta_etcd_answer_kv(answer, at, &kv);
@@ -60,9 +77,12 @@ static int take_node(const struct meta_etcd_answer *answer, size_t at, const cha
     s->node_revision = kv.mod_revision;
     if (found == 1)
         good = meta_etcd_read_node(s->id, kv.value, &s->was);
+    if (!good)
+        s->was = (struct meta_etcd_node){.former_count = 0};
     s->now = s->was;
     meta_etcd_kv_fini(&kv);
-    return good ? 0 : meta_etcd_refuse_value(key, err);
+    s->senseless = !good && d->txn->put_count > 1;
+    return good || s->senseless ? 0 : meta_etcd_refuse_value(key, err);
 }
 
 /* What nobody can read is no vote. */
@@ -145,7 +165,6 @@ static void ask_subject(struct meta_etcd_store *s, struct meta_etcd_txn *t, cons
 static void ask_all(struct meta_etcd_store *s, const struct meta_etcd_decision *d,
                     struct meta_etcd_txn *t)
 {
-    const struct meta_store_node *put = d->txn->put;
     struct meta_etcd_key key;
     meta_etcd_key(&key, &s->place, "store", "");
     meta_etcd_range(t, key.text);
@@ -158,9 +177,12 @@ static void ask_all(struct meta_etcd_store *s, const struct meta_etcd_decision *
         meta_etcd_key_under(&key, &s->place, s->root.generation, "silent/", d->subject[i].id);
         meta_etcd_range(t, key.text);
     }
-    for (uint32_t i = 0; put != NULL && i < put->endpoint_count; i++) {
-        meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &put->endpoint[i]);
-        meta_etcd_range(t, key.text);
+    for (uint32_t i = 0; i < d->put_count; i++) {
+        const struct meta_store_node *node = d->txn->puts[i].node;
+        for (uint32_t k = 0; k < node->endpoint_count; k++) {
+            meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &node->endpoint[k]);
+            meta_etcd_range(t, key.text);
+        }
     }
     for (uint32_t i = 0; i < meta_etcd_name_count(d->txn); i++) {
         meta_etcd_key_name(&key, &s->place, s->root.generation, meta_etcd_name_at(d->txn, i));
@@ -170,20 +192,28 @@ static void ask_all(struct meta_etcd_store *s, const struct meta_etcd_decision *
     meta_etcd_range(t, key.text);
 }
 
-static int take_name(const struct meta_etcd_answer *answer, size_t at,
-                     const struct meta_store_name *name, struct meta_etcd_named *n,
-                     struct base_errbuf *err)
+static uint32_t count_claims(const struct meta_etcd_decision *d)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < d->put_count; i++)
+        count += d->txn->puts[i].node->endpoint_count;
+    return count;
+}
+
+/* As take_node(). */
+static int take_claim(const struct meta_etcd_decision *d, const struct meta_etcd_answer *answer,
+                      size_t at, struct meta_etcd_claim *c, struct base_errbuf *err)
 {
     struct meta_etcd_kv kv;
-    const int found = meta_etcd_answer_kv(answer, at, &kv);
-    bool good = found >= 0;
-    n->there = found == 1;
-    n->mod_revision = kv.mod_revision;
-    if (found == 1) /* the key is the name's, which was asked for */
-        good = meta_etcd_read_name("t/n", kv.value, &n->was);
-    memcpy(n->was.tenant, name->tenant, sizeof n->was.tenant);
-    memcpy(n->was.name, name->name, sizeof n->was.name);
-    const int status = good ? 0 : meta_etcd_refuse_value(found == 1 ? kv.key : "names/", err);
+    int status = 0;
+    c->owner[0] = '\0';
+    c->senseless =
+        meta_etcd_answer_kv(answer, at, &kv) == 1 && !meta_etcd_read_owner(kv.value, c->owner);
+    if (c->senseless)
+        c->owner[0] = '\0';
+    if (c->senseless && d->txn->put_count == 1)
+        status = meta_etcd_refuse_value(kv.key, err);
+    c->mod_revision = kv.mod_revision;
     meta_etcd_kv_fini(&kv);
     return status;
 }
@@ -191,26 +221,19 @@ static int take_name(const struct meta_etcd_answer *answer, size_t at,
 static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *answer,
                     struct meta_etcd_decision *d, struct base_errbuf *err)
 {
-    const struct meta_store_node *put = d->txn->put;
+    const uint32_t claims = count_claims(d);
     struct meta_etcd_key key;
     size_t at = 3;
     int status = take_head(s, answer, d, err);
     for (uint32_t i = 0; status == 0 && i < d->subject_count; i++, at += 2) {
         meta_etcd_key_under(&key, &s->place, s->root.generation, "nodes/", d->subject[i].id);
-        status = take_node(answer, at, key.text, &d->subject[i], err);
+        status = take_node(d, answer, at, key.text, &d->subject[i], err);
         take_silent(answer, at + 1, &d->subject[i]);
     }
-    for (uint32_t i = 0; status == 0 && put != NULL && i < put->endpoint_count; i++, at++) {
-        struct meta_etcd_kv kv;
-        struct meta_etcd_claim *c = &d->claim[i];
-        c->owner[0] = '\0';
-        if (meta_etcd_answer_kv(answer, at, &kv) == 1 && !meta_etcd_read_owner(kv.value, c->owner))
-            status = meta_etcd_refuse_value(kv.key, err);
-        c->mod_revision = kv.mod_revision;
-        meta_etcd_kv_fini(&kv);
-    }
+    for (uint32_t i = 0; status == 0 && i < claims; i++, at++)
+        status = take_claim(d, answer, at, &d->claim[i], err);
     for (uint32_t i = 0; status == 0 && i < meta_etcd_name_count(d->txn); i++, at++)
-        status = take_name(answer, at, meta_etcd_name_at(d->txn, i), &d->named[i], err);
+        status = meta_etcd_take_name(answer, at, meta_etcd_name_at(d->txn, i), &d->named[i], err);
     d->as_of = answer->revision;
     if (status == 0)
         take_members(answer, at, &s->place, d);
@@ -222,9 +245,9 @@ static int read_owners(struct meta_etcd_store *s, struct meta_etcd_decision *d,
                        struct meta_etcd_txn *t, uint64_t deadline_ns, struct base_errbuf *err)
 {
     struct meta_etcd_answer answer = {.root = NULL};
-    const uint32_t first = d->subject_count;
+    const uint32_t first = d->subject_count, claims = count_claims(d);
     struct meta_etcd_key key;
-    for (uint32_t i = 0; d->txn->put != NULL && i < d->txn->put->endpoint_count; i++)
+    for (uint32_t i = 0; i < claims; i++)
         if (d->claim[i].owner[0] != '\0')
             add_subject(d, d->claim[i].owner, UINT32_MAX);
     if (d->txn->publish != NULL && d->named[d->txn->withdraw_count].there) {
@@ -240,7 +263,7 @@ static int read_owners(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     for (uint32_t i = first; status == 0 && i < d->subject_count; i++) {
         d->subject[i].owner = true;
         meta_etcd_key_under(&key, &s->place, s->root.generation, "nodes/", d->subject[i].id);
-        status = take_node(&answer, i - first, key.text, &d->subject[i], err);
+        status = take_node(d, &answer, i - first, key.text, &d->subject[i], err);
     }
     json_decref(answer.root);
     return status;
@@ -275,7 +298,6 @@ static bool lists_endpoint(const struct meta_store_endpoint *list, uint32_t coun
 static void drop_endpoints(struct meta_etcd_store *s, const struct meta_etcd_decision *d,
                            const struct meta_etcd_subject *x, struct meta_etcd_txn *t)
 {
-    const struct meta_store_node *put = d->txn->put;
     const uint32_t had = x->was.node.endpoint_count;
     struct base_text own;
     struct meta_etcd_key key;
@@ -287,7 +309,7 @@ static void drop_endpoints(struct meta_etcd_store *s, const struct meta_etcd_dec
             i < had ? &x->was.node.endpoint[i] : &x->was.former[i - had];
         if ((x->there && (lists_endpoint(x->now.node.endpoint, x->now.node.endpoint_count, e) ||
                           lists_endpoint(x->now.former, x->now.former_count, e))) ||
-            (put != NULL && lists_endpoint(put->endpoint, put->endpoint_count, e)))
+            meta_etcd_is_wanted(d, d->put_count, e))
             continue;
         if (!any)
             meta_etcd_group_begin(t);
@@ -336,42 +358,23 @@ static void write_node(struct meta_etcd_store *s, const struct meta_etcd_subject
 static void write_claims(struct meta_etcd_store *s, const struct meta_etcd_decision *d,
                          struct meta_etcd_txn *t)
 {
-    const struct meta_store_node *put = d->txn->put;
+    const struct meta_etcd_claim *claim = d->claim;
     struct meta_etcd_key key;
     struct base_text own;
-    if (put == NULL)
-        return;
     base_text_init(&own, META_ETCD_KEY_BYTES);
-    meta_etcd_write_owner(&own, put->id);
-    for (uint32_t i = 0; i < put->endpoint_count; i++) {
-        meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &put->endpoint[i]);
-        if (strcmp(d->claim[i].owner, put->id) != 0 &&
-            !lists_endpoint(put->endpoint, i, &put->endpoint[i]))
-            meta_etcd_put(t, key.text, base_text_str(&own), 0);
+    for (uint32_t i = 0; i < d->put_count; i++) {
+        const struct meta_store_node *node = d->txn->puts[i].node;
+        base_text_reset(&own);
+        meta_etcd_write_owner(&own, node->id);
+        for (uint32_t k = 0; d->txn->puts[i].status == 0 && k < node->endpoint_count; k++) {
+            meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &node->endpoint[k]);
+            if (strcmp(claim[k].owner, node->id) != 0 &&
+                !lists_endpoint(node->endpoint, k, &node->endpoint[k]))
+                meta_etcd_put(t, key.text, base_text_str(&own), 0);
+        }
+        claim += node->endpoint_count;
     }
     base_text_fini(&own);
-}
-
-static void write_names(struct meta_etcd_store *s, const struct meta_etcd_decision *d,
-                        struct meta_etcd_txn *t)
-{
-    const struct meta_store_txn *txn = d->txn;
-    struct meta_etcd_key key;
-    struct base_text text;
-    base_text_init(&text, META_ETCD_KEY_BYTES);
-    for (uint32_t i = 0; i < meta_etcd_name_count(txn); i++) {
-        const struct meta_store_name *name = meta_etcd_name_at(txn, i);
-        const struct meta_etcd_named *n = &d->named[i];
-        const bool is_stored = n->there && meta_store_name_equals(name, &n->was);
-        meta_etcd_key_name(&key, &s->place, s->root.generation, name);
-        if (i < txn->withdraw_count && is_stored) {
-            meta_etcd_delete(t, key.text);
-        } else if (i >= txn->withdraw_count && !is_stored) {
-            meta_etcd_write_name(&text, name);
-            meta_etcd_put(t, key.text, base_text_str(&text), 0);
-        }
-    }
-    base_text_fini(&text);
 }
 
 static int write_change(struct meta_etcd_store *s, uint64_t revision, struct meta_etcd_txn *t,
@@ -435,9 +438,13 @@ static void compare_all(struct meta_etcd_store *s, const struct meta_etcd_decisi
         meta_etcd_key_under(&key, &s->place, s->root.generation, "silent/", x->id);
         meta_etcd_compare(t, key.text, x->silent_revision);
     }
-    for (uint32_t i = 0; txn->put != NULL && i < txn->put->endpoint_count; i++) {
-        meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &txn->put->endpoint[i]);
-        meta_etcd_compare(t, key.text, d->claim[i].mod_revision);
+    const struct meta_etcd_claim *claim = d->claim;
+    for (uint32_t i = 0; i < d->put_count; i++) {
+        const struct meta_store_node *node = txn->puts[i].node;
+        for (uint32_t k = 0; k < node->endpoint_count; k++, claim++) {
+            meta_etcd_key_endpoint(&key, &s->place, s->root.generation, &node->endpoint[k]);
+            meta_etcd_compare(t, key.text, claim->mod_revision);
+        }
     }
     for (uint32_t i = 0; i < meta_etcd_name_count(txn); i++) {
         meta_etcd_key_name(&key, &s->place, s->root.generation, meta_etcd_name_at(txn, i));
@@ -457,7 +464,7 @@ static int write_all(struct meta_etcd_store *s, const struct meta_etcd_decision 
         drop_endpoints(s, d, &d->subject[i], t);
     }
     write_claims(s, d, t);
-    write_names(s, d, t);
+    meta_etcd_write_names(s, d, t);
     if (d->txn->change != NULL)
         status = write_change(s, out->revision, t, d->txn->change, err);
     if (status != 0 || t->ops == 0)
@@ -465,6 +472,15 @@ static int write_all(struct meta_etcd_store *s, const struct meta_etcd_decision 
     compare_all(s, d, t);
     meta_etcd_fence_add(s, t, d->fence.mod_revision);
     return 0;
+}
+
+/* Endpoints that others had need a comparison each: then fewer registrations have room. */
+static bool has_room(struct meta_etcd_decision *d, const struct meta_etcd_txn *t)
+{
+    if (d->put_count <= 1 || (t->compares <= META_ETCD_OPS_MAX && t->ops <= META_ETCD_OPS_MAX))
+        return true;
+    d->put_most = d->put_count / 2;
+    return false;
 }
 
 /* ---- all of it */
@@ -488,6 +504,8 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     status = meta_etcd_decide(d, &next);
     if (status == 0)
         status = write_all(s, d, &next, t, &next.err);
+    if (status == 0 && !has_room(d, t))
+        status = TRY_AGAIN;
     *out = next;
     if (status != 0 || t->ops == 0)
         return status;
@@ -535,6 +553,7 @@ int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
     meta_etcd_txn_init(&t);
     if (status >= 0) {
         d->txn = txn;
+        d->put_most = txn->put_count;
         d->member = s->place.member;
         for (unsigned tries = 0;; tries++) {
             status = try_commit(s, d, &t, deadline_ns, &sent, out);

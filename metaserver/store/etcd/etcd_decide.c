@@ -104,33 +104,84 @@ static bool has_endpoint(const struct meta_store_node *n, const struct meta_stor
     return false;
 }
 
-/* An endpoint is owned as long as its owner is not expired and has it. */
-static int check_claims(struct meta_etcd_decision *d, struct base_errbuf *err)
+bool meta_etcd_is_wanted(const struct meta_etcd_decision *d, uint32_t puts,
+                         const struct meta_store_endpoint *e)
 {
-    const struct meta_store_node *put = d->txn->put;
-    for (uint32_t i = 0; i < put->endpoint_count; i++) {
-        const struct meta_etcd_subject *owner = meta_etcd_find_subject(d, d->claim[i].owner);
+    for (uint32_t i = 0; i < puts; i++)
+        if (d->txn->puts[i].status == 0 && has_endpoint(d->txn->puts[i].node, e))
+            return true;
+    return false;
+}
+
+/* An endpoint is owned as long as its owner is not expired and has it. The claims are those of the
+ * i-th registration. */
+static int check_claims(struct meta_etcd_decision *d, uint32_t i,
+                        const struct meta_etcd_claim *claim, struct base_errbuf *err)
+{
+    const struct meta_store_node *node = d->txn->puts[i].node;
+    for (uint32_t k = 0; k < node->endpoint_count; k++) {
+        const struct meta_store_endpoint *e = &node->endpoint[k];
+        const struct meta_etcd_subject *owner = meta_etcd_find_subject(d, claim[k].owner);
         char gid[BASE_GID_TEXT];
-        if (owner == NULL || !owner->there || strcmp(owner->id, put->id) == 0 ||
-            owner->now.node.expired || !has_endpoint(&owner->now.node, &put->endpoint[i]))
+        if (claim[k].senseless || (owner != NULL && owner->senseless))
+            return base_err(err, -EIO, "who has the endpoint %s of pool %u makes no sense in etcd",
+                            base_gid_format(e->gid, gid), e->pool);
+        if (meta_etcd_is_wanted(d, i, e))
+            return base_err(err, -EEXIST, "the endpoint %s of pool %u is another node's",
+                            base_gid_format(e->gid, gid), e->pool);
+        if (owner == NULL || !owner->there || strcmp(owner->id, node->id) == 0 ||
+            owner->now.node.expired || !has_endpoint(&owner->now.node, e))
             continue;
         return base_err(err, -EEXIST, "the endpoint %s of pool %u is node %s's, which is alive",
-                        base_gid_format(put->endpoint[i].gid, gid), put->endpoint[i].pool,
-                        owner->id);
+                        base_gid_format(e->gid, gid), e->pool, owner->id);
     }
     return 0;
 }
 
-static int put_node(struct meta_etcd_decision *d, struct meta_store_outcome *out)
+/* Whether its life may be registered. */
+static int check_life(struct meta_etcd_decision *d, const struct meta_store_node *node,
+                      struct base_errbuf *err)
 {
-    const int status = check_claims(d, &out->err);
-    if (status != 0)
-        return status;
-    struct meta_etcd_subject *s = meta_etcd_find_subject(d, d->txn->put->id);
+    const struct meta_etcd_subject *s = meta_etcd_find_subject(d, node->id);
+    if (s->senseless)
+        return base_err(err, -EIO, "what etcd holds of %s makes no sense: remove its key", s->id);
+    if (s->was_there && s->was.node.incarnation > node->incarnation)
+        return base_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
+    if (s->was_there && !s->was.node.expired && s->was.node.incarnation == node->incarnation &&
+        !meta_store_fingerprint_matches(&s->was.node.fingerprint, &node->fingerprint))
+        return base_err(err, -ESTALE, "another process has registered as %s", node->id);
+    return 0;
+}
+
+static void put_node(struct meta_etcd_decision *d, uint32_t i, const struct meta_etcd_claim *claim)
+{
+    struct meta_store_put *put = &d->txn->puts[i];
+    put->status = check_claims(d, i, claim, &put->err);
+    if (put->status != 0)
+        return;
+    struct meta_etcd_subject *s = meta_etcd_find_subject(d, put->node->id);
     s->there = true;
     s->silent = false;
-    s->now = (struct meta_etcd_node){.node = *d->txn->put};
-    return 0;
+    s->now = (struct meta_etcd_node){.node = *put->node};
+}
+
+static void put_nodes(struct meta_etcd_decision *d)
+{
+    const struct meta_etcd_claim *claim = d->claim;
+    for (uint32_t i = 0; i < d->put_count; i++) {
+        if (d->txn->puts[i].status == 0)
+            put_node(d, i, claim);
+        claim += d->txn->puts[i].node->endpoint_count;
+    }
+}
+
+/* What refuses the only one refuses all. */
+static int status_of_one(const struct meta_store_txn *txn, struct base_errbuf *err)
+{
+    if (txn->put_count != 1 || txn->puts->status == 0)
+        return 0;
+    *err = txn->puts->err;
+    return txn->puts->status;
 }
 
 /* ---- names of regions */
@@ -164,16 +215,15 @@ static int check_published(struct meta_etcd_decision *d, struct base_errbuf *err
 int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out)
 {
     const struct meta_store_txn *txn = d->txn;
-    const struct meta_etcd_subject *s =
-        txn->put != NULL ? meta_etcd_find_subject(d, txn->put->id) : NULL;
     if (txn->compare && d->last != txn->last)
         return base_err(&out->err, -EREMCHG, "another change came before");
-    if (s != NULL && s->was_there && s->was.node.incarnation > txn->put->incarnation)
-        return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
-    if (s != NULL && s->was_there && !s->was.node.expired &&
-        s->was.node.incarnation == txn->put->incarnation &&
-        !meta_store_fingerprint_matches(&s->was.node.fingerprint, &txn->put->fingerprint))
-        return base_err(&out->err, -ESTALE, "another process has registered as %s", txn->put->id);
+    for (uint32_t i = 0; i < d->put_count; i++) {
+        txn->puts[i].err.text[0] = '\0';
+        txn->puts[i].status = check_life(d, txn->puts[i].node, &txn->puts[i].err);
+    }
+    const int status = status_of_one(txn, &out->err);
+    if (status != 0)
+        return status;
     for (uint32_t i = 0; i < txn->remove_count; i++)
         out->removed += remove_life(d, &txn->remove[i]);
     for (uint32_t i = 0; i < d->expire_count; i++)
@@ -182,6 +232,8 @@ int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *ou
     out->expire_count = d->expire_count;
     if (txn->change != NULL)
         out->revision = txn->change->revision > d->last ? txn->change->revision : d->last + 1;
-    const int status = txn->put != NULL ? put_node(d, out) : 0;
-    return status == 0 && txn->publish != NULL ? check_published(d, &out->err) : status;
+    out->put_count = d->put_count;
+    put_nodes(d);
+    const int refused = status_of_one(txn, &out->err);
+    return refused == 0 && txn->publish != NULL ? check_published(d, &out->err) : refused;
 }

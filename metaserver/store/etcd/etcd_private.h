@@ -10,6 +10,8 @@ enum {
     META_ETCD_LIVES_MAX = 40,   /* that one transaction looks at */
     META_ETCD_REMOVES_MAX = 16, /* of them, those that are forgotten */
     META_ETCD_FENCE_BYTES = 96,
+    META_ETCD_CLAIMS_MAX = META_ETCD_OPS_MAX, /* endpoints that are wanted */
+    META_ETCD_SUBJECTS_MAX = META_ETCD_LIVES_MAX + META_STORE_PUTS_MAX + META_ETCD_CLAIMS_MAX,
 };
 
 struct meta_etcd_store {
@@ -68,7 +70,8 @@ int meta_etcd_fence_bump(struct meta_etcd_store *s, uint64_t deadline_ns, struct
 /* A node that a transaction is about. */
 struct meta_etcd_subject {
     char id[META_STORE_ID_BYTES];
-    bool owner; /* has an endpoint that is wanted, and no more is known of it */
+    bool owner;     /* has an endpoint that is wanted, and no more is known of it */
+    bool senseless; /* nobody can read what is stored of it */
     bool was_there, there;
     bool was_silent, silent;
     uint64_t node_revision, silent_revision;
@@ -77,6 +80,7 @@ struct meta_etcd_subject {
 };
 struct meta_etcd_claim {
     uint64_t mod_revision;
+    bool senseless;
     char owner[META_STORE_ID_BYTES]; /* "": nobody */
 };
 /* A name that is taken back or published. */
@@ -91,14 +95,19 @@ struct meta_etcd_decision {
     uint64_t last, last_revision;
     struct meta_etcd_fence fence;
     uint32_t expire_count;
+    uint32_t put_count; /* of the transaction's, that are dealt with: put_most of them at most */
+    uint32_t put_most;
     uint32_t subject_count;
-    struct meta_etcd_subject subject[META_ETCD_LIVES_MAX + 3 + META_STORE_NODE_ENDPOINTS];
-    struct meta_etcd_claim claim[META_STORE_NODE_ENDPOINTS];
+    struct meta_etcd_subject subject[META_ETCD_SUBJECTS_MAX];
+    struct meta_etcd_claim claim[META_ETCD_CLAIMS_MAX]; /* of the first's endpoints, and so on */
     struct meta_etcd_named named[META_STORE_NAMES_MAX + 1]; /* the last is published */
     uint64_t as_of; /* the revision of etcd's that members were read at */
     uint32_t member_count;
     struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
 };
+/* Whether a registration up to the given one wants that endpoint, and is not refused. */
+bool meta_etcd_is_wanted(const struct meta_etcd_decision *d, uint32_t puts,
+                         const struct meta_store_endpoint *e);
 /* NULL: there is none of that name. */
 struct meta_etcd_subject *meta_etcd_find_subject(struct meta_etcd_decision *d, const char *id);
 /* How many names it is about, and the i-th of them: those that are taken back come first. */
@@ -106,6 +115,13 @@ uint32_t meta_etcd_name_count(const struct meta_store_txn *txn);
 const struct meta_store_name *meta_etcd_name_at(const struct meta_store_txn *txn, uint32_t i);
 /* What becomes of it: the subjects' now and said, and out. As a commit. */
 int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out);
+
+/* ---- etcd_names.c */
+int meta_etcd_take_name(const struct meta_etcd_answer *answer, size_t at,
+                        const struct meta_store_name *name, struct meta_etcd_named *n,
+                        struct base_errbuf *err);
+void meta_etcd_write_names(struct meta_etcd_store *s, const struct meta_etcd_decision *d,
+                           struct meta_etcd_txn *t);
 
 /* ---- etcd_commit.c, etcd_replace.c */
 int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,

@@ -127,6 +127,14 @@ int meta_directory_restore(struct meta_directory *m, const struct meta_store_nod
  * endpoints or (with endpoint == UINT32_MAX) the nodes are full. */
 int meta_directory_check(const struct meta_directory *m, const struct meta_registration *r,
                          struct meta_verdict *verdict);
+/* What registrations take that are to be applied together, each right by itself, of other nodes
+ * with other endpoints: zeroed to begin. */
+struct meta_directory_room {
+    uint32_t nodes, endpoints; /* new ones */
+};
+/* Adds what a node takes; false: with it there is no room, and nothing is added. */
+bool meta_directory_take_room(const struct meta_directory *m, const struct meta_store_node *node,
+                              struct meta_directory_room *room);
 /* What the store must hold of r. */
 void meta_directory_durable(const struct meta_registration *r, struct meta_store_node *out);
 /* Registers r, which the last call has found to be right (with nothing to evict): cannot fail. */

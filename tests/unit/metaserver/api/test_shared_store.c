@@ -439,6 +439,7 @@ START_TEST(all_come_to_know_the_same)
     static struct reply replies[ASKED];
     static int asked[ASKED];
     uint64_t named = 0;
+    int several = 0; /* registrations were with a store in one transaction */
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         setup_all(seed);
         for (int i = 0; i < METASERVERS; i++)
@@ -449,6 +450,8 @@ START_TEST(all_come_to_know_the_same)
             disturb();
             for (uint64_t n = base_prng_below(&all.prng, 12); n > 0; n--)
                 step_all();
+            for (int k = 0; k < METASERVERS; k++)
+                several += all.metad[k].s.writes.under_way > 1;
         }
         for (int i = 0; i < METASERVERS; i++)
             all.metad[i].cut_off = false;
@@ -467,6 +470,7 @@ START_TEST(all_come_to_know_the_same)
         teardown_all();
     }
     ck_assert_uint_gt(named, SEEDS / 2);
+    ck_assert_int_gt(several, 0);
 }
 END_TEST
 

@@ -18,13 +18,15 @@ static void does_a_transaction_as_a_whole_or_not_at_all(struct meta_store *s)
     struct meta_store_node next = node("d", 4, 1, 4);
     const struct meta_store_change c = {
         .revision = 1, .time_ms = 10, .who = "me", .kind = "tenant", .name = "t", .after = "{1}"};
+    struct meta_store_put registration = {.node = &next};
     struct meta_store_txn txn = {.compare = true,
                                  .last = 1,
                                  .remove = gone,
                                  .remove_count = 2,
                                  .expire = &over,
                                  .expire_count = 1,
-                                 .put = &next,
+                                 .puts = &registration,
+                                 .put_count = 1,
                                  .change = &c};
     struct meta_store_outcome out;
     put(s, node("a", 1, 1, 1));
@@ -82,12 +84,112 @@ static void says_whether_a_change_is_the_last_one(struct meta_store *s)
     expect_settings(s, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
 }
 
+/* As a storm of agents brings them: most new, one of a life that is over, one that is there. */
+static void does_several_registrations_each_by_itself(struct meta_store *s)
+{
+    static struct meta_store_node nodes[META_STORE_PUTS_MAX];
+    static struct meta_store_put puts[META_STORE_PUTS_MAX];
+    struct meta_store_outcome out = {.status = 0};
+    struct base_errbuf err;
+    char id[16];
+    put(s, node("m07", 9, 1, 7));
+    put(s, node("m11", 1, 1, 11));
+    for (int i = 0; i < META_STORE_PUTS_MAX; i++) {
+        snprintf(id, sizeof id, "m%02d", i);
+        nodes[i] = node(id, 1 + (i == 21), 1, i);
+    }
+    uint32_t done = 0;
+    while (done < META_STORE_PUTS_MAX) {
+        for (uint32_t i = done; i < META_STORE_PUTS_MAX; i++)
+            puts[i] = (struct meta_store_put){.node = &nodes[i], .status = 77};
+        const struct meta_store_txn txn = {.puts = puts + done,
+                                           .put_count = META_STORE_PUTS_MAX - done};
+        ck_assert_msg(meta_store_commit(s, &txn, &out) == 0, "%s", out.err.text);
+        ck_assert_uint_ge(out.put_count, txn.put_count < 32 ? txn.put_count : 32);
+        ck_assert_uint_le(out.put_count, txn.put_count);
+        done += out.put_count;
+    }
+    for (int i = 0; i < META_STORE_PUTS_MAX; i++) {
+        ck_assert_int_eq(puts[i].status, i == 7 ? -ESTALE : 0);
+        ck_assert_int_eq(puts[i].err.text[0] != '\0', i == 7);
+    }
+    ck_assert_ptr_nonnull(strstr(puts[7].err.text, "newer incarnation of m07"));
+    ck_assert_int_eq(meta_store_remove(s, "m07", &err), 0);
+    for (int i = 0; i < META_STORE_PUTS_MAX; i++) {
+        snprintf(id, sizeof id, "m%02d", i);
+        if (i != 7 && i != 21 && i != 63)
+            ck_assert_int_eq(meta_store_remove(s, id, &err), 0);
+    }
+    expect(s, "m21:2:fedcba98:fd.15/7 m63:1:fedcba98:fd.3f/7 ");
+}
+
+/* More endpoints, of which others had some, than one transaction of etcd has room for. */
+static void does_as_many_registrations_as_it_has_room_for(struct meta_store *s)
+{
+    enum { NODES = 12 };
+    static struct meta_store_node nodes[NODES];
+    static struct meta_store_put puts[NODES];
+    struct meta_store_outcome out;
+    struct base_errbuf err;
+    char id[16];
+    for (int i = 0; i < NODES * META_STORE_NODE_ENDPOINTS; i++) {
+        snprintf(id, sizeof id, "old%03d", i);
+        const struct meta_store_life life = {.incarnation = 1};
+        put(s, node(id, 1, 1, i));
+        struct meta_store_life gone = life;
+        snprintf(gone.id, sizeof gone.id, "%s", id);
+        ck_assert_int_eq(meta_store_expire(s, &gone, 1, &err), 0);
+    }
+    for (int i = 0; i < NODES; i++) {
+        snprintf(id, sizeof id, "new%02d", i);
+        nodes[i] = node(id, 1, META_STORE_NODE_ENDPOINTS, i * META_STORE_NODE_ENDPOINTS);
+    }
+    for (uint32_t done = 0; done < NODES; done += out.put_count) {
+        for (uint32_t i = done; i < NODES; i++)
+            puts[i] = (struct meta_store_put){.node = &nodes[i]};
+        const struct meta_store_txn txn = {.puts = puts + done, .put_count = NODES - done};
+        ck_assert_msg(meta_store_commit(s, &txn, &out) == 0, "%s", out.err.text);
+        if (txn.put_count > 1)
+            ck_assert_uint_ge(out.put_count, 1);
+        out.put_count = txn.put_count > 1 ? out.put_count : 1;
+        for (uint32_t i = done; i < done + out.put_count; i++)
+            ck_assert_msg(puts[i].status == 0, "%s", puts[i].err.text);
+    }
+    for (int i = 0; i < NODES; i++) {
+        snprintf(id, sizeof id, "new%02d", i);
+        ck_assert_int_eq(meta_store_remove(s, id, &err), 0);
+    }
+}
+
+/* Two of one transaction that want the same endpoint: the later one has it, or, of those who share
+ * a store, the former one; never both. */
+static void gives_an_endpoint_to_one_of_several(struct meta_store *s)
+{
+    struct meta_store_node a = node("a", 1, 2, 1), b = node("b", 1, 1, 2), c = node("c", 1, 1, 3);
+    struct meta_store_put puts[] = {{.node = &a}, {.node = &b}, {.node = &c}};
+    const struct meta_store_txn txn = {.puts = puts, .put_count = 3};
+    struct meta_store_outcome out;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
+    ck_assert_uint_eq(out.put_count, 3);
+    if (strcmp(s->ops->name, "etcd") == 0) {
+        ck_assert_int_eq(puts[1].status, -EEXIST);
+        expect(s, "a:1:fedcba98:fd.01/7:fd.02/7 c:1:fedcba98:fd.03/7 ");
+    } else {
+        expect(s, "a:1:fedcba98:fd.01/7 b:1:fedcba98:fd.02/7 c:1:fedcba98:fd.03/7 ");
+    }
+}
+
 START_TEST(every_store_does_what_a_transaction_says)
 {
     static void (*const rules[])(struct meta_store *) = {
         does_a_transaction_as_a_whole_or_not_at_all,
         gives_changes_revisions_above_all_that_it_has,
         says_whether_a_change_is_the_last_one,
+        does_a_transaction_as_a_whole_or_not_at_all,
+        gives_changes_revisions_above_all_that_it_has,
+        does_several_registrations_each_by_itself,
+        does_as_many_registrations_as_it_has_room_for,
+        gives_an_endpoint_to_one_of_several,
     };
     for (enum kind kind = MEMORY; kind < KINDS && has_kind(kind); kind++)
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
@@ -106,6 +208,7 @@ enum { JOBS = 64 };
 struct one {
     struct meta_store_job job;
     struct meta_store_node node;
+    struct meta_store_put put;
     int number;
 };
 
@@ -126,7 +229,9 @@ static struct meta_store_job *make_job(int i)
     char id[8];
     snprintf(id, sizeof id, "n%d", i);
     jobs[i] = (struct one){.number = i, .node = node(id, 1, 0, 0)};
-    jobs[i].job.txn.put = &jobs[i].node;
+    jobs[i].put.node = &jobs[i].node;
+    jobs[i].job.txn.puts = &jobs[i].put;
+    jobs[i].job.txn.put_count = 1;
     jobs[i].job.done = note_told;
     return &jobs[i].job;
 }

@@ -295,12 +295,21 @@ static void name_change(const struct writer *w, int i, char name[32])
     snprintf(name, 32, "%s-%d", w->member, i);
 }
 
+static struct meta_store_node draw_node(struct writer *w, uint32_t which)
+{
+    char id[16];
+    snprintf(id, sizeof id, "n%u", which);
+    return node(id, atomic_fetch_add(&w->incarnations[which], 1) + 1,
+                1 + (int)base_prng_below(&w->random, 3), (int)base_prng_below(&w->random, 10));
+}
+
 /* A transaction that nobody could foresee. */
 static struct meta_store_outcome write_one(struct writer *w, int i)
 {
     const uint32_t which = (uint32_t)base_prng_below(&w->random, NODES);
     struct meta_store_life life = {.incarnation = UINT32_MAX};
-    struct meta_store_node n;
+    struct meta_store_node nodes[NODES];
+    struct meta_store_put puts[NODES];
     struct meta_store_change c = {.revision = 1, .who = "me", .kind = "tenant", .after = "{1}"};
     struct meta_store_txn txn = {.compare = false};
     struct meta_store_outcome out;
@@ -323,9 +332,12 @@ static struct meta_store_outcome write_one(struct writer *w, int i)
         txn.change = &c;
         break;
     default:
-        n = node(life.id, atomic_fetch_add(&w->incarnations[which], 1) + 1,
-                 1 + (int)base_prng_below(&w->random, 3), (int)base_prng_below(&w->random, 10));
-        txn.put = &n;
+        txn.puts = puts;
+        txn.put_count = 1 + (uint32_t)base_prng_below(&w->random, NODES);
+        for (uint32_t k = 0; k < txn.put_count; k++) {
+            nodes[k] = draw_node(w, (which + k) % NODES);
+            puts[k].node = &nodes[k];
+        }
         break;
     }
     meta_store_commit(w->store, &txn, &out);

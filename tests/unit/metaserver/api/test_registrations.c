@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registrations that come at once: what they cost the store, and that each of them is as if it had
+ * come alone. */
+#include "proxy_world.h"
+
+/* The disk stands still: what is asked from now on comes later, into reply[]. */
+static void stop_disk(void)
+{
+    world.store.stands_still = true;
+}
+
+static void start_disk(void)
+{
+    world.store.stands_still = false;
+    settle();
+}
+
+/* Asks, and finds that the answer comes later. */
+static void ask_slowly(const char *method, const char *path, const char *json)
+{
+    ck_assert_int_eq(begin_to_ask(method, path, json), META_SERVICE_LATER);
+    awaited = NULL;
+}
+
+/* Asks, and must be answered at once. */
+static int ask_now(const char *method, const char *path, const char *json)
+{
+    const int status = begin_to_ask(method, path, json);
+    ck_assert_int_ne(status, META_SERVICE_LATER);
+    meta_service_advance(&s, now);
+    return status;
+}
+
+static bool replied(int which, int status, const char *text)
+{
+    ck_assert_int_lt(which, replies);
+    ck_assert_msg(reply[which].status == status && strstr(reply[which].text, text) != NULL,
+                  "%d: %d %s", which, reply[which].status, reply[which].text);
+    return true;
+}
+
+static uint64_t count_transactions(void)
+{
+    return base_latency_count(&s.count.store_took);
+}
+
+static void register_slowly(int number, int incarnation, int gid)
+{
+    char path[32], json[256];
+    snprintf(path, sizeof path, "/v1/nodes/m%d", number);
+    snprintf(json, sizeof json,
+             "{\"incarnation\":%d,\"endpoints\":[{\"gid\":\"fd00::%x\",\"pool\":1,"
+             "\"transports\":[\"dc\"],\"dct_number\":7,\"dc_key\":\"5be0cd19137e2179\","
+             "\"mtu\":4096}]}",
+             incarnation, (unsigned)gid);
+    ask_slowly("PUT", path, json);
+}
+
+/* What waits for the one that is with the store goes there at once, in the order in which it came,
+ * and as far as one has nothing to do with another one. */
+START_TEST(registrations_that_wait_are_one_transaction)
+{
+    begin();
+    stop_disk();
+    for (int i = 0; i < 6; i++)
+        register_slowly(i, 5, 16 + i);
+    start_disk();
+    for (int i = 0; i < 6; i++)
+        ck_assert(replied(i, 201, "\"incarnation\":5"));
+    ck_assert_uint_eq(count_transactions(), 2);
+    stop_disk();
+    register_slowly(0, 6, 16); /* is with the store */
+    register_slowly(1, 6, 17);
+    register_slowly(2, 6, 18);
+    register_slowly(3, 4, 19); /* of a life that is over */
+    register_slowly(4, 6, 20);
+    register_slowly(7, 1, 18); /* n2's, which has it */
+    register_slowly(2, 7, 18); /* comes behind what it follows */
+    ask_slowly("PUT", "/v1/tenants/a", "{\"uids\":[5]}");
+    register_slowly(5, 6, 21);
+    start_disk();
+    ck_assert_uint_eq(count_transactions(), 7);
+    /* Who is refused hears it when the others go to the store. */
+    ck_assert(replied(6, 200, "\"id\":\"m0\",\"incarnation\":6"));
+    ck_assert(replied(7, 409, "\"known_incarnation\":5"));
+    ck_assert(replied(8, 409, "it is of node m2"));
+    ck_assert(replied(9, 200, "\"id\":\"m1\",\"incarnation\":6"));
+    ck_assert(replied(10, 200, "\"id\":\"m2\",\"incarnation\":6"));
+    ck_assert(replied(11, 200, "\"id\":\"m4\",\"incarnation\":6"));
+    ck_assert(replied(12, 200, "\"id\":\"m2\",\"incarnation\":7"));
+    ck_assert(replied(13, 201, "\"name\":\"a\""));
+    ck_assert(replied(14, 200, "\"id\":\"m5\",\"incarnation\":6"));
+    end();
+}
+END_TEST
+
+/* The store knows better than the directory of one, as if it had been changed behind it. */
+START_TEST(a_registration_that_the_store_refuses_harms_no_other)
+{
+    struct meta_store_node later = {.id = "m3", .incarnation = 9};
+    struct base_errbuf err;
+    begin();
+    ck_assert_int_eq(meta_store_put(s.store, &later, &err), 0);
+    stop_disk();
+    for (int i = 0; i < 6; i++)
+        register_slowly(i, 5, 16 + i);
+    start_disk();
+    ck_assert_uint_eq(count_transactions(), 2);
+    for (int i = 0; i < 6; i++)
+        ck_assert(i == 3 ? replied(i, 503, "a later life of this node") : replied(i, 201, ""));
+    ck_assert_uint_eq(meta_directory_count(s.directory).live, 5);
+    end();
+}
+END_TEST
+
+/* A directory with room for one more takes one more, and forgets who has expired for the next. */
+START_TEST(registrations_of_one_transaction_have_room_together)
+{
+    begin();
+    for (int i = 0; i < 14; i++) {
+        register_slowly(i, 5, 16 + i);
+        settle();
+    }
+    stop_disk();
+    for (int i = 14; i < 18; i++)
+        register_slowly(i, 5, 16 + i);
+    start_disk();
+    ck_assert(replied(14, 201, "") && replied(15, 201, ""));
+    ck_assert(replied(16, 507, "full") && replied(17, 507, "full"));
+    ck_assert_uint_eq(meta_directory_count(s.directory).live, 16);
+    struct meta_store *store = s.store;
+    close_service();
+    open_service(store);
+    ck_assert_uint_eq(meta_directory_count(s.directory).nodes, 16);
+    end();
+}
+END_TEST
+
+/* Neither what renews, nor what says what it has applied or reaches, nor what asks. */
+START_TEST(renewals_and_liveness_cost_no_write)
+{
+    char path[48];
+    begin();
+    for (int i = 0; i < 10; i++) {
+        register_slowly(i, 5, 16 + i);
+        settle();
+    }
+    const uint64_t before = count_transactions();
+    for (int turn = 0; turn < 20; turn++) {
+        now += 300 * BASE_NS_PER_S; /* of a lease of 1000 s */
+        meta_service_tick(&s, now, wall_ms);
+        for (int i = 0; i < 10; i++) {
+            snprintf(path, sizeof path, "/v1/nodes/m%d/renew", i);
+            ck_assert_int_eq(ask_now("POST", path, "{\"incarnation\":5}"), 200);
+            snprintf(path, sizeof path, "/v1/nodes/m%d/applied", i);
+            ck_assert_int_eq(ask_now("PUT", path, "{\"incarnation\":5,\"revision\":0,\"seen\":0}"),
+                             204);
+            snprintf(path, sizeof path, "/v1/nodes/m%d", i);
+            ck_assert_int_eq(ask_now("GET", path, ""), 200);
+        }
+        settle();
+    }
+    ck_assert_uint_eq(count_transactions(), before);
+    ck_assert_uint_eq(meta_directory_count(s.directory).live, 10);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(registrations_that_wait_are_one_transaction)                                                 \
+    T(a_registration_that_the_store_refuses_harms_no_other)                                        \
+    T(registrations_of_one_transaction_have_room_together)                                         \
+    T(renewals_and_liveness_cost_no_write)
+KEDGE_CHECK_MAIN("metaserver registrations", TESTS)
