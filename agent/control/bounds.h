@@ -53,8 +53,9 @@ enum {
     /* Metaservers. How often a registration is renewed follows from their node_lease. */
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
-    CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
-    RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
+    RETRY_AFTER_MAX_S = 60, /* a metaserver that says later is asked all the same */
+    CALL_MS = 10000,        /* one HTTP call: many register at once when a rack comes up */
+    RESOLVE_MS = 4000,      /* a name, all metaservers together; libkedge waits 5 s */
     /* A renewal that comes before its time, since the metaserver may have been started again: many
      * agents may think so at once, so each comes at a moment of its own within the first, and not
      * before the second is over again. */

@@ -176,6 +176,25 @@ void agent_registration_lose(struct registration *r, const char *why)
     try_later(r);
 }
 
+void agent_registration_come_again(struct registration *r, uint32_t after_s)
+{
+    struct world *w = r->pool->world;
+    const uint64_t ms =
+        1000 * (uint64_t)(after_s < RETRY_AFTER_MAX_S ? after_s : RETRY_AFTER_MAX_S);
+    uint32_t random = 0;
+    (void)world_random(w, &random, sizeof random); /* else at once */
+    world_timer_after(w, &r->timer, (ms + random % (1000 + ms / 4)) * BASE_NS_PER_MS);
+}
+
+/* That it is crowded says nothing against it: the next try is no later for that. */
+static void put_off(struct registration *r, const struct http_answer *answer, const char *why)
+{
+    const uint64_t backoff_ms = r->backoff_ms;
+    agent_registration_lose(r, why);
+    r->backoff_ms = backoff_ms;
+    agent_registration_come_again(r, answer->retry_after_s);
+}
+
 void agent_registration_refuse(struct registration *r, const struct http_answer *answer)
 {
     char why[sizeof r->why];
@@ -192,7 +211,10 @@ void agent_registration_refuse(struct registration *r, const struct http_answer 
         snprintf(why, sizeof why, "%d: %.60s%s%s", answer->status, field != NULL ? field : "",
                  field != NULL ? ": " : "", detail);
         agent_register_json_name_gid(r, why, sizeof why);
-        agent_registration_lose(r, why);
+        if (answer->retry_after_s > 0)
+            put_off(r, answer, why);
+        else
+            agent_registration_lose(r, why);
     }
     json_decref(problem);
 }
@@ -456,7 +478,7 @@ static void endpoints_told(void *user, const struct http_answer *answer)
             look_again(r);
     } else if (agent_registration_is_no_answer(answer->status)) {
         r->endpoints--; /* told again when it answers */
-        agent_registration_silent(r, answer->status, answer->why);
+        agent_registration_unanswered(r, answer);
     } else {
         agent_registration_refuse(r, answer);
     }

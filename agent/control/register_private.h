@@ -14,6 +14,9 @@
 void agent_registration_put(struct registration *r);
 /* It is tried again from now on, later each time. */
 void agent_registration_lose(struct registration *r, const char *why);
+/* Asks again when the metaserver has said, at a moment of this node's own behind that: many are
+ * told the same. */
+void agent_registration_come_again(struct registration *r, uint32_t after_s);
 /* An answer that says no. */
 void agent_registration_refuse(struct registration *r, const struct http_answer *answer);
 /* A request about this node. ms: of it all. 0; or -errno and why it cannot be asked. */
@@ -31,6 +34,9 @@ bool agent_registration_is_no_answer(int status);
 void agent_registration_answered(struct registration *r, uint64_t asked_ns);
 /* DONE: it has not. It is kept, and asked again, as long as its lease runs. */
 void agent_registration_silent(struct registration *r, int status, const char *why);
+/* DONE: as agent_registration_silent(), unless it has said when to come again: then it is there,
+ * and has too much to do. */
+void agent_registration_unanswered(struct registration *r, const struct http_answer *answer);
 /* DONE: asks for a renewal. */
 void agent_registration_renew(struct registration *r);
 /* A renewal, or the next try, comes sooner: its metaserver may have been started again. */

@@ -101,6 +101,16 @@ void agent_registration_silent(struct registration *r, int status, const char *w
         ask_again(r);
 }
 
+void agent_registration_unanswered(struct registration *r, const struct http_answer *answer)
+{
+    const uint64_t most_s = r->answered.lease_ms / 3 / 1000; /* its lease may end before that */
+    const uint64_t after_s = answer->retry_after_s < most_s ? answer->retry_after_s : most_s;
+    if (answer->retry_after_s > 0 && !is_over(r))
+        agent_registration_come_again(r, (uint32_t)after_s);
+    else
+        agent_registration_silent(r, answer->status, answer->why);
+}
+
 /* ---- renewals */
 
 /* The other end of the queue pair to its table has broken: what is out ends at once, and another
@@ -149,7 +159,7 @@ static void on_renewed(void *user, const struct http_answer *answer)
     } else if (answer->status == 200) {
         take_renewal(r, answer);
     } else if (agent_registration_is_no_answer(answer->status)) {
-        agent_registration_silent(r, answer->status, answer->why);
+        agent_registration_unanswered(r, answer);
     } else {
         agent_registration_refuse(r, answer);
     }

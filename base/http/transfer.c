@@ -298,6 +298,7 @@ static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
 struct http_answer http_transfer_answer(struct http_transfer *c, CURLcode code)
 {
     long status = 0;
+    curl_off_t retry_s = 0;
     char *type = NULL;
     if (code != CURLE_OK) {
         int error = errno_of(c, code);
@@ -306,13 +307,16 @@ struct http_answer http_transfer_answer(struct http_transfer *c, CURLcode code)
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);
+    curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &retry_s);
+    retry_s = retry_s < 0 ? 0 : retry_s > UINT32_MAX ? UINT32_MAX : retry_s;
     if (c->on_line != NULL && status >= 200 && status < 300)
         base_text_reset(&c->body); /* the begin of a line that has no end */
     return (struct http_answer){.status = (int)status,
                                 .why = "",
                                 .body = base_text_str(&c->body),
                                 .body_length = c->body.length,
-                                .content_type = type != NULL ? type : ""};
+                                .content_type = type != NULL ? type : "",
+                                .retry_after_s = (uint32_t)retry_s};
 }
 
 int http_call(const struct http_call *call, struct http_result *result, struct base_errbuf *err)

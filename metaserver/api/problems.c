@@ -55,6 +55,7 @@ static const struct {
     [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
     [REST_TABLE] = {"table-unreachable", 503, "no agent can read this metaserver's table"},
     [REST_CROWDED] = {"too-many-changes", 503, "too many changes wait for the store"},
+    [REST_STORM] = {"too-many-registrations", 429, "too many nodes register at once"},
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},
     [REST_WATCHES] = {"too-many-watches", 503, "there are too many streams"},

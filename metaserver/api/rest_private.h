@@ -62,6 +62,7 @@ enum meta_rest_problem {
     REST_STORE,
     REST_TABLE,
     REST_CROWDED,
+    REST_STORM,
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,
     REST_BEHIND,

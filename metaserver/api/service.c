@@ -310,6 +310,11 @@ static void store_metrics(const struct meta_service *s, struct base_text *out)
 {
     base_metric_one(out, "kedge_metad_store_waiting", BASE_METRIC_GAUGE,
                     "Changes that are with the store, or wait for it.", s->writes.count);
+    base_metric_one(out, "kedge_metad_registrations_waiting", BASE_METRIC_GAUGE,
+                    "Of these, registrations.", s->writes.registrations);
+    base_metric_one(out, "kedge_metad_registrations_put_off_total", BASE_METRIC_COUNTER,
+                    "Registrations that found no room and were told when to come again.",
+                    s->count.put_off);
     base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
                     "Writes that the store refused.", s->count.store_errors);
     base_metric_head(out, "kedge_metad_store_transaction_seconds", BASE_METRIC_HISTOGRAM,

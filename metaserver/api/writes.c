@@ -23,6 +23,7 @@ static void append_write(struct meta_writes *q, struct meta_write *w)
     q->last = w;
     q->count++;
     q->checks += w->kind->check;
+    q->registrations += w->kind->gathers;
 }
 
 /* before: the one before it; NULL: it is the first. */
@@ -33,6 +34,7 @@ static void remove_write(struct meta_writes *q, struct meta_write *w, struct met
         q->last = before;
     q->count--;
     q->checks -= w->kind->check;
+    q->registrations -= w->kind->gathers;
 }
 
 static void note_done(struct meta_store_job *job)
@@ -105,6 +107,19 @@ static uint32_t count_of_token(const struct meta_writes *q, const struct meta_wr
     return n;
 }
 
+/* A registration that finds no room is told to come again: when the others have, if it is not its
+ * own token's that are too many. */
+static void put_off(struct call *c, bool room)
+{
+    struct meta_writes *q = &c->s->writes;
+    char detail[96];
+    snprintf(detail, sizeof detail, "%" PRIu32 " registrations%s wait: come again in time",
+             q->registrations, room ? ", too many of them of this token," : "");
+    meta_rest_problem(c, REST_STORM, detail);
+    c->answer->retry_after_s = room ? 1 : meta_pace_put_off(&q->pace, q->registrations, c->now);
+    c->s->count.put_off++;
+}
+
 /* Whether it is accepted; else the answer has been given. */
 static bool has_room(struct call *c, const struct meta_write *w)
 {
@@ -114,11 +129,16 @@ static bool has_room(struct call *c, const struct meta_write *w)
         meta_rest_problem(c, REST_STORE, "this metaserver stops: ask another one");
         return false;
     }
-    const bool room =
-        q->count < META_WRITES_MAX && (!w->kind->check || q->checks < META_CHECKS_MAX);
+    const bool room = q->count < META_WRITES_MAX &&
+                      (!w->kind->check || q->checks < META_CHECKS_MAX) &&
+                      (!w->kind->gathers || q->registrations < META_REGISTRATIONS_MAX);
     const uint32_t of_token = room ? count_of_token(q, w) : 0;
     if (room && of_token < META_WRITES_OF_TOKEN)
         return true;
+    if (w->kind->gathers) {
+        put_off(c, room);
+        return false;
+    }
     snprintf(detail, sizeof detail, "%" PRIu32 " changes%s wait for its disk: try again",
              room ? of_token : q->count, room ? " of this token" : "");
     meta_rest_problem(c, REST_CROWDED, detail);
@@ -340,6 +360,8 @@ static void end_writes(struct meta_service *s, uint64_t now)
     const uint32_t count = q->under_way;
     base_latency_record(&s->count.store_took, now - q->began_ns);
     note_outcome(q, &all, now);
+    if (w->kind->gathers && all.status == 0)
+        meta_pace_measure(&q->pace, now - q->began_ns, count == 1 ? 1 : all.put_count);
     meta_service_lapse(s, now);
     q->under_way = 0;
     for (uint32_t i = 0; i < count; i++, w = next) {

@@ -16,6 +16,7 @@
 #include "metaserver/agent_query.h"
 #include "metaserver/directory.h"
 #include "metaserver/liveness.h"
+#include "metaserver/pace.h"
 #include "metaserver/names.h"
 #include "metaserver/service_counters.h"
 #include "metaserver/hearing.h"
@@ -38,16 +39,16 @@ struct meta_service_answer;
 struct meta_proxy;
 struct meta_write;
 
-/* What is to be written, in the order in which it was asked for: zeroed to begin. */
+/* What is to be written, in the order in which it was asked for: zeroed. */
 struct meta_writes {
     struct meta_write *first, *last; /* the first one is with the store, or about to be */
-    uint32_t count, checks;
-    uint32_t under_way; /* of the first ones, that are with the store; or are told of */
-    struct meta_store_put puts[META_STORE_PUTS_MAX]; /* of these, if they are several */
-    uint64_t began_ns;                               /* the first one went to the store */
-    uint64_t did_ns;                                 /* the store has last done what it was given */
-    uint64_t failed_ns;                              /* the store has last failed */
-    struct base_errbuf why;                          /* which is the last that it did; else empty */
+    struct meta_pace pace;           /* of registrations */
+    uint32_t count, checks, registrations, under_way; /* the first ones are that */
+    struct meta_store_put puts[META_STORE_PUTS_MAX];  /* they are these, if they are several */
+    uint64_t began_ns;                                /* the first one went to the store */
+    uint64_t did_ns;        /* the store has last done what it was given */
+    uint64_t failed_ns;     /* the store has last failed */
+    struct base_errbuf why; /* which is the last that it did; else empty */
     bool stopping;
     bool tidying, withdrawing; /* one of our own is among them, which nobody asked for */
 };

@@ -275,7 +275,8 @@ void test_world_answer(struct test_world *w, uint32_t call, int status, const ch
     const struct http_answer answer = {.status = status,
                                        .why = status < 0 ? body : "",
                                        .body = status < 0 ? "" : body,
-                                       .body_length = status < 0 ? 0 : strlen(body)};
+                                       .body_length = status < 0 ? 0 : strlen(body),
+                                       .retry_after_s = w->retry_after_s};
     ck_assert_uint_lt(call, w->calls);
     const http_done done = w->call[call].done;
     ck_assert(done != NULL);

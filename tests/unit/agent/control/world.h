@@ -29,6 +29,7 @@ struct test_world {
     uint32_t calls;
     uint64_t memory_most;       /* of the host; 0: no bound */
     struct world_task *keeping; /* incarnations, on a disk that is as slow as the test; or NULL */
+    uint32_t retry_after_s;     /* that answers say to wait; 0: they do not */
     const char *said;           /* the last event of the log */
     uint32_t stops;
     uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun

@@ -135,6 +135,9 @@ enum http_verdict harness_handle(void *user, struct http_request *r)
         snprintf(text, sizeof text, "%s|%s|%u %s|exposed=%d", c != NULL ? c->name : "(none)",
                  c != NULL ? c->uri : "", c != NULL ? c->ips : 0, ip, r->exposed);
         response.body_length = strlen(text);
+    } else if (strcmp(r->path, "/later") == 0) {
+        response.status = 429;
+        response.headers[0] = (struct http_header){"Retry-After", name != NULL ? name : "7"};
     } else if (strcmp(r->path, "/bad-header") == 0) {
         response.headers[0].value = "a\r\nSet-Cookie: forged";
     } else if (strcmp(r->path, "/bad-status") == 0) {

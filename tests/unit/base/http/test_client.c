@@ -18,6 +18,7 @@ struct outcome {
     char body[2048];
     char type[64];
     char why[256];
+    uint32_t retry_after_s;
 };
 
 static void done(void *user, const struct http_answer *a)
@@ -29,6 +30,7 @@ static void done(void *user, const struct http_answer *a)
     snprintf(o->body, sizeof o->body, "%s", a->body);
     snprintf(o->type, sizeof o->type, "%s", a->content_type);
     snprintf(o->why, sizeof o->why, "%s", a->why);
+    o->retry_after_s = a->retry_after_s;
 }
 
 static void start(struct http_server_config config)
@@ -147,6 +149,25 @@ START_TEST(failures_have_an_errno_and_a_reason)
     call(&(struct http_call){.url = "http://x/", .unix_path = "/tmp/no-such-socket"}, &o);
     ck_assert_int_eq(o.status, -ECONNREFUSED);
     http_reply_error(h.deferred[0], -EIO, NULL);
+    stop();
+}
+END_TEST
+
+/* Whatever is no number of seconds says nothing. */
+START_TEST(an_answer_says_when_to_come_again)
+{
+    static const struct {
+        const char *path;
+        uint32_t s;
+    } cases[] = {{"/later", 7}, {"/later?name=0", 0},  {"/later?name=soon", 0},
+                 {"/a", 0},     {"/later?name=-5", 0}, {"/later?name=3600", 3600}};
+    struct outcome o;
+    start((struct http_server_config){0});
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        call(&(struct http_call){.url = at(cases[i].path)}, &o);
+        ck_assert_int_eq(o.status, i == 3 ? 200 : 429);
+        ck_assert_uint_eq(o.retry_after_s, cases[i].s);
+    }
     stop();
 }
 END_TEST
@@ -379,6 +400,7 @@ END_TEST
     T(a_call_brings_method_headers_and_body_there_and_the_answer_back)                             \
     T(many_calls_are_under_way_at_once_and_one_above_the_bound_is_refused)                         \
     T(failures_have_an_errno_and_a_reason)                                                         \
+    T(an_answer_says_when_to_come_again)                                                           \
     T(headers_and_methods_that_would_forge_a_request_are_refused)                                  \
     T(a_token_is_shown_as_a_bearer_shows_it)                                                       \
     T(a_cancelled_call_is_never_told_and_a_freed_client_tells_all_others_once)                     \

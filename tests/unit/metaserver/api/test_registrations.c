@@ -2,6 +2,11 @@
 /* Registrations that come at once: what they cost the store, and that each of them is as if it had
  * come alone. */
 #include "proxy_world.h"
+#include "writes.h"
+
+#define NODE(incarnation, gid)                                                                     \
+    "{\"incarnation\":" #incarnation ",\"endpoints\":[{\"gid\":\"fd00::" #gid "\",\"pool\":1,"     \
+    "\"transports\":[\"dc\"],\"dct_number\":7,\"dc_key\":\"5be0cd19137e2179\",\"mtu\":4096}]}"
 
 /* The disk stands still: what is asked from now on comes later, into reply[]. */
 static void stop_disk(void)
@@ -166,9 +171,102 @@ START_TEST(renewals_and_liveness_cost_no_write)
 }
 END_TEST
 
+static int answered[600];
+
+static void count_answers(const struct meta_service_answer *a, const struct base_text *text)
+{
+    (void)text;
+    answered[a->status]++;
+}
+
+/* Whoever comes behind them hears when to come again, and operators' changes find room. */
+START_TEST(registrations_beyond_a_bound_are_put_off_one_after_the_other)
+{
+    unsigned last = 0;
+    char path[48];
+    begin();
+    stop_disk();
+    for (int i = 0; i < META_REGISTRATIONS_MAX; i++)
+        register_slowly(i, 5, 16 + i);
+    for (int i = 0; i < 5000; i++) {
+        snprintf(path, sizeof path, "/v1/nodes/x%d", i);
+        ck_assert_int_eq(begin_to_ask("PUT", path, NODE(5, 1)), 429);
+        ck_assert(says("too-many-registrations") && says("1024 registrations wait"));
+        ck_assert_uint_ge(answer.retry_after_s, last);
+        ck_assert_uint_ge(answer.retry_after_s, 1);
+        ck_assert_uint_le(answer.retry_after_s, META_PACE_MAX_S);
+        last = answer.retry_after_s;
+    }
+    ck_assert_uint_eq(last, META_PACE_MAX_S);
+    ask_slowly("PUT", "/v1/tenants/a", "{\"uids\":[5]}");
+    ck_assert_int_eq(begin_to_ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_registrations_waiting 1024\n"));
+    ck_assert(says("\nkedge_metad_registrations_put_off_total 5000\n"));
+    memset(answered, 0, sizeof answered);
+    answer_later = count_answers;
+    start_disk();
+    ck_assert_int_eq(answered[201], 16 + 1); /* 16 nodes have room, and a tenant */
+    ck_assert_int_eq(answered[507], META_REGISTRATIONS_MAX - 16);
+    ck_assert_int_eq(begin_to_ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_registrations_waiting 0\n"));
+    end();
+}
+END_TEST
+
+/* As fast as the queue gets shorter: what was measured says how fast that is. */
+START_TEST(who_is_put_off_comes_back_at_the_pace_of_the_store)
+{
+    struct meta_pace slow = {.each_ns = 0}, fast = {.each_ns = 0};
+    const uint64_t at = 1000 * BASE_NS_PER_S;
+    for (int i = 0; i < 20; i++) {
+        meta_pace_measure(&slow, 640 * BASE_NS_PER_MS, 64);
+        meta_pace_measure(&fast, 64 * BASE_NS_PER_MS, 64);
+    }
+    ck_assert_uint_eq(meta_pace_put_off(&slow, 100, at), 2);
+    ck_assert_uint_eq(meta_pace_put_off(&fast, 100, at), 1);
+    for (int i = 0; i < 1000; i++) {
+        (void)meta_pace_put_off(&slow, 100, at);
+        (void)meta_pace_put_off(&fast, 100, at);
+    }
+    ck_assert_uint_eq(meta_pace_put_off(&slow, 100, at), 12);
+    ck_assert_uint_eq(meta_pace_put_off(&fast, 100, at), 2);
+    /* Who was told of a time that is over has been there. */
+    ck_assert_uint_eq(meta_pace_put_off(&slow, 100, at + 60 * BASE_NS_PER_S), 2);
+    meta_pace_measure(&fast, UINT64_MAX, 1); /* a store that stood still */
+    for (int i = 0; i < 100000; i++)
+        ck_assert_uint_le(meta_pace_put_off(&fast, UINT32_MAX, at), META_PACE_MAX_S);
+}
+END_TEST
+
+/* One whose token has too many there disturbs nobody else's times. */
+START_TEST(a_token_with_too_many_registrations_is_put_off_alone)
+{
+    char path[48];
+    begin();
+    answer_later = count_answers;
+    make("ops", "{\"scope\":\"admin\"}");
+    stop_disk();
+    for (int i = 0; i < 256 + 50; i++) {
+        snprintf(path, sizeof path, "/v1/nodes/x%d", i);
+        request.shown.authorization = bearer;
+        const int status = begin_to_ask("PUT", path, NODE(5, 1));
+        ck_assert_int_eq(status, i < 256 ? META_SERVICE_LATER : 429);
+        if (i >= 256)
+            ck_assert_uint_eq(answer.retry_after_s, 1);
+    }
+    ck_assert_uint_eq(s.writes.pace.next_ns, 0);
+    register_slowly(1, 5, 77);
+    start_disk();
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(registrations_that_wait_are_one_transaction)                                                 \
     T(a_registration_that_the_store_refuses_harms_no_other)                                        \
     T(registrations_of_one_transaction_have_room_together)                                         \
-    T(renewals_and_liveness_cost_no_write)
+    T(renewals_and_liveness_cost_no_write)                                                         \
+    T(registrations_beyond_a_bound_are_put_off_one_after_the_other)                                \
+    T(who_is_put_off_comes_back_at_the_pace_of_the_store)                                          \
+    T(a_token_with_too_many_registrations_is_put_off_alone)
 KEDGE_CHECK_MAIN("metaserver registrations", TESTS)

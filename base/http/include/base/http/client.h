@@ -61,6 +61,7 @@ struct http_answer {
     const char *body; /* NUL-terminated, "" if none */
     size_t body_length;
     const char *content_type; /* "" if unknown */
+    uint32_t retry_after_s;   /* for which it says to wait; 0: it does not say */
 };
 
 typedef void (*http_done)(void *user, const struct http_answer *answer);
