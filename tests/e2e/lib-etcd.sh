@@ -54,6 +54,22 @@ etcd_kill() { # name
     wait "${etcd_pids[$1]}" 2>/dev/null || true
     unset "etcd_pids[$1]"
 }
+# All of the cluster's data, as one moment of it was: the members do not run when they are put back.
+etcd_save() { # file
+    ETCDCTL_API=3 etcdctl --endpoints="${etcd_urls%%,*}" snapshot save "$1" >/dev/null 2>&1 ||
+        fail "etcd gives no snapshot"
+}
+etcd_restore() { # file name...
+    local file=$1 name
+    shift
+    for name in "$@"; do
+        rm -rf "${etcd_dir:?}/$name"
+        ETCDCTL_API=3 etcdctl snapshot restore "$file" --name "$name" \
+            --data-dir "$etcd_dir/$name" --initial-cluster "$etcd_members" \
+            --initial-advertise-peer-urls "http://127.0.0.1:${etcd_peer[$name]}" \
+            >"$work/restore-$name.log" 2>&1 || fail "etcd's $name takes no snapshot"
+    done
+}
 # At the end of the test, however it ends.
 etcd_end() {
     local name

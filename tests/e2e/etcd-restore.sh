@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Three metaservers on three members of etcd that is restored from a snapshot, while metaservers run
+# and while none does, with one metaserver's disk lost; and a member that is replaced: no token that
+# was deleted lives again, agents register again with what they are now, writes go on.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib-metaservers.sh"
+source "$(dirname "$0")/lib-etcd.sh"
+command -v etcdctl >/dev/null || {
+    echo "skip: etcdctl is not installed (Debian's etcd-client)"
+    exit 77
+}
+trap 'cleanup; etcd_end' EXIT
+
+lease=$((8 * slow))
+metaservers=(one two three) members=(e1 e2 e3)
+declare -A gid_number=([one]=0 [two]=3 [three]=4) # 1 is the agent's
+cluster_directories
+etcd_cluster "${members[@]}"
+begin_etcd() {
+    local name
+    for name in "${members[@]}"; do etcd_begin "$name"; done
+    for name in "${members[@]}"; do until_is true "etcd's $name is well" etcd_ready "$name"; done
+}
+begin_etcd
+for name in "${metaservers[@]}"; do
+    metad_conf "$name" 127.0.0.1:0
+    printf '%s\n' "[store]" "kind = etcd" "member = $name" "endpoints = $etcd_urls" \
+        >>"$work/$name.conf"
+    metad_start "$name"
+    port=port_$name
+    sed -i "s/^listen = .*/listen = 127.0.0.1:${!port}/" "$work/$name.conf" # from now on
+done
+mkdir -m 0700 "$work/state-a"
+url="http://127.0.0.1:$port_one, http://127.0.0.1:$port_two, http://127.0.0.1:$port_three" \
+    agent_configure a
+daemon_start a kedge-agentd || fail "the agent did not start"
+
+declare -A secret
+make_token() { # name
+    secret[$1]=$(curl -sf --max-time 20 --unix-socket "$work/one.metad.sock" -X PUT \
+        -H 'Content-Type: application/json' --data '{"scope":"admin"}' \
+        "http://metad/v1/tokens/$1" | jq -r .secret)
+    [[ -n ${secret[$1]} ]] || fail "the token $1 is not made"
+}
+delete_token() { # name
+    curl -sf --max-time 20 --unix-socket "$work/two.metad.sock" -X DELETE \
+        "http://metad/v1/tokens/$1" || fail "the token $1 is not deleted"
+}
+shows() { # metaserver token [path]: the status
+    curl -s -o /dev/null -w '%{http_code}' --max-time 20 \
+        -H "Authorization: Bearer ${secret[$2]}" "$(at "$1")${3:-/v1/tokens}"
+}
+everywhere() { # status token sentence [path]
+    local name
+    for name in "${metaservers[@]}"; do
+        until_is "$1" "$3 ($name)" shows "$name" "$2" "${4:-/v1/tokens}"
+    done
+}
+node() { # metaserver
+    curl -sf --max-time 20 "$(at "$1")/v1/nodes/node-a" | jq -r '"\(.state) \(.incarnation)"'
+}
+has_life() { # incarnation
+    local name
+    for name in "${metaservers[@]}"; do
+        until_is "live $1" "the node is as it is now at $name" node "$name"
+    done
+}
+# It is not good at any of them; if it is, that is written down.
+touch "$work/good"
+try_deleted() { # token metaserver...
+    local token=$1 name status
+    shift
+    for name in "$@"; do
+        status=$(shows "$name" "$token")
+        [[ $status == 401 || $status == 000 ]] || echo "$token is $status at $name" >>"$work/good"
+    done
+}
+was_never_good() {
+    [[ ! -s $work/good ]] || fail "$(head -n 1 "$work/good")"
+    ok "$1"
+}
+# Whether etcd has it no more, while it is tried at some.
+gone_again() { # token metaserver...
+    try_deleted "$@"
+    ETCDCTL_API=3 etcdctl --endpoints="$etcd_urls" get --prefix / --keys-only >"$work/keys" &&
+        grep -q 'resources/token/kept$' "$work/keys" &&
+        ! grep -q "resources/token/$1\$" "$work/keys" && echo deleted
+}
+
+# ---- restored while they run
+make_token kept
+make_token gone
+everywhere 200 gone "a token is good"
+etcd_save "$work/first.snapshot"
+delete_token gone
+everywhere 401 gone "a token that was deleted is none"
+former=$(node one)
+kill -KILL "${pids[a]}"
+wait "${pids[a]}" 2>/dev/null || true
+unset "pids[a]"
+daemon_start a kedge-agentd || fail "the agent did not start again"
+registered_again() {
+    local now
+    now=$(node one)
+    [[ $now != live* || $now == "$former" ]] || echo again
+}
+until_is again "the agent is registered again" registered_again
+life=$(node one)
+life=${life#live }
+for name in "${members[@]}"; do etcd_kill "$name"; done
+etcd_restore "$work/first.snapshot" "${members[@]}"
+begin_etcd
+until_is deleted "what came back with a snapshot is deleted again" gone_again gone \
+    "${metaservers[@]}"
+was_never_good "and was never good at any metaserver"
+everywhere 401 gone "a token that came back with a snapshot is none"
+everywhere 200 kept "one that was there is good"
+has_life "$life"
+
+# ---- restored while none runs
+make_token late
+everywhere 200 late "another token is good"
+etcd_save "$work/second.snapshot"
+delete_token late
+everywhere 401 late "and deleted"
+remembers() { jq -r '.tokens | keys | join(" ")' "$work/data-$1/store-known.json"; }
+for name in one two; do until_is kept "$name remembers which there are" remembers "$name"; done
+for name in "${metaservers[@]}"; do
+    kill -KILL "${pids[$name]}"
+    wait "${pids[$name]}" 2>/dev/null || true
+    unset "pids[$name]"
+done
+rm -rf "$work/data-three" # its disk
+mkdir "$work/data-three"
+for name in "${members[@]}"; do etcd_kill "$name"; done
+etcd_restore "$work/second.snapshot" "${members[@]}"
+begin_etcd
+for name in one two; do
+    metad_start "$name"
+    try_deleted late "$name"
+done
+metad_start three
+until_is deleted "what came back while none ran is deleted again" gone_again late one two
+was_never_good "and was never good where one remembers"
+everywhere 401 late "and is none"
+everywhere 200 kept "the other one is good"
+has_life "$life"
+
+# ---- a member is replaced
+id=$(ETCDCTL_API=3 etcdctl --endpoints="$etcd_urls" member list | sed -n 's/, started, e1,.*//p')
+etcd_kill e1
+rm -rf "${etcd_dir:?}/e1"
+survivors=${etcd_urls#*,}
+ETCDCTL_API=3 etcdctl --endpoints="$survivors" member remove "$id" >/dev/null ||
+    fail "e1 is not removed"
+added() {
+    ETCDCTL_API=3 etcdctl --endpoints="$survivors" member add e1 \
+        --peer-urls="http://127.0.0.1:${etcd_peer[e1]}" >/dev/null 2>&1 && echo added
+}
+until_is added "a member is added in its place" added
+etcd_begin e1 --initial-cluster-state existing
+until_is true "which comes to be well" etcd_ready e1
+etcd_kill e2
+put() { # metaserver tenant uid: the status
+    curl -s -o "$work/body" -w '%{http_code}' --max-time 20 -X PUT \
+        -H 'Content-Type: application/json' --data "{\"uids\":[$3]}" "$(at "$1")/v1/tenants/$2"
+}
+writes() { [[ $(put "$@") != 20[01] ]] || echo written; }
+until_is written "writes go on with it, and without another" writes three web 7
+everywhere 200 kept "and are known" /v1/tenants/web
+has_life "$life"
+for name in "${metaservers[@]}"; do
+    kill -TERM "${pids[$name]}"
+    wait "${pids[$name]}" || fail "$name ended with $?"
+    unset "pids[$name]"
+done
+stop
+etcd_end
