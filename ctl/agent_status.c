@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `agent status`: what the agent says of itself as a table, and then each list: with a column for
+/* `agent status`: what the agent says of itself in sections, and then each list: with a column for
  * each of its things, where these have many fields (pools, tenants), else with a row for each. */
 #include <ctype.h>
 #include <errno.h>
@@ -253,27 +253,84 @@ static int print_list(const struct ctl_pairs *pairs, const char *list)
     return status;
 }
 
-/* What is no list's; the agent's own pool is the first of the pools. */
-static int print_rest(const struct ctl_pairs *pairs)
+/* ---- what is no list's */
+
+static const char *title_of(const char *section)
 {
-    static const char *const headings[] = {"WHAT", "VALUE"};
-    struct ctl_table *table;
-    int status = ctl_table_new(headings, 2, &table);
-    if (status != 0)
-        return status;
+    static const struct {
+        const char *section, *title;
+    } titles[] = {
+        {"", "Agent"},
+        {"sessions", "Sessions"},
+        {"memory", "Memory"},
+        {"lane", "Lanes"},
+        {"windows", "Windows"},
+        {"clock", "Clock"},
+        {"node_state", "Set of the node"},
+        {"fabric", "Fabric"},
+        {"settings", "Settings in force"},
+    };
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        if (strcmp(titles[i].section, section) == 0)
+            return titles[i].title;
+    return section; /* of an agent that is newer */
+}
+
+/* "lane.posted" is of the section lane; what has no part is of "". */
+static bool is_of_section(const char *path, const char *section)
+{
+    const size_t length = strlen(section);
+    return length == 0 ? strchr(path, '.') == NULL
+                       : strncmp(path, section, length) == 0 && path[length] == '.';
+}
+
+/* The agent's own pool is the first of the pools. */
+static bool is_shown(const struct ctl_pair *p)
+{
+    return strchr(p->path, '[') == NULL && strncmp(p->path, "pool.", 5) != 0 &&
+           !is_nothing(p->value);
+}
+
+static void print_section(const struct ctl_pairs *pairs, const char *section)
+{
+    const size_t skipped = *section != '\0' ? strlen(section) + 1 : 0;
+    size_t width = 0;
+    for (size_t i = 0; i < pairs->count; i++) {
+        const char *path = pairs->pair[i].path;
+        if (is_shown(&pairs->pair[i]) && is_of_section(path, section) &&
+            strlen(path) - skipped > width)
+            width = strlen(path) - skipped;
+    }
+    printf("%s%s\n", skipped > 0 ? "\n" : "", title_of(section));
     for (size_t i = 0; i < pairs->count; i++) {
         const struct ctl_pair *p = &pairs->pair[i];
-        if (strchr(p->path, '[') == NULL && strncmp(p->path, "pool.", 5) != 0 &&
-            !is_nothing(p->value))
-            ctl_table_row(table, (const char *const[]){p->path, p->value});
+        if (is_shown(p) && is_of_section(p->path, section))
+            printf("  %-*s  %s\n", (int)width, p->path + skipped, p->value);
     }
-    return end_table(table);
+}
+
+/* Each in the place of what it says first. */
+static void print_sections(const struct ctl_pairs *pairs)
+{
+    char before[NAME_BYTES] = "";
+    print_section(pairs, "");
+    for (size_t i = 0; i < pairs->count; i++) {
+        const char *path = pairs->pair[i].path, *dot = strchr(path, '.');
+        char section[NAME_BYTES];
+        if (dot == NULL || (size_t)(dot - path) >= sizeof section || !is_shown(&pairs->pair[i]))
+            continue;
+        snprintf(section, sizeof section, "%.*s", (int)(dot - path), path);
+        if (strcmp(section, before) != 0)
+            print_section(pairs, section);
+        memcpy(before, section, sizeof before);
+    }
 }
 
 static int print_all(const struct ctl_pairs *pairs)
 {
     char before[NAME_BYTES] = "";
-    int status = print_rest(pairs);
+    int status = 0;
+    print_sections(pairs);
     for (size_t n = 0; n < pairs->count && status == 0; n++) {
         char list[NAME_BYTES];
         const char *field;

@@ -160,7 +160,7 @@ if [[ $(id -u) == 0 ]] && mount -t tmpfs -o size=64k tmpfs "$state" 2>/dev/null;
         'in force are not kept for the agent.s next start: .*/state-a: No space left on device'
     [[ $(admin http://a/readyz) == 200 ]] || fail "an agent that serves its workers is not ready"
     "$bin/rdmactl" --agent-socket "$work/a.admin" agent status |
-        grep -q '^settings.not_kept .*No space left' ||
+        grep -q '^  not_kept .*No space left' ||
         fail "agent status does not say it"
     rm "$state/fill"
     await_why '^$'

@@ -250,9 +250,9 @@ ends 5 'already' tenant create web uids=6
 ends 5 'belongs to tenant web' tenant create db uids=5
 rdmactl agent status >"$work/out"
 grep -v '^sessions_list' "$work/out" >"$work/counters" || fail "there are no counters"
-lacks "$work/counters" -E '^[a-z_.]+( +(0|-))+ *$' ||
+lacks "$work/counters" -E '^ *[a-z_.]+( +(0|-))+ *$' ||
     fail "what is 0 is not left out: $(cat "$work/out")"
-grep -qE '^[a-z_.]*bytes.* [0-9]+[KMG]iB' "$work/out" ||
+grep -qE '^ *[a-z_.]*bytes.* [0-9]+[KMG]iB' "$work/out" ||
     fail "bytes have no unit: $(cat "$work/out")"
 way_out='end that first .systemctl stop kedge-agentd there., after rdmactl node drain node-a'
 ends 5 "node-a is live: .*$way_out" node delete node-a

@@ -54,7 +54,7 @@ shown() { # pattern, rdmactl's words...
 shown '^fabric *unreachable by 2 of 3 for [0-9.]*m\?s' --server "$url" node get node-c
 shown '^node-c .*unreachable by 2 of 3' --server "$url" node list
 shown '1 unreachable, 0 failing' --server "$url" --agent-socket "$work/a.admin" status
-shown '^fabric.state *failing' --agent-socket "$work/a.admin" agent status
+shown '^  state *failing' --agent-socket "$work/a.admin" agent status
 shown '^fabric.towards *node-c' --agent-socket "$work/a.admin" agent status
 [[ $(curl -sf "$url/metrics" | sed -n 's/^kedge_metad_nodes_unreachable //p') == 1 ]] ||
     fail "the metaserver's metric"

@@ -116,7 +116,20 @@ START_TEST(what_rests_is_shown_only_while_it_rests)
 }
 END_TEST
 
+START_TEST(what_an_agent_says_of_itself_stands_in_sections)
+{
+    show("{\"node\":\"a\",\"lane\":{\"passes\":7,\"failed\":0,\"x\":{\"y\":1}},\"uptime_ms\":60000,"
+         "\"clock\":{\"lies\":0},\"newer\":{\"than\":\"this\"},\"pool\":{\"name\":\"own\"}}");
+    ck_assert_msg(strncmp(printed, "Agent\n  node    a\n  uptime  60s\n", 31) == 0, "%s", printed);
+    ck_assert_uint_eq(count_of("\n\nLanes\n  passes  7\n  x.y     1\n\n"), 1);
+    ck_assert_uint_eq(count_of("\n\nnewer\n  than  this\n\n"), 1);
+    ck_assert_uint_eq(count_of("Clock"), 0);
+    ck_assert_uint_eq(count_of("own"), 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_an_agent_says_of_itself_stands_in_sections)                                             \
     T(sessions_are_the_rows_of_one_table)                                                          \
     T(of_many_sessions_the_first_are_shown_and_where_all_are)                                      \
     T(things_with_many_fields_stand_beside_each_other)                                             \
