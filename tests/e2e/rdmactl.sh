@@ -65,6 +65,7 @@ declare -A arguments=(
     [node list]="" [node get]="node-a" [node label]="node-a zone=a"
         [node cordon]="node-a" [node uncordon]="node-a"
     [node drain]="node-a" [node delete]="ghost" [event list]="" [worker list]="" [lease list]=""
+    [region list]=""
     [top nodes]="--interval 100ms" [top tenants]="--interval 100ms"
     [context set]="here output=table" [context get]="here"
         [context list]="" [context use]="here" [context delete]="here"
