@@ -24,6 +24,7 @@ struct region {
     bool hurried;               /* the end of its registration waits for no lease (any more) */
     _Atomic uint32_t shown_seq; /* odd while a copy of the lease is written for those that ask */
     _Atomic uint64_t shown_word[6]; /* (regions.c) */
+    _Atomic uint64_t grant_word[4]; /* likewise; written while the place is shown to be free */
 };
 
 /* What all tenants' regions take of the MR table, and what is kept for tenants that have less. */

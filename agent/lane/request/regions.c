@@ -25,7 +25,7 @@ uint32_t lane_region_places(const struct session *s)
 
 /* ---- shown to whoever asks, on other threads */
 
-enum { WORDS = 6 };
+enum { WORDS = 6, GRANT_WORDS = 4 };
 
 void lane_region_show(struct region *region)
 {
@@ -50,15 +50,26 @@ uint32_t lane_leases(const struct lane_memory *memory)
     return atomic_load_explicit(&memory->regions_high, memory_order_acquire);
 }
 
-bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out)
+/* Before the lease is shown to be LIVE. Whoever reads it there and then sees these. */
+static void show_grant(struct region *region, uint64_t vaddr, const uint8_t secret[16])
 {
-    const struct region *region = &memory->regions[index];
+    uint64_t word[GRANT_WORDS] = {region->vkey, vaddr};
+    memcpy(&word[2], secret, 16);
+    for (int i = 0; i < GRANT_WORDS; i++)
+        atomic_store_explicit(&region->grant_word[i], word[i], memory_order_relaxed);
+}
+
+/* grant: of GRANT_WORDS, or NULL. */
+static bool read_lease(const struct region *region, struct lane_lease *out, uint64_t *grant)
+{
     uint64_t word[WORDS];
     uint32_t seq;
     do {
         seq = atomic_load_explicit(&region->shown_seq, memory_order_acquire);
         for (int i = 0; i < WORDS; i++)
             word[i] = atomic_load_explicit(&region->shown_word[i], memory_order_relaxed);
+        for (int i = 0; grant != NULL && i < GRANT_WORDS; i++)
+            grant[i] = atomic_load_explicit(&region->grant_word[i], memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
     } while (seq % 2 != 0 || atomic_load_explicit(&region->shown_seq, memory_order_relaxed) != seq);
     *out = (struct lane_lease){.state = (enum lane_lease_state)(word[0] & 0xff),
@@ -73,6 +84,22 @@ bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_le
                                .born_ns = word[4],
                                .due_ns = word[5]};
     return out->state != LANE_LEASE_NONE;
+}
+
+bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out)
+{
+    return read_lease(&memory->regions[index], out, NULL);
+}
+
+bool lane_lease_grant(const struct lane_memory *memory, uint32_t index, struct lane_lease *lease,
+                      struct lane_grant *out)
+{
+    uint64_t word[GRANT_WORDS];
+    const bool there = read_lease(&memory->regions[index], lease, word);
+    out->vkey = (uint32_t)word[0];
+    out->vaddr = word[1];
+    memcpy(out->secret, &word[2], sizeof out->secret);
+    return there;
 }
 
 /* ---- coming */
@@ -189,6 +216,7 @@ int lane_region_publish(struct lane *l, struct session *s, struct region *region
                                         .offset = offset,
                                         .length = length,
                                         .born_ns = l->now_ns};
+    show_grant(region, r.vaddr, r.secret);
     lane_region_show(region);
     s->regions_used++;
     s->exported |= !fenced;

@@ -91,6 +91,16 @@ struct lane_lease {
 uint32_t lane_leases(const struct lane_memory *memory);
 bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out);
 
+/* What a peer has to know to use the region of a lease; for the control side alone. */
+struct lane_grant {
+    uint32_t vkey;
+    uint64_t vaddr; /* where its worker has it */
+    uint8_t secret[16];
+};
+/* Likewise. */
+bool lane_lease_grant(const struct lane_memory *memory, uint32_t index, struct lane_lease *lease,
+                      struct lane_grant *out);
+
 /* How many of its unit each reason has for which the session with that memory waits, while the
  * control side has not freed it; 0: that is none. The lane counts as it goes, and the worker has
  * its part of the numbers, so that one may be a request ahead of another. touch: its worker keeps
