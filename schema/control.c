@@ -13,6 +13,9 @@ static const uint16_t sizes[] = {
     [SCHEMA_CONTROL_RESOLVE] = sizeof(struct schema_control_resolve),
     [SCHEMA_CONTROL_RESOLVED] = sizeof(struct schema_control_resolved),
     [SCHEMA_CONTROL_ERROR] = sizeof(struct schema_control_error),
+    [SCHEMA_CONTROL_PUBLISH] = sizeof(struct schema_control_publish),
+    [SCHEMA_CONTROL_UNPUBLISH] = sizeof(struct schema_control_publish),
+    [SCHEMA_CONTROL_PUBLISHED] = sizeof(struct schema_control_published),
 };
 
 /* The last byte of an array in a packet whose size was checked. */
@@ -31,6 +34,10 @@ static int check_body(const void *packet, uint16_t type)
         break;
     case SCHEMA_CONTROL_RESOLVE:
         ok = ENDS_IN_NUL(packet, schema_control_resolve, name);
+        break;
+    case SCHEMA_CONTROL_PUBLISH:
+    case SCHEMA_CONTROL_UNPUBLISH:
+        ok = ENDS_IN_NUL(packet, schema_control_publish, name);
         break;
     case SCHEMA_CONTROL_ERROR:
         memcpy(&status, (const char *)packet + offsetof(struct schema_control_error, status),

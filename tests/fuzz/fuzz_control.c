@@ -27,6 +27,11 @@ static size_t size_of(uint16_t type)
         return sizeof(struct schema_control_resolved);
     case SCHEMA_CONTROL_ERROR:
         return sizeof(struct schema_control_error);
+    case SCHEMA_CONTROL_PUBLISH:
+    case SCHEMA_CONTROL_UNPUBLISH:
+        return sizeof(struct schema_control_publish);
+    case SCHEMA_CONTROL_PUBLISHED:
+        return sizeof(struct schema_control_published);
     default:
         return 0;
     }
@@ -38,6 +43,7 @@ static void fuzz_packet(const uint8_t *data, size_t size)
         struct schema_control_header h;
         struct schema_control_attach attach;
         struct schema_control_resolve resolve;
+        struct schema_control_publish publish;
         struct schema_control_error error;
         uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } m;
@@ -52,6 +58,8 @@ static void fuzz_packet(const uint8_t *data, size_t size)
                     memchr(m.attach.token, 0, sizeof m.attach.token) != NULL);
     else if (m.h.type == SCHEMA_CONTROL_RESOLVE)
         BASE_ASSERT(memchr(m.resolve.name, 0, sizeof m.resolve.name) != NULL);
+    else if (m.h.type == SCHEMA_CONTROL_PUBLISH || m.h.type == SCHEMA_CONTROL_UNPUBLISH)
+        BASE_ASSERT(memchr(m.publish.name, 0, sizeof m.publish.name) != NULL);
     else if (m.h.type == SCHEMA_CONTROL_ERROR)
         BASE_ASSERT(m.error.status < 0 && m.error.status >= -4095 &&
                     memchr(m.error.text, 0, sizeof m.error.text) != NULL);
@@ -67,7 +75,7 @@ static void fuzz_body(const uint8_t *data, size_t size)
     uint8_t *packet = malloc(size);
     BASE_ASSERT(packet != NULL);
     memcpy(packet, data, size);
-    for (h.type = 0; h.type <= SCHEMA_CONTROL_ERROR + 1; h.type++) {
+    for (h.type = 0; h.type <= SCHEMA_CONTROL_PUBLISHED + 1; h.type++) {
         memcpy(packet, &h, sizeof h);
         fuzz_packet(packet, size);
     }

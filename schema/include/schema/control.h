@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between a worker and its agent over the attach socket (Unix SOCK_SEQPACKET): fixed-size
  * structs, host byte order (one host), one message one packet. After ATTACH the socket is silent,
- * unless a worker asks for an arena or for the GID of a node by name. A message of another size or
- * version is answered with an error and the connection ends. */
+ * unless a worker asks for an arena, for the GID of a node by name, or for a name for a region of
+ * its own. A message of another size or version is answered with an error and the connection ends:
+ * what came later than the version is asked of an agent that has said that it knows it. */
 #ifndef SCHEMA_CONTROL_H
 #define SCHEMA_CONTROL_H
 
 #include <assert.h>
 #include <stdint.h>
+
+#include "schema/name_record.h"
 
 #define SCHEMA_CONTROL_MAGIC   0x4b43544cu /* "KCTL" */
 #define SCHEMA_CONTROL_VERSION 4
@@ -26,7 +29,13 @@ enum schema_control_type {
     SCHEMA_CONTROL_RESOLVE = 5,  /* a node's name */
     SCHEMA_CONTROL_RESOLVED = 6,
     SCHEMA_CONTROL_ERROR = 7,
+    SCHEMA_CONTROL_PUBLISH = 8,    /* a region of the session's is to be found by a name */
+    SCHEMA_CONTROL_UNPUBLISH = 9,  /* and no more */
+    SCHEMA_CONTROL_PUBLISHED = 10, /* either is done */
 };
+
+/* In ATTACHED: what this agent knows beside what all of the version do. */
+enum schema_control_feature { SCHEMA_FEATURE_PUBLISH = 1 << 0 };
 
 enum schema_attached_fd {
     SCHEMA_FD_RW,
@@ -63,8 +72,8 @@ struct schema_control_attached {
     uint64_t rw_bytes, ro_bytes, peers_bytes, arena_bytes;
     uint32_t session; /* for logs */
     uint32_t tenant;
-    uint32_t arena; /* index of the first arena: its lkey */
-    uint32_t reserved;
+    uint32_t arena;    /* index of the first arena: its lkey */
+    uint32_t features; /* enum schema_control_feature */
 };
 
 struct schema_control_arena {
@@ -91,6 +100,20 @@ struct schema_control_resolved {
     uint16_t reserved[3];
 };
 
+/* PUBLISH and UNPUBLISH. */
+struct schema_control_publish {
+    struct schema_control_header h;
+    uint32_t vkey;
+    uint32_t reserved;
+    char name[SCHEMA_NAME_MAX + 1]; /* NUL-padded; UNPUBLISH: empty: all that the region has */
+};
+
+struct schema_control_published {
+    struct schema_control_header h;
+    uint32_t names; /* that the region has now */
+    uint32_t reserved;
+};
+
 struct schema_control_error {
     struct schema_control_header h;
     int32_t status;    /* -errno */
@@ -106,8 +129,10 @@ static_assert(sizeof(struct schema_control_arena_ok) == 32, "layout");
 static_assert(sizeof(struct schema_control_resolve) == 80, "layout");
 static_assert(sizeof(struct schema_control_resolved) == 40, "layout");
 static_assert(sizeof(struct schema_control_error) == 264, "layout");
+static_assert(sizeof(struct schema_control_publish) == 280, "layout");
+static_assert(sizeof(struct schema_control_published) == 24, "layout");
 
-#define SCHEMA_CONTROL_MAX_BYTES 264
+#define SCHEMA_CONTROL_MAX_BYTES 280
 
 /* Checks a packet that came from outside: magic, version, a known type, the size that this type has
  * (both the packet's and the header's), strings terminated. 0, -EPROTO, -EPROTONOSUPPORT (version).

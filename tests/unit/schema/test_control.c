@@ -10,15 +10,19 @@ union packet {
     struct schema_control_header h;
     struct schema_control_attach attach;
     struct schema_control_resolve resolve;
+    struct schema_control_publish publish;
     struct schema_control_error error;
     uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES + 1];
 };
 
 static const uint32_t sizes[] = {
-    [SCHEMA_CONTROL_ATTACH] = 192,  [SCHEMA_CONTROL_ATTACHED] = 64, [SCHEMA_CONTROL_ARENA] = 24,
-    [SCHEMA_CONTROL_ARENA_OK] = 32, [SCHEMA_CONTROL_RESOLVE] = 80,  [SCHEMA_CONTROL_RESOLVED] = 40,
-    [SCHEMA_CONTROL_ERROR] = 264,
+    [SCHEMA_CONTROL_ATTACH] = 192,    [SCHEMA_CONTROL_ATTACHED] = 64,
+    [SCHEMA_CONTROL_ARENA] = 24,      [SCHEMA_CONTROL_ARENA_OK] = 32,
+    [SCHEMA_CONTROL_RESOLVE] = 80,    [SCHEMA_CONTROL_RESOLVED] = 40,
+    [SCHEMA_CONTROL_ERROR] = 264,     [SCHEMA_CONTROL_PUBLISH] = 280,
+    [SCHEMA_CONTROL_UNPUBLISH] = 280, [SCHEMA_CONTROL_PUBLISHED] = 24,
 };
+enum { LAST = SCHEMA_CONTROL_PUBLISHED };
 
 static union packet good(uint16_t type)
 {
@@ -36,7 +40,7 @@ static union packet good(uint16_t type)
 
 START_TEST(each_type_is_taken_in_its_size_and_no_other)
 {
-    for (uint16_t type = SCHEMA_CONTROL_ATTACH; type <= SCHEMA_CONTROL_ERROR; type++) {
+    for (uint16_t type = SCHEMA_CONTROL_ATTACH; type <= LAST; type++) {
         union packet p = good(type);
         for (uint32_t bytes = 0; bytes <= sizeof p.bytes; bytes++)
             ck_assert_int_eq(schema_control_check(&p, bytes), bytes == sizes[type] ? 0 : -EPROTO);
@@ -57,7 +61,7 @@ START_TEST(a_wrong_magic_type_or_version_is_refused)
     p = good(SCHEMA_CONTROL_ATTACH);
     p.h.type = 0;
     ck_assert_int_eq(schema_control_check(&p, sizeof p.attach), -EPROTO);
-    p.h.type = SCHEMA_CONTROL_ERROR + 1;
+    p.h.type = LAST + 1;
     ck_assert_int_eq(schema_control_check(&p, sizeof p.attach), -EPROTO);
 }
 END_TEST
@@ -73,6 +77,9 @@ START_TEST(a_string_without_its_end_is_refused)
     p = good(SCHEMA_CONTROL_RESOLVE);
     memset(p.resolve.name, 'x', sizeof p.resolve.name);
     ck_assert_int_eq(schema_control_check(&p, sizeof p.resolve), -EPROTO);
+    p = good(SCHEMA_CONTROL_UNPUBLISH);
+    memset(p.publish.name, 'x', sizeof p.publish.name);
+    ck_assert_int_eq(schema_control_check(&p, sizeof p.publish), -EPROTO);
     p = good(SCHEMA_CONTROL_ERROR);
     memset(p.error.text, 'x', sizeof p.error.text);
     ck_assert_int_eq(schema_control_check(&p, sizeof p.error), -EPROTO);
@@ -98,7 +105,7 @@ START_TEST(random_packets_of_every_length_are_survived)
         uint8_t *exact = malloc(bytes + 1); /* a sanitizer sees reads beyond it */
         for (uint64_t at = 0; at < bytes; at++)
             exact[at] = (uint8_t)base_prng_next(&prng);
-        union packet p = good((uint16_t)(1 + base_prng_below(&prng, 7)));
+        union packet p = good((uint16_t)(1 + base_prng_below(&prng, LAST)));
         memcpy(exact, &p, bytes < 12 ? bytes : 12);
         (void)schema_control_check(exact, bytes);
         free(exact);
