@@ -13,6 +13,7 @@
 #include "node.h"
 #include "pools.h"
 #include "proofs.h"
+#include "publications.h"
 #include "quotas.h"
 #include "register.h"
 #include "windows.h"
@@ -309,5 +310,6 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
     agent_desired_metrics(a, t);
     agent_node_metrics(a, t);
     agent_proofs_metrics(a, t);
+    agent_publications_metrics(a, t);
     agent_query_metrics(a, t);
 }

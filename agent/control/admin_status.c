@@ -13,6 +13,7 @@
 #include "pools.h"
 #include "prewarm.h"
 #include "proofs.h"
+#include "publications.h"
 #include "quotas.h"
 #include "register.h"
 #include "sessions.h"
@@ -280,6 +281,7 @@ void agent_status_print(struct agent *a, struct base_text *t)
     agent_clock_status(a, t);
     agent_node_status(a, t);
     agent_proofs_status(a, t);
+    agent_publications_status(a, t);
     status_lists(a, t);
     base_json_object_end(t);
     base_text_append(t, "\n", 1);

@@ -147,7 +147,8 @@ static void hand_over(struct connection *c, uint32_t tag)
                                           .peers_bytes = p->peers.bytes,
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
-                                          .tenant = agent_quota_tenant(p->agent, c->tenant)->id};
+                                          .tenant = agent_quota_tenant(p->agent, c->tenant)->id,
+                                          .features = SCHEMA_FEATURE_PUBLISH};
     struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};

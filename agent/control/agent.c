@@ -14,6 +14,7 @@
 #include "peer_setup.h"
 #include "pools.h"
 #include "proofs.h"
+#include "publications.h"
 #include "query_streams.h"
 #include "sessions.h"
 #include "table_initiators.h"
@@ -75,6 +76,7 @@ static const struct part {
     {agent_windows_rebalance, agent_windows_due_ns},
     {agent_follow_tick, agent_follow_due_ns},
     {agent_query_streams_tick, agent_query_streams_due_ns},
+    {agent_publications_tick, agent_publications_due_ns},
 };
 
 uint64_t agent_due_ns(const struct agent *a)

@@ -28,6 +28,7 @@
 #include "pool.h"
 #include "pools.h"
 #include "proofs.h"
+#include "publications.h"
 #include "query_streams.h"
 #include "quotas.h"
 #include "sessions.h"
@@ -115,6 +116,7 @@ struct agent {
         bool of_group;
     } host_memory;
     struct names names; /* that workers ask for */
+    struct publications publications;
     /* sessions.c, leases.c */
     struct agent_tenants tenants;
     uint32_t serial;  /* of the worker that attached last; from a random number on, so that an id of

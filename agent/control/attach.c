@@ -18,6 +18,7 @@
 #include "control/world_log.h"
 #include "bounds.h"
 #include "names.h"
+#include "publications.h"
 #include "quotas.h"
 #include "sessions.h"
 #include "worker_events.h"
@@ -40,7 +41,7 @@ static void unlist_connection(struct connection *c)
 
 static void free_unless_used(struct connection *c)
 {
-    if (!c->resolving && c->socket == NULL)
+    if (!c->resolving && !c->publishing && c->socket == NULL)
         free(c);
 }
 
@@ -256,6 +257,42 @@ static void resolve_name(struct connection *c, const struct schema_control_resol
     agent_names_resolve(c->agent, c->tenant, c->pool->number, m->name, on_resolved, c);
 }
 
+static void on_published(void *user, int status, const char *why)
+{
+    struct connection *c = user;
+    c->publishing = false;
+    if (c->closing) {
+        free_unless_used(c);
+        return;
+    }
+    if (c->ended)
+        return;
+    if (status != 0) {
+        answer_error(c, c->publish_tag, status, why);
+        return;
+    }
+    struct schema_control_published m = {
+        .names = agent_publications_of(&c->pool->sessions[c->session], c->publish_vkey)};
+    send_answer(c, &m, SCHEMA_CONTROL_PUBLISHED, sizeof m, c->publish_tag, NULL);
+}
+
+static void publish_name(struct connection *c, const struct schema_control_publish *m)
+{
+    struct agent_session *s = &c->pool->sessions[c->session];
+    if (c->publishing || s->stage != STAGE_LIVE) {
+        answer_error(c, m->h.tag, c->publishing ? -EAGAIN : -ECANCELED,
+                     c->publishing ? "one name at a time" : "the session is over");
+        return;
+    }
+    c->publishing = true;
+    c->publish_tag = m->h.tag;
+    c->publish_vkey = m->vkey;
+    if (m->h.type == SCHEMA_CONTROL_PUBLISH)
+        agent_publish(s, m->vkey, m->name, on_published, c);
+    else
+        agent_unpublish(s, m->vkey, m->name, on_published, c);
+}
+
 /* The tag is that of the one that is being made, as long as there is one. */
 static void ask_arena(struct connection *c, const struct schema_control_arena *m)
 {
@@ -315,18 +352,20 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
         agent_connection_refuse(c, h->tag, -EPROTO, "attach first");
         return;
     }
-    if (h->type != SCHEMA_CONTROL_ARENA && h->type != SCHEMA_CONTROL_RESOLVE) {
+    if (h->type != SCHEMA_CONTROL_ARENA && h->type != SCHEMA_CONTROL_RESOLVE &&
+        h->type != SCHEMA_CONTROL_PUBLISH && h->type != SCHEMA_CONTROL_UNPUBLISH) {
         agent_connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
         return;
     }
     status = agent_quota_ask(c->pool, c->tenant, &why);
-    if (status != 0) {
+    if (status != 0)
         answer_error(c, h->tag, status, why.text);
-    } else if (h->type == SCHEMA_CONTROL_RESOLVE) {
+    else if (h->type == SCHEMA_CONTROL_RESOLVE)
         resolve_name(c, packet);
-    } else {
+    else if (h->type == SCHEMA_CONTROL_ARENA)
         ask_arena(c, packet);
-    }
+    else
+        publish_name(c, packet);
 }
 
 void agent_attach_received(struct connection *c, int status, const void *message, size_t bytes)

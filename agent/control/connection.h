@@ -22,7 +22,7 @@ struct connection {
     struct attach_peer peer;
     struct pool *pool;           /* attached: that its session is of */
     struct world_timer deadline; /* to attach by; held: to be answered at */
-    bool watched, closing, attached, resolving;
+    bool watched, closing, attached, resolving, publishing;
     bool ended;   /* by us: nothing that it sends is heard any more */
     bool held;    /* its token was wrong */
     bool dirty;   /* descriptors were sent there: it may be closing for long */
@@ -30,7 +30,8 @@ struct connection {
     struct unread_item unread;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
-    uint32_t arena_tag, resolve_tag, held_tag;
+    uint32_t arena_tag, resolve_tag, held_tag, publish_tag;
+    uint32_t publish_vkey;
     struct waiter waiting; /* in agent->waiting: until it is attached, and while it is dirty */
     struct tenant_queue_item turn; /* waits for a session: in its pool's queue */
     uint32_t queued_tag;           /* of its ATTACH */

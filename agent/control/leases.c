@@ -22,6 +22,7 @@
 #include "leases.h"
 #include "pool.h"
 #include "pools.h"
+#include "publications.h"
 #include "revocations.h"
 #include "sessions.h"
 
@@ -493,6 +494,7 @@ static void on_reregistered(struct reregistration *n, const struct lane_event *e
 void agent_leases_event(struct pool *p, const struct lane_event *e)
 {
     p->leases.revoked += e->answer.taken;
+    agent_publications_look(p->agent);
     if (e->kind == LANE_EVENT_REVOKED) {
         struct revocation *r = find_revocation(p, e->answer.tag);
         BASE_ASSERT(r != NULL);

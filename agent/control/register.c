@@ -15,6 +15,7 @@
 #include "bounds.h"
 #include "pool.h"
 #include "prefer.h"
+#include "publications.h"
 #include "register.h"
 #include "register_json.h"
 #include "register_private.h"
@@ -248,6 +249,8 @@ static void complete_registration(struct registration *r)
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     agent_registration_answered(r, r->put_ns);
     agent_prefer_tell_lane(r->pool);
+    agent_publications_registered(r->pool->agent, (uint32_t)(r - r->pool->registration),
+                                  r->pool->place);
     look_again(r);
     agent_registration_look_with_others(r);
 }

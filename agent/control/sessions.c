@@ -22,6 +22,7 @@
 #include "memory_reclaim.h"
 #include "pools.h"
 #include "prewarm.h"
+#include "publications.h"
 #include "quotas.h"
 #include "revocations.h"
 #include "schema/reason.h"
@@ -366,6 +367,7 @@ static void take_back(struct pool *p, struct agent_session *s)
 static void begin_ending(struct pool *p, struct agent_session *s)
 {
     move_session(s, STAGE_ENDING);
+    agent_publications_end(s);
     p->count.live--;
     p->count.ending++;
     agent_quotas_note(s);

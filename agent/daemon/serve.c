@@ -28,6 +28,7 @@
 #include "loop_world.h"
 #include "metaserver_client.h"
 #include "pools.h"
+#include "publications.h"
 #include "register.h"
 #include "sessions.h"
 #include "superseded.h"
@@ -206,6 +207,7 @@ static void leave_metaservers(struct loop_world *w)
     agentd_metaserver_client_await_leaving(w, GRACE_MS);
     agentd_metaserver_client_stop(w);
     agent_query_stop(w->agent);
+    agent_publications_stop(w->agent);
 }
 
 /* Gives back what start_agent() has begun, however far that came: each is left alone that was not.

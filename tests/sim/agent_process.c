@@ -220,6 +220,7 @@ static void stop_agent(struct play_agent *p)
     }
     play_calls_end(&p->inbox, true);
     agent_query_stop(a);
+    agent_publications_stop(a);
     agent_admin_fini(a);
     agent_end_ticks(a);
     p->ending = true;

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of regions at the metaservers: put there, and taken back. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "bounds.h"
+#include "pool.h"
+#include "prefer.h"
+#include "publication_calls.h"
+#include "register.h"
+
+enum {
+    QUERY_BYTES = 3 * (SCHEMA_NAME_MAX + AGENT_NAME) + 64,
+    UNKNOWING_MS = 30000, /* one that knows no names may be replaced by one that does */
+    TAKEN_MS = 1000,      /* another one has it: until it is tried again */
+};
+
+enum call { CALL_NOTHING, CALL_PUT, CALL_DELETE };
+
+static enum call wanted_call(const struct publication_at *at)
+{
+    if (at->of->session == NULL || at->has == PUBLICATION_OTHER)
+        return at->has == PUBLICATION_NOTHING ? CALL_NOTHING : CALL_DELETE;
+    return at->has == PUBLICATION_THIS && !at->again ? CALL_NOTHING : CALL_PUT;
+}
+
+static uint32_t number_of(const struct publication_at *at)
+{
+    return (uint32_t)(at - at->of->at);
+}
+
+static const struct registration *registration_of(const struct publication_at *at)
+{
+    return &at->of->agent->pools[0]->registration[number_of(at)];
+}
+
+/* It takes a region of an endpoint that it has. */
+static bool can_ask(const struct publication_at *at, enum call call)
+{
+    return registration_of(at)->state == REGISTRATION_DONE &&
+           (call != CALL_PUT ||
+            at->of->session->pool->registration[number_of(at)].state == REGISTRATION_DONE);
+}
+
+/* ---- what is left to do */
+
+bool agent_publication_is_wanting(const struct publication *p, bool answers)
+{
+    for (uint32_t i = 0; i < p->agent->config.metaservers; i++) {
+        const struct publication_at *at = &p->at[i];
+        const enum call call = wanted_call(at);
+        if (call != CALL_NOTHING && can_ask(at, call) &&
+            (!answers || (!at->settled && agent_prefer_is_sound(registration_of(at)))))
+            return true;
+    }
+    return false;
+}
+
+bool agent_publication_is_gone(const struct publication *p)
+{
+    for (uint32_t i = 0; i < p->agent->config.metaservers; i++)
+        if (p->at[i].has != PUBLICATION_NOTHING || p->at[i].asking)
+            return false;
+    return p->session == NULL;
+}
+
+bool agent_publication_has_judge(const struct publication *p)
+{
+    for (uint32_t i = 0; i < p->agent->config.metaservers; i++)
+        if (!p->at[i].unknowing && can_ask(&p->at[i], CALL_PUT))
+            return true;
+    return false;
+}
+
+void agent_publication_forget_former(struct publication *p)
+{
+    for (uint32_t i = 0; i < p->agent->config.metaservers; i++)
+        if (!p->at[i].asking && p->at[i].has != PUBLICATION_NOTHING &&
+            p->at[i].incarnation != p->agent->incarnation)
+            p->at[i].has = PUBLICATION_NOTHING;
+}
+
+/* The one that is asked first, of those whose turn it is: the first of the list, which most agents
+ * have in one order, so that of two who want a name one gets it where each metaserver decides by
+ * itself. AGENT_METASERVERS: none, or it is being asked. *left: how many may be. */
+static uint32_t find_judge(const struct publication *p, uint64_t now, uint32_t *left)
+{
+    uint32_t found = AGENT_METASERVERS;
+    *left = 0;
+    for (uint32_t i = 0; i < p->agent->config.metaservers; i++) {
+        const struct publication_at *at = &p->at[i];
+        if (at->asking && at->puts && at->put_for == p->life)
+            return AGENT_METASERVERS;
+        if (at->asking || at->unknowing || !can_ask(at, CALL_PUT) || at->next_ns > now ||
+            wanted_call(at) != CALL_PUT)
+            continue;
+        ++*left;
+        if (found == AGENT_METASERVERS || (!agent_prefer_is_sound(registration_of(&p->at[found])) &&
+                                           agent_prefer_is_sound(registration_of(at))))
+            found = i;
+    }
+    return found;
+}
+
+/* What is to be asked there now. */
+static enum call ready_call(const struct publication_at *at, uint64_t now)
+{
+    const struct publication *p = at->of;
+    const enum call call = wanted_call(at);
+    uint32_t left;
+    if (call == CALL_NOTHING || at->asking || !can_ask(at, call))
+        return CALL_NOTHING;
+    if (at->next_ns > now) {
+        agent_publications_note_due(p->agent, at->next_ns);
+        return CALL_NOTHING;
+    }
+    if (call == CALL_PUT && !p->decided && find_judge(p, now, &left) != number_of(at))
+        return CALL_NOTHING;
+    return call;
+}
+
+/* ---- asking */
+
+static uint64_t now_of(const struct publication *p)
+{
+    return world_now_ns(p->agent->world);
+}
+
+static void ask_again(struct publication_at *at)
+{
+    struct world *w = at->of->agent->world;
+    uint64_t ms = at->backoff_ms != 0 ? at->backoff_ms : BACKOFF_MS;
+    uint32_t random = 0;
+    at->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
+    (void)world_random(w, &random, sizeof random); /* else none */
+    at->next_ns = world_now_ns(w) + (ms - random % (ms / 2 + 1)) * BASE_NS_PER_MS;
+}
+
+/* A share of what its worker still waits for, so that others can be asked too. */
+static uint32_t share_ms(const struct publication *p, uint64_t now)
+{
+    uint32_t left = 1;
+    if (p->session == NULL || p->established || p->end_ns <= now)
+        return CALL_MS;
+    if (!p->decided)
+        (void)find_judge(p, now, &left);
+    return (uint32_t)((p->end_ns - now) / (left > 0 ? left : 1) / BASE_NS_PER_MS) + 1;
+}
+
+static void describe_publication(const struct publication *p, struct base_text *t)
+{
+    char token[SCHEMA_TOKEN_TEXT];
+    struct schema_token grant = {.pool = p->pool,
+                                 .access = (uint16_t)p->lease.access,
+                                 .vkey = p->grant.vkey,
+                                 .addr = p->grant.vaddr,
+                                 .length = p->lease.length};
+    memcpy(grant.gid, p->session->pool->device.fab->caps.gid, sizeof grant.gid);
+    memcpy(grant.secret, p->grant.secret, sizeof grant.secret);
+    schema_token_format(&grant, token);
+    base_json_object(t, NULL);
+    base_json_u64(t, "incarnation", p->agent->incarnation);
+    base_json_string(t, "tenant", p->tenant);
+    base_json_string(t, "name", p->name);
+    base_json_string(t, "grant", token);
+    base_json_object_end(t);
+}
+
+static void print_escaped(struct base_text *t, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~", *c))
+            base_text_append(t, c, 1);
+        else
+            base_text_printf(t, "%%%02X", (unsigned)(uint8_t)*c);
+}
+
+static void describe_name(const struct publication_at *at, struct base_text *t)
+{
+    base_text_printf(t, "?incarnation=%u&tenant=", at->incarnation);
+    print_escaped(t, at->of->tenant);
+    base_text_printf(t, "&name=");
+    print_escaped(t, at->of->name);
+}
+
+/* Why it is not there yet. */
+static void note_why(struct publication *p, int status, const char *why)
+{
+    if (p->decided)
+        return;
+    p->status = status;
+    snprintf(p->why, sizeof p->why, "%s", why);
+}
+
+static void on_put(void *user, const struct http_answer *answer);
+static void on_deleted(void *user, const struct http_answer *answer);
+
+static void begin_call(struct publication_at *at, enum call call)
+{
+    struct publication *p = at->of;
+    const uint64_t now = now_of(p);
+    const bool puts = call == CALL_PUT;
+    char url[METASERVER_URL_BYTES + QUERY_BYTES];
+    struct base_text text;
+    base_text_init(&text, 1024);
+    if (puts)
+        describe_publication(p, &text);
+    else
+        describe_name(at, &text);
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/regions%s", registration_of(at)->url,
+             p->agent->config.node, puts ? "" : base_text_str(&text));
+    struct http_call c =
+        agent_metaserver_call(p->agent, puts ? "PUT" : "DELETE", url, share_ms(p, now));
+    if (puts) {
+        c.body = base_text_str(&text);
+        c.body_length = text.length;
+    }
+    const int status = world_call(p->agent->world, &c, puts ? on_put : on_deleted, at, NULL);
+    base_text_fini(&text);
+    if (status != 0) {
+        note_why(p, -EAGAIN, "the agent asks for too much at once, or has no token");
+        ask_again(at);
+        return;
+    }
+    at->asking = true;
+    at->puts = puts;
+    p->account->out++;
+    p->agent->publications.out++;
+    if (puts) {
+        note_why(p, -ETIMEDOUT, "it has not answered in time");
+        at->has = PUBLICATION_THIS;
+        at->again = true;
+        at->absent = false;
+        at->put_for = p->life;
+        at->incarnation = p->agent->incarnation;
+    }
+}
+
+/* Of all that may be asked now that of the tenant of whom the least is out. */
+static struct publication_at *choose_next(struct agent *a, enum call *call)
+{
+    const uint64_t now = world_now_ns(a->world);
+    struct publication_at *best = NULL;
+    for (struct publication *p = a->publications.first; p != NULL; p = p->next) {
+        if (best != NULL && best->of->account->out <= p->account->out)
+            continue;
+        for (uint32_t i = 0; i < a->config.metaservers; i++) {
+            const enum call ready = ready_call(&p->at[i], now);
+            if (ready == CALL_NOTHING)
+                continue;
+            best = &p->at[i];
+            *call = ready;
+            break;
+        }
+    }
+    return best;
+}
+
+void agent_publication_calls_begin(struct agent *a)
+{
+    struct publication_at *at;
+    enum call call = CALL_NOTHING;
+    while (a->publications.out < PUBLICATIONS_OUT && (at = choose_next(a, &call)) != NULL)
+        begin_call(at, call);
+}
+
+/* ---- answers */
+
+/* "urn:kedge:problem:" and that. */
+static bool is_problem(const json_t *problem, const char *type)
+{
+    static const char head[] = "urn:kedge:problem:";
+    const char *text = json_string_value(json_object_get(problem, "type"));
+    return text != NULL && strncmp(text, head, sizeof head - 1) == 0 &&
+           strcmp(text + sizeof head - 1, type) == 0;
+}
+
+/* The metaserver may not have had it, or may still do it. */
+static void take_no_answer(struct publication_at *at, const struct http_answer *answer)
+{
+    char why[PUBLICATIONS_WHY];
+    if (answer->status < 0)
+        snprintf(why, sizeof why, "%.150s", answer->why);
+    else
+        snprintf(why, sizeof why, "it answers %d", answer->status);
+    note_why(at->of,
+             answer->status == -ETIMEDOUT ? -ETIMEDOUT
+             : answer->status == 503      ? -EAGAIN
+                                          : -EHOSTUNREACH,
+             why);
+    at->settled = true;
+    ask_again(at);
+}
+
+/* What of another region may still be there, or come. */
+static void has_not(struct publication_at *at)
+{
+    at->has = at->uncertain_ns > now_of(at->of) ? PUBLICATION_OTHER : PUBLICATION_NOTHING;
+}
+
+/* Another region has the name, or there is no room: that is for who decides to say. One that had
+ * it, and is told so by a metaserver that has forgotten, may be early: who has it there may be
+ * about to be refused it elsewhere. */
+static void take_refusal(struct publication_at *at, int status, const char *detail)
+{
+    struct publication *p = at->of;
+    const uint64_t now = now_of(p);
+    has_not(at);
+    if (status == -EEXIST && at->has == PUBLICATION_OTHER) {
+        /* It may be what was put here for another region before: that goes first. */
+        note_why(p, status, detail);
+        ask_again(at);
+        return;
+    }
+    if (!p->established) {
+        agent_publication_refuse(p, status, detail);
+        return;
+    }
+    at->settled = true;
+    if (status != -EEXIST) {
+        ask_again(at);
+        return;
+    }
+    at->refused_ns = at->refused_ns != 0 ? at->refused_ns : now;
+    at->next_ns = now + TAKEN_MS * BASE_NS_PER_MS;
+    if (now - at->refused_ns >= PUBLICATIONS_LOST_MS * BASE_NS_PER_MS)
+        agent_publication_lose(p, detail);
+}
+
+static void take_problem(struct publication_at *at, int status, const json_t *problem)
+{
+    struct publication *p = at->of;
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    char why[PUBLICATIONS_WHY];
+    snprintf(why, sizeof why, "it answers %d: %.120s", status, detail != NULL ? detail : "");
+    if (is_problem(problem, "name-taken")) {
+        take_refusal(at, -EEXIST, detail != NULL ? detail : "it is of another region");
+    } else if (is_problem(problem, "over-quota")) {
+        take_refusal(at, -EDQUOT, detail != NULL ? detail : "the tenant has as many as it may");
+    } else if (is_problem(problem, "full")) {
+        take_refusal(at, -ENOSPC, "the metaserver's table of names is full");
+    } else if (is_problem(problem, "unknown-route")) {
+        note_why(p, -EOPNOTSUPP, "the metaserver keeps no names of regions");
+        has_not(at);
+        at->unknowing = at->settled = true;
+        at->next_ns = now_of(p) + UNKNOWING_MS * BASE_NS_PER_MS;
+    } else {
+        /* It does not have the node as it is now, or the token is not what it was. */
+        note_why(p, status == 429 ? -EAGAIN : -EHOSTUNREACH, why);
+        has_not(at);
+        if (status == 404)
+            agent_registrations_doubt(p->agent, number_of(at));
+        at->settled = status != 404 && status != 429;
+        ask_again(at);
+    }
+}
+
+/* False: the agent ends, and nothing follows. */
+static bool end_call(struct publication_at *at)
+{
+    struct publication *p = at->of;
+    at->asking = false;
+    p->account->out--;
+    p->agent->publications.out--;
+    return !p->agent->stopping;
+}
+
+static bool is_no_answer(int status)
+{
+    return status < 0 || status == 408 || (status >= 500 && status != 507);
+}
+
+static void on_put(void *user, const struct http_answer *answer)
+{
+    struct publication_at *at = user;
+    struct publication *p = at->of;
+    if (!end_call(at))
+        return;
+    if (at->put_for != p->life) /* the name is another region's meanwhile */
+        at->has = PUBLICATION_OTHER;
+    if (answer->status == 200 || answer->status == 201) {
+        at->unknowing = false;
+        at->backoff_ms = at->next_ns = at->refused_ns = 0;
+        at->again = at->put_for != p->life;
+        p->decided |= !at->again;
+    } else if (is_no_answer(answer->status)) {
+        at->uncertain_ns = now_of(p) + CALL_MS * BASE_NS_PER_MS;
+        take_no_answer(at, answer);
+    } else if (at->put_for != p->life || p->session == NULL) {
+        has_not(at);
+    } else {
+        json_t *problem = json_loads(answer->body, 0, NULL);
+        take_problem(at, answer->status, problem);
+        json_decref(problem);
+    }
+    agent_publications_turn(p->agent);
+}
+
+static void on_deleted(void *user, const struct http_answer *answer)
+{
+    struct publication_at *at = user;
+    struct agent *a = at->of->agent;
+    if (!end_call(at))
+        return;
+    if (answer->status == 204 || answer->status == 404) {
+        const bool late = at->uncertain_ns > world_now_ns(a->world) && at->of->session == NULL;
+        at->settled = at->of->session == NULL;
+        at->absent = true;
+        at->backoff_ms = at->next_ns = 0;
+        if (late) /* what was put may come after this */
+            at->next_ns = at->uncertain_ns;
+        else
+            at->has = PUBLICATION_NOTHING;
+    } else {
+        at->settled |= answer->status != 429;
+        ask_again(at);
+    }
+    agent_publications_turn(a);
+}
