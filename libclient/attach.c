@@ -428,6 +428,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         return status;
     s->session = answer.session;
     s->tenant = answer.tenant;
+    s->features = answer.features;
     return map_session(s, &answer, fds);
 }
 

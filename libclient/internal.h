@@ -62,6 +62,7 @@ struct kedge_mr {
     bool withdrawing, gone; /* peers find it no more; its memory is free */
     bool begun;             /* by kedge_dereg_mrs_begin(): kedge_dereg_mrs_wait() ends its handle */
     bool awaited;           /* only within a call: it is one of those that are waited for */
+    bool named;             /* it may be published */
     uint32_t kind;          /* SCHEMA_REG_FENCED, SCHEMA_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];
 };
@@ -109,6 +110,7 @@ struct kedge_session {
     } told;
     uint32_t max_vqps, max_inflight;
     uint32_t session, tenant;
+    uint32_t features; /* enum schema_control_feature: what its agent knows */
     uint16_t pool, knows; /* knows: enum schema_knows */
     uint8_t gid[16];
 };
@@ -175,6 +177,15 @@ void client_withdrawn(struct kedge_session *s, uint32_t tag, int status);
 
 /* IBV_ACCESS_REMOTE_* of enum schema_record_flag. */
 int client_access_of(uint32_t flags);
+/* Whether others may use it: 0; -EINVAL: none ever, or no more; -EACCES: it is known to be revoked.
+ */
+int client_check_lent(const struct kedge_mr *mr);
+
+/* ---- publish.c */
+/* Takes back the names of a region that is to be given back, if it has any. What fails is not said:
+ * the agent sees by itself, a second later at most, that the region is gone. False: it is of no use
+ * to try so with others now. */
+bool client_unpublish_all(struct kedge_mr *mr);
 
 /* ---- vqp.c */
 void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);

@@ -307,6 +307,8 @@ static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
 static int begin_all(struct kedge_mr *const *mrs, size_t n)
 {
     int status = 0;
+    for (size_t i = 0; i < n && (mrs[i]->withdrawing || client_unpublish_all(mrs[i])); i++)
+        ;
     for (size_t i = 0; i < n && status == 0;)
         status = begin_some(mrs, n, &i);
     return status;
@@ -476,18 +478,27 @@ int kedge_mr_status(struct kedge_mr *mr)
     return status;
 }
 
-int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
+int client_check_lent(const struct kedge_mr *mr)
 {
-    if (client_is_null(mr) || client_is_null(text))
-        return -EINVAL;
     if (mr->withdrawing)
         return fail_withdrawing();
     if (mr->revoked)
         return fail_revoked();
+    if (mr->access == 0)
+        return client_fail_text(-EINVAL,
+                                "a region without remote access cannot be exported or published");
+    return 0;
+}
+
+int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
+{
+    if (client_is_null(mr) || client_is_null(text))
+        return -EINVAL;
+    const int status = client_check_lent(mr);
+    if (status != 0)
+        return status;
     if (size < KEDGE_TOKEN_MAX)
         return client_fail(-ENOSPC, "a token takes %d bytes", KEDGE_TOKEN_MAX);
-    if (mr->access == 0)
-        return client_fail_text(-EINVAL, "a region without remote access cannot be exported");
     struct schema_token t = {.pool = mr->session->pool,
                              .access = (uint16_t)access_flags(mr->access),
                              .vkey = mr->vkey,

@@ -155,7 +155,8 @@ KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
  * to be repeated with the same ones. After any other result but -EPERM and -EINVAL (NULL, or
  * regions of several sessions) the handles are gone. n 0 is allowed, mrs may be NULL then. */
 KEDGE_API int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n);
-/* The same in two steps. The first returns at once: peers find none of the regions any more, but
+/* The same in two steps. The first returns at once, but for regions with names (kedge_publish()),
+ * which the agent is asked to take back before: peers find none of the regions any more, but
  * what they have begun may go on, so that the memory is not free yet and the handles remain.
  * 31 requests of up to 12 regions are under way at a time, and a further one waits for the first of
  * them: give many back in one call. -ETIMEDOUT: some are not withdrawn yet; call it again, what was
@@ -192,6 +193,21 @@ KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size
  * of a worker in another pool, which is kept apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 
+/* Workers of the session's tenant, on any node, find the region by this name from now on: 1 to
+ * KEDGE_NAME_MAX bytes of UTF-8 without control characters. A name is one region's, as long as its
+ * owner lives: it is taken back by kedge_unpublish(), with the region (deregistered, or revoked)
+ * and with the session, however that ends. A region may have several. Returns when every metaserver
+ * that the agent reaches shows it: a message, and milliseconds, 5 s at most. Published again: 0.
+ * -EEXIST: another region has the name; -EINVAL: no name, or nothing that others may use; -EACCES:
+ * the region was revoked; -EDQUOT: the session, or the tenant, has as many names as it may;
+ * -ENOSPC: there is no room for more; -EAGAIN: too many are being published: try again in a second;
+ * -EHOSTUNREACH, -ETIMEDOUT: no metaserver has answered, and the name is nobody's; -EOPNOTSUPP: the
+ * agent, or its metaservers, are of before these names. */
+#define KEDGE_NAME_MAX 255
+KEDGE_API int kedge_publish(struct kedge_mr *mr, const char *name);
+/* It is not found by that name any more. -ENOENT: it is not published so; -EHOSTUNREACH: a
+ * metaserver has not answered, and may show it until it does. */
+KEDGE_API int kedge_unpublish(struct kedge_mr *mr, const char *name);
 /* Finds the region that a worker of the session's tenant has published under that name: 1 to 255
  * bytes of UTF-8. The agent does one READ of a metaserver's table; the session may use the region
  * from now on. Of one that its owner publishes again, after a restart, that says where it is now.

@@ -113,6 +113,10 @@ static void walk_memory(struct fixture *f)
     REFUSES(kedge_mr_rkey, mr, 0, NULL);
     REFUSES(kedge_mr_export, mr, -EINVAL, NULL, text, sizeof text);
     REFUSES(kedge_mr_export, text, -EINVAL, f->mr, NULL, sizeof text);
+    REFUSES(kedge_publish, mr, -EINVAL, NULL, "x");
+    REFUSES(kedge_publish, name, -EINVAL, f->mr, NULL);
+    REFUSES(kedge_unpublish, mr, -EINVAL, NULL, "x");
+    REFUSES(kedge_unpublish, name, -EINVAL, f->mr, NULL);
     REFUSES(kedge_import, s, -EINVAL, NULL, text, &remote);
     REFUSES(kedge_import, text, -EINVAL, f->s, NULL, &remote);
     REFUSES(kedge_import, out, -EINVAL, f->s, text, NULL);

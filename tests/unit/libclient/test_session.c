@@ -526,6 +526,8 @@ static int calls_in_child(struct kedge_session *s, struct kedge_vqp *q, struct k
     others += kedge_session_status(s) != -EPERM;
     others += kedge_alloc(s, 8, &memory, &lkey) != -EPERM;
     others += kedge_reg_mr(s, &wc, 8, 0, &mr) != -EPERM;
+    others += kedge_publish(mr, "x") != -EPERM;
+    others += kedge_unpublish(mr, "x") != -EPERM;
     others += kedge_dereg_mr(mr) != -EPERM;
     others += kedge_import(s, "", &remote) != -EPERM;
     others += kedge_vqp_create(s, NULL, &q) != -EPERM;
