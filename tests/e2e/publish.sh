@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Workers publish regions under names: each is one region's while its owner lives, whatever becomes
+# of workers, agents and metaservers meanwhile.
+source "$(dirname "$0")/lib.sh"
+needs_built publish_region
+more_metad="node_lease = $((2 * slow))s"
+cluster_settings() { # sockets that only agent a has
+    more_tenants="[tenant other]
+socket = $work/other.sock"
+}
+agents=0
+start
+cluster_settings
+agents=2
+for name in a b; do
+    mkdir -m 0700 "$work/state-$name"
+    [[ $name == a ]] || more_tenants=
+    agent_configure $name
+    daemon_start $name kedge-agentd || fail "agent $name did not start"
+    agent_wait $name || fail "agent $name did not register"
+done
+
+# Starts a worker that publishes, until it has; its process is in ${publisher[WORKER]}.
+declare -A publisher=()
+begin_publishing() { # worker socket name
+    rm -f "$work/hold-$1"
+    mkfifo "$work/hold-$1"
+    exec 8<>"$work/hold-$1"
+    KEDGE_SOCKET=$work/$2.sock "$bin/publish_region" "$3" "text of $1" \
+        <&8 >"$work/out-$1" 2>"$work/err-$1" &
+    publisher[$1]=$!
+    worker_pids+=($!)
+}
+publishes() { # worker socket name sentence
+    begin_publishing "$@"
+    for _ in $(seq $((600 * slow))); do
+        [[ ! -s $work/out-$1 ]] || { ok "$4"; return; }
+        kill -0 "${publisher[$1]}" 2>/dev/null || break
+        sleep 0.05
+    done
+    fail "$4: $(cat "$work/err-$1")"
+}
+is_refused() { # worker socket name pattern sentence
+    begin_publishing "$@"
+    if wait "${publisher[$1]}"; then fail "$5: it was not"; fi
+    grep -Eq -- "$4" "$work/err-$1" || fail "$5: it hears $(cat "$work/err-$1")"
+    ok "$5: $(cat "$work/err-$1")"
+}
+ends() { # worker signal
+    kill -"$2" "${publisher[$1]}"
+    wait "${publisher[$1]}" 2>/dev/null || true
+}
+names() { # as the metaserver shows them: TENANT/NAME=NODE:STATE ...
+    curl -sf --max-time 20 "$url/v1/regions" |
+        jq -r '[.regions[] | "\(.id)=\(.node):\(.state)"] | join(" ")'
+}
+status() { # agent field
+    "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq ".region_names.$2"
+}
+
+publishes one a kv/shard-17 "a worker publishes a region"
+[[ $(names) == "workers/kv/shard-17=node-a:live" ]] || fail "the metaserver shows $(names)"
+"$bin/rdmactl" --server "$url" region list >"$work/list"
+grep -Eq '^workers/kv/shard-17 +node-a +live +4KiB +read' "$work/list" ||
+    fail "rdmactl region list: $(cat "$work/list")"
+ok "and the metaserver shows it when that is said"
+is_refused two a kv/shard-17 '"kv/shard-17" is taken: .*another worker of this node' \
+    "another worker of the node is refused the name"
+is_refused three b kv/shard-17 '"kv/shard-17" is taken: .*node node-a' \
+    "a worker of another node is refused it, and hears whose it is"
+is_refused four a $'kv\nx' 'a region.s name has 1 to 255 bytes' "what is no name is refused"
+publishes others other kv/shard-17 "another tenant's worker has a name of that kind too"
+[[ $(names) == "other/kv/shard-17=node-a:live workers/kv/shard-17=node-a:live" ]] ||
+    fail "the metaserver shows $(names)"
+[[ $(status a published) == 2 ]] || fail "the agent's status: $(status a published)"
+[[ $(agent_metric a region_names) == 2 ]] || fail "the agent's metric"
+
+ends one KILL
+until_is "other/kv/shard-17=node-a:live" "a worker that is killed has its name no more" names
+publishes two b kv/shard-17 "then a worker of the other node gets it"
+
+# The metaserver is killed, and comes again on the same port.
+kill -KILL "${pids[metad]}"
+wait "${pids[metad]}" 2>/dev/null || true
+is_refused five a kv/more 'no metaserver has taken the name' \
+    "without a metaserver none is published"
+ends others TERM # as well while there is none
+rm -rf "$work/metad"
+mkdir -m 0700 "$work/metad"
+metad_configure
+daemon_start metad kedge-metad || fail "the metaserver did not start again"
+until_is "workers/kv/shard-17=node-b:live" \
+    "a metaserver that has lost its store is told the names of those who live, and no others" names
+until_is 0 "nothing is left to take back" status a taking_back
+
+# The owner's node dies, and its name is free when it expires.
+kill -KILL "${pids[b]}"
+wait "${pids[b]}" 2>/dev/null || true
+unset 'pids[b]'
+until_is "" "a node that is dead has no names" names
+publishes six a kv/shard-17 "and a worker of another node gets its name"
+agents=1
+stop
