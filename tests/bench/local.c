@@ -75,7 +75,8 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     const unsigned long long peers = o->test != PERF_MEMORY ? unknown + 1024
                                      : which == 1           ? unknown
                                                             : 1;
-    const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS;
+    const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS ||
+                      o->test == PERF_LOOKUP;
     const uint32_t workers = many ? o->workers : 16;
     char transport[32] = "", windows[96] = "", other[64] = "", lease[32] = "";
     char pool[512] = "";

@@ -32,6 +32,8 @@ static const char help[] =
     "  renewal                   READs of regions whose leases are renewed meanwhile, in turns "
     "with\n"
     "                            READs of regions that are lent for long; needs --local\n"
+    "  lookup --workers N        N clients find regions by their names, by READ and in turns with\n"
+    "                            that over HTTP; and from a name to the first byte; needs --local\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -40,10 +42,11 @@ static const char help[] =
     "  --transport dc|rc         of --local's agents (dc)\n"
     "  --size BYTES              of an operation (8; fairness: 65536)\n"
     "  --depth N                 operations under way at a time (1; fairness: 64)\n"
-    "  --count N                 how many are measured\n"
+    "  --count N                 how many are measured (lookup: turns of half a second each, 5)\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
     "  --regions N               renewal: used in turn (1)\n"
+    "  --registering             lookup: nodes register at the metaserver meanwhile\n"
     "  --lease MS                renewal: for how long they are lent (19, the shortest on soft)\n"
     "  --window-ops N            requests in flight of --local's agents (fairness: 16; else 0: no\n"
     "                            limit)\n"
@@ -82,11 +85,12 @@ static const struct {
     {"storm", PERF_STORM, 0},
     {"fairness", PERF_FAIRNESS, 0},
     {"renewal", PERF_RENEWAL, 1800000},
+    {"lookup", PERF_LOOKUP, 5},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect"
+    "first-read, verbs-connect, lookup"
 
 enum {
     UNCACHED = 1000,
@@ -151,6 +155,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "fairness needs --local: it is about two tenants of its own");
     if (o->test == PERF_RENEWAL && !o->local)
         return base_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
+    if (o->test == PERF_LOOKUP && !o->local)
+        return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)
         return 0;
     if (!o->local || o->direct || o->test == PERF_CORES)
@@ -161,6 +167,19 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL,
                         "%s has DC alone: the endpoints that it invents answer no handshake",
                         o->name);
+    return 0;
+}
+
+static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
+{
+    if (o->workers == 1 && o->test != PERF_LOOKUP)
+        return base_err(err, -EINVAL, "--workers is at least 2 here");
+    if (o->storm && o->test != PERF_LOOKUP)
+        return base_err(err, -EINVAL, "--registering is for lookup");
+    if (o->test == PERF_LOOKUP && o->count > PERF_MAX_TURNS)
+        return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_TURNS);
+    if (o->test == PERF_LOOKUP && o->workers > PERF_MAX_NAMES)
+        return base_err(err, -EINVAL, "--workers is at most %d here", PERF_MAX_NAMES);
     return 0;
 }
 
@@ -197,12 +216,15 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
     if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))
         return base_err(err, -EINVAL, "--regions and --lease are for renewal");
+    int status = check_lookup(o, err);
+    if (status != 0)
+        return status;
     if (o->regions == 0)
         o->regions = 1;
     if (o->lease_ms == 0)
         o->lease_ms = LEASE_MS;
     o->cached = cached;
-    int status = check_local(o, err);
+    status = check_local(o, err);
     return status != 0 ? status : check_fresh(o, err);
 }
 
@@ -219,6 +241,7 @@ static const struct option long_options[] = {
     {"window-ops", required_argument, NULL, 'o'},
     {"window-bytes", required_argument, NULL, 'B'},
     {"wrong-keys", no_argument, NULL, 'W'},
+    {"registering", no_argument, NULL, 'S'},
     {"defaults", no_argument, NULL, 'F'},
     {"socket", required_argument, NULL, 'a'},
     {"peer-socket", required_argument, NULL, 'p'},
@@ -277,7 +300,7 @@ static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
                  : c == 'R' ? number("regions", optarg, 1, PERF_MAX_REGIONS, &value, err)
                  : c == 'L' ? number("lease", optarg, 1, 60000, &value, err)
                  : c == 'i' ? number("silent", optarg, 1, PERF_MAX_STRANGERS, &value, err)
-                            : number("workers", optarg, 2, PERF_MAX_WORKERS, &value, err);
+                            : number("workers", optarg, 1, PERF_MAX_WORKERS, &value, err);
     if (status != 0)
         return status;
     switch (c) {
@@ -350,6 +373,7 @@ static void set_flag(struct perf_options *o, int c)
     o->direct |= c == 'D';
     o->wrong_keys |= c == 'W';
     o->defaults |= c == 'F';
+    o->storm |= c == 'S';
 }
 
 static int parse_test(int argc, char **argv, struct perf_options *o, struct base_errbuf *err)
@@ -409,6 +433,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'D':
         case 'W':
         case 'F':
+        case 'S':
             set_flag(&o, c);
             break;
         case 'c':

@@ -18,6 +18,8 @@ enum {
     PERF_MAX_REGIONS = 64,       /* of renewal */
     PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
     PERF_FIRST_STEPS = 5,        /* of first-read */
+    PERF_MAX_TURNS = 99,         /* of lookup */
+    PERF_MAX_NAMES = 250,        /* of lookup: one a client, and a tenant has 256 */
     PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
 };
@@ -35,7 +37,8 @@ enum perf_test {
     PERF_FIRST_READ,
     PERF_STORM,
     PERF_FAIRNESS,
-    PERF_RENEWAL
+    PERF_RENEWAL,
+    PERF_LOOKUP
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -57,6 +60,7 @@ struct perf_options {
     bool defaults; /* nothing is set in [pool] */
     bool direct, local, json, cached;
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
+    bool storm;                /* lookup: nodes register meanwhile */
     struct bench_choice verbs; /* verbs-connect: device and GIDs */
     /* Set when a test has started itself anew for one repetition: the port of verbs-connect's peer,
      * the token of first-read's target; else 0 and NULL. */

@@ -23,6 +23,20 @@ struct perf_turns {
     uint64_t endpoints; /* endpoints' records READ again */
 };
 
+/* Of lookup: how it is done, in turns. */
+enum perf_way { PERF_BY_READ, PERF_BY_HTTP, PERF_BY_SOCKET, PERF_WAYS };
+struct perf_lookup_way {
+    struct base_hist hist;                 /* of one lookup */
+    double rate;                           /* a second, of all clients: the median of the turns */
+    double ratio, least_ratio, most_ratio; /* of READs in the same turn, to these */
+};
+struct perf_lookup {
+    struct perf_lookup_way way[PERF_WAYS];
+    /* From a name to the first byte, with an owner that the agent has never met, and with one that
+     * it knows; and READs of tables of names, endpoints and regions for it. */
+    uint64_t cold_ns, warm_ns, cold_reads[3], warm_reads[3];
+};
+
 /* What was measured. */
 struct perf_result {
     struct base_hist hist; /* nanoseconds */
@@ -53,6 +67,7 @@ struct perf_result {
         uint64_t requests, made; /* messages, and what came of them */
     } connections;
     struct perf_turns turns[2];
+    struct perf_lookup lookup;
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -130,6 +145,8 @@ int perf_storm(const struct perf_options *o, struct perf_result *r, struct base_
 int perf_fairness(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_fairness_report(const struct perf_options *o, const struct perf_result *r);
 int perf_renewal(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_lookup(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_lookup_report(const struct perf_options *o, const struct perf_result *r);
 void perf_renewal_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);

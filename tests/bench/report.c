@@ -159,6 +159,10 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         perf_renewal_report(o, r);
         return;
     }
+    if (o->test == PERF_LOOKUP) {
+        perf_lookup_report(o, r);
+        return;
+    }
     if (o->test == PERF_FIRST_READ) {
         perf_first_report(o, r);
         return;

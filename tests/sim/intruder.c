@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "internal.h"
+#include "request.h"
 #include "ledger.h"
 #include "os_calls.h"
 #include "random.h"
