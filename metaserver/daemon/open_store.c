@@ -62,13 +62,18 @@ void meta_daemon_describe(const struct meta_config *config, struct meta_store_me
     base_text_fini(&about);
 }
 
+/* This process, to its store and to its watch alike. */
+static char life[META_STORE_ETCD_LIFE_BYTES];
+
 struct etcd_settings {
     struct meta_store_etcd_config config;
     struct meta_store_member self;
 };
 
-static void set_etcd(struct etcd_settings *s, const struct meta_config *config)
+static int set_etcd(struct etcd_settings *s, const struct meta_config *config,
+                    struct base_errbuf *err)
 {
+    const int status = life[0] == '\0' ? meta_store_etcd_draw(life, err) : 0;
     meta_daemon_describe(config, &s->self);
     s->config = (struct meta_store_etcd_config){
         .endpoints = config->store_endpoints,
@@ -80,15 +85,17 @@ static void set_etcd(struct etcd_settings *s, const struct meta_config *config)
         .key_file = config->store_key,
         .member = s->self.name,
         .about = s->self.about,
+        .life = life,
     };
+    return status;
 }
 
 static int open_etcd(const struct meta_config *config, struct meta_store **out,
                      struct base_errbuf *err)
 {
     struct etcd_settings s;
-    set_etcd(&s, config);
-    return meta_store_etcd(&s.config, out, err);
+    const int status = set_etcd(&s, config, err);
+    return status == 0 ? meta_store_etcd(&s.config, out, err) : status;
 }
 
 int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
@@ -108,6 +115,6 @@ int meta_daemon_open_watch(const struct meta_config *config, struct meta_store_w
     *out = NULL;
     if (!config->store_shared)
         return 0;
-    set_etcd(&s, config);
-    return meta_store_etcd_watch(&s.config, out, err);
+    const int status = set_etcd(&s, config, err);
+    return status == 0 ? meta_store_etcd_watch(&s.config, out, err) : status;
 }

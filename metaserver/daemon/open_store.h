@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which store the settings name, and where: for the daemon, and for commands beside it. Nothing
- * else here knows of what kind it is. Any thread; blocks. */
+ * else here knows of what kind it is. The main thread's; blocks. */
 #ifndef METAD_OPEN_STORE_H
 #define METAD_OPEN_STORE_H
 

@@ -18,3 +18,9 @@ int meta_store_etcd_watch(const struct meta_store_etcd_config *config,
     (void)config, (void)out;
     return base_err(err, -ENOTSUP, "there is no etcd in a simulation");
 }
+
+int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbuf *err)
+{
+    (void)out;
+    return base_err(err, -ENOTSUP, "there is no etcd in a simulation");
+}

@@ -237,7 +237,7 @@ static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *an
     d->as_of = answer->revision;
     if (status == 0)
         take_members(answer, at, &s->place, d);
-    return status;
+    return status == 0 ? meta_etcd_check_name(s, d->members, d->member_count, err) : status;
 }
 
 /* Those who have, or had, endpoints that are wanted, or the name. */

@@ -46,6 +46,20 @@ int meta_etcd_draw(char out[META_ETCD_LIFE_BYTES], struct base_errbuf *err)
     return 0;
 }
 
+int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbuf *err)
+{
+    return meta_etcd_draw(out, err);
+}
+
+int meta_etcd_take_life(const struct meta_store_etcd_config *config, char out[META_ETCD_LIFE_BYTES],
+                        struct base_errbuf *err)
+{
+    if (config->life == NULL)
+        return meta_etcd_draw(out, err);
+    snprintf(out, META_ETCD_LIFE_BYTES, "%s", config->life);
+    return 0;
+}
+
 void meta_etcd_key(struct meta_etcd_key *out, const struct meta_etcd_place *p, const char *what,
                    const char *name)
 {

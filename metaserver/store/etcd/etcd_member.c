@@ -16,6 +16,52 @@ enum {
     NAME_RETRY_MS = 1000,
 };
 
+/* ---- who has the name */
+
+int meta_etcd_say_taken(const struct meta_etcd_place *p, int status, struct base_errbuf *err)
+{
+    return base_err(err, status,
+                    "another metaserver of the store %.120s in etcd has the name %s, and lives: "
+                    "give this one another name (it is free %d s after that one has died)",
+                    p->prefix, p->member, LEASE_S);
+}
+
+/* By the name it is known which of our transactions were done (etcd_fence.c): so two may not write
+ * under it. */
+int meta_etcd_check_name(const struct meta_etcd_store *s, const struct meta_etcd_member *members,
+                         uint32_t count, struct base_errbuf *err)
+{
+    for (uint32_t i = 0; s->has_watch && i < count; i++)
+        if (strcmp(members[i].member.name, s->place.member) == 0 &&
+            strcmp(members[i].life, s->life) != 0)
+            return meta_etcd_say_taken(&s->place, -EBUSY, err);
+    return 0;
+}
+
+int meta_etcd_ask_name(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err)
+{
+    struct meta_etcd_answer answer = {.root = NULL};
+    struct meta_etcd_member member;
+    struct meta_etcd_kv kv = {.key = NULL};
+    struct meta_etcd_key key;
+    struct meta_etcd_txn t;
+    if (!s->has_watch)
+        return 0;
+    meta_etcd_txn_init(&t);
+    meta_etcd_key(&key, &s->place, "members/", s->place.member);
+    meta_etcd_range(&t, key.text);
+    int status = meta_etcd_txn_send(s->client, &t, deadline_ns, false, &answer, err);
+    if (status == 0 && meta_etcd_answer_kv(&answer, 0, &kv) == 1 && kv.lease != 0 &&
+        meta_etcd_read_member(s->place.member, kv.value, &member))
+        status = meta_etcd_check_name(s, &member, 1, err);
+    meta_etcd_kv_fini(&kv);
+    json_decref(answer.root);
+    meta_etcd_txn_fini(&t);
+    return status;
+}
+
+/* ---- that we have it */
+
 static int call_lease(struct meta_etcd_watch *w, const char *path, const char *name, uint64_t value,
                       json_t **out, struct base_errbuf *err)
 {
@@ -83,11 +129,7 @@ static int look_for_name(struct meta_etcd_watch *w, const char *key, uint64_t *m
     const bool known =
         found == 1 && meta_etcd_read_member(w->place.member, kv.value, &other) && kv.lease != 0;
     if (known && strcmp(other.life, w->life) != 0)
-        status = base_err(err, -EADDRINUSE,
-                          "another metaserver of the store %.120s in etcd has the name %s, and "
-                          "lives: give this one another name (it is free %d s after that one has "
-                          "died)",
-                          w->place.prefix, w->place.member, LEASE_S);
+        status = meta_etcd_say_taken(&w->place, -EADDRINUSE, err);
     else if (found == 0 && status == 0 &&
              json_array_size(meta_etcd_answer_kvs(&answer, 1)) >= META_STORE_MEMBERS_MAX)
         status = base_err(err, -EDQUOT, "%d metaservers share the store %.120s, which is the most",

@@ -10,7 +10,7 @@
 enum {
     META_ETCD_FORMAT = 1, /* of what is stored */
     META_ETCD_PREFIX_BYTES = 128,
-    META_ETCD_LIFE_BYTES = 33, /* 128 bits as digits, and NUL */
+    META_ETCD_LIFE_BYTES = META_STORE_ETCD_LIFE_BYTES,
     META_ETCD_VALUE_BYTES = 2 << 20,
 };
 
@@ -51,6 +51,9 @@ int meta_etcd_read_place(const struct meta_store_etcd_config *config, struct met
                          struct base_errbuf *err);
 /* 128 random bits. 0 or -errno. */
 int meta_etcd_draw(char out[META_ETCD_LIFE_BYTES], struct base_errbuf *err);
+/* What is given, or those. */
+int meta_etcd_take_life(const struct meta_store_etcd_config *config, char out[META_ETCD_LIFE_BYTES],
+                        struct base_errbuf *err);
 
 /* ---- keys. `under`: of a generation, "nodes/" or "last" */
 void meta_etcd_key(struct meta_etcd_key *out, const struct meta_etcd_place *p, const char *what,

@@ -21,6 +21,7 @@ struct meta_etcd_store {
     uint64_t timeout_ns;
     struct meta_etcd_root root; /* as known; mod_revision 0: not yet */
     char life[META_ETCD_LIFE_BYTES];
+    bool has_watch;                   /* which says of the same life that it has the name */
     uint64_t sequence;                /* of what was sent last */
     char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */
     bool unsettled;                   /* it is not known whether that was done */
@@ -52,6 +53,15 @@ int meta_etcd_read_all(struct meta_etcd_extent *x, struct meta_store **out,
                        struct base_errbuf *err);
 /* Of a key that was changed last at a revision. */
 uint64_t meta_etcd_digest(const char *key, uint64_t mod_revision);
+
+/* ---- etcd_member.c */
+/* That another metaserver has the name, and lives: status. */
+int meta_etcd_say_taken(const struct meta_etcd_place *p, int status, struct base_errbuf *err);
+/* Whether another one has our name among members: 0, or -EBUSY and a sentence. */
+int meta_etcd_check_name(const struct meta_etcd_store *s, const struct meta_etcd_member *members,
+                         uint32_t count, struct base_errbuf *err);
+/* The same of what is stored now, or as a call. */
+int meta_etcd_ask_name(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err);
 
 /* ---- etcd_fence.c */
 /* Whether it can have come from what was known of it: -EIO and a sentence; else it is known. */

@@ -74,6 +74,8 @@ static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *
     struct meta_etcd_store *s = (struct meta_etcd_store *)store;
     const uint64_t deadline_ns = base_clock_ns() + s->timeout_ns;
     int status = check_known(s, deadline_ns, err);
+    if (status == 0)
+        status = meta_etcd_ask_name(s, deadline_ns, err);
     if (status == 0 && write)
         status = meta_etcd_fence_bump(s, deadline_ns, err);
     return meta_etcd_status(status);
@@ -143,7 +145,8 @@ int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_sto
     s->timeout_ns = config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_NS;
     int status = meta_etcd_read_place(config, &s->place, err);
     if (status == 0)
-        status = meta_etcd_draw(s->life, err);
+        status = meta_etcd_take_life(config, s->life, err);
+    s->has_watch = config->life != NULL;
     if (status == 0)
         status = meta_etcd_client_new(config, &s->client, err);
     if (status != 0) {

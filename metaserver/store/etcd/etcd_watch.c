@@ -403,7 +403,7 @@ int meta_store_etcd_watch(const struct meta_store_etcd_config *config,
     if (status == 0)
         status = read_about(config->about, w->about, err);
     if (status == 0)
-        status = meta_etcd_draw(w->life, err);
+        status = meta_etcd_take_life(config, w->life, err);
     if (status == 0)
         status = meta_etcd_client_new(config, &w->client, err);
     if (status != 0) {

@@ -10,6 +10,8 @@
 
 #include "metaserver/store_watch.h"
 
+#define META_STORE_ETCD_LIFE_BYTES 33 /* 128 bits as digits, and NUL */
+
 /* Strings are borrowed for the call. "" or NULL: none. */
 struct meta_store_etcd_config {
     const char *endpoints; /* "http://127.0.0.1:2379,http://..." : any of them, in turn */
@@ -18,6 +20,10 @@ struct meta_store_etcd_config {
     const char *ca_file, *cert_file, *key_file; /* of https */
     const char *member;                         /* this metaserver's name, among others' */
     const char *about;                          /* JSON that it says of itself */
+    /* This process, as META_STORE_ETCD_LIFE_BYTES of text, to its store and its watch alike: while
+     * the name is of another one that lives, the store writes nothing. NULL: each draws its own,
+     * and whoever has the name is not looked at. */
+    const char *life;
     uint64_t timeout_ns;                        /* of a request, all its tries; 0: 5 s */
 };
 
@@ -25,6 +31,8 @@ struct meta_store_etcd_config {
  * settings. -errno and a sentence. */
 int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,
                     struct base_errbuf *err);
+/* A life that nobody else has. -errno and a sentence. */
+int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbuf *err);
 /* Says by a lease of etcd that the member lives, from its first next() until close(); another
  * living metaserver of the same name: next() fails with -EADDRINUSE until that one is gone; but not
  * in its first 12 s, in which that may be this one before it was killed. */

@@ -370,6 +370,42 @@ START_TEST(a_name_is_of_one_living_metaserver)
 }
 END_TEST
 
+/* What is written under a name says by that name whether it was done. */
+START_TEST(who_has_the_name_of_a_living_metaserver_writes_nothing)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *stores[2];
+    struct meta_store_watch *watches[2] = {NULL, NULL};
+    struct meta_store_outcome out;
+    struct replay r = {.at = 0}, s = {.at = 0};
+    for (int i = 0; i < 2; i++) {
+        struct meta_store_etcd_config config = etcd_config(etcd_url(), "/taken/", "a");
+        config.life = i == 0 ? "first" : "second";
+        ck_assert_int_eq(meta_store_etcd(&config, &stores[i], &err), 0);
+        ck_assert_int_eq(meta_store_etcd_watch(&config, &watches[i], &err), 0);
+    }
+    replay_snapshot(&r, watches[0], 1);
+    ck_assert_int_eq(set_after(stores[0], 0, "t").status, 0);
+    out = set_after(stores[1], 1, "u");
+    ck_assert_int_eq(out.status, -EBUSY);
+    ck_assert_msg(strstr(out.err.text, "give this one another name") != NULL, "%s", out.err.text);
+    meta_store_commit(stores[1], &(struct meta_store_txn){.compare = false}, &out);
+    ck_assert_int_eq(out.status, -EBUSY);
+    ck_assert_msg(strstr(out.err.text, "give this one another name") != NULL, "%s", out.err.text);
+    ck_assert_int_eq(set_after(stores[0], 1, "v").status, 0);
+    meta_store_watch_close(watches[0]);
+    replay_snapshot(&s, watches[1], 1);
+    ck_assert_int_eq(set_after(stores[1], 2, "w").status, 0);
+    ck_assert_int_eq(set_after(stores[0], 3, "x").status, -EBUSY);
+    meta_store_watch_close(watches[1]);
+    for (int i = 0; i < 2; i++)
+        meta_store_close(stores[i]);
+    meta_store_close(r.state);
+    meta_store_close(s.state);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_watch_gives_what_is_there_and_then_each_transaction)                                       \
     T(a_watch_that_waits_is_stopped_by_another_thread)                                             \
@@ -379,5 +415,6 @@ END_TEST
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_each_living_metaserver_says_so)                                          \
     T(a_metaserver_that_begins_again_hears_at_once)                                                \
-    T(a_name_is_of_one_living_metaserver)
+    T(a_name_is_of_one_living_metaserver)                                                          \
+    T(who_has_the_name_of_a_living_metaserver_writes_nothing)
 KEDGE_CHECK_MAIN("metaserver store etcd", TESTS)
