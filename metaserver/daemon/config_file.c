@@ -232,6 +232,23 @@ static int check_tls(const struct meta_config *c, const char *path, struct base_
     return 0;
 }
 
+/* Who has forgotten `kind` would have a store of its own beside the one that is meant. */
+static int check_store(const struct reading *r, const char *path, struct base_errbuf *err)
+{
+    const struct meta_config *c = r->config;
+    for (size_t i = 0; i < OPTIONS && !c->store_shared; i++)
+        if (r->seen[i] && strcmp(options[i].section, "store") == 0 &&
+            strcmp(options[i].key, "kind") != 0)
+            return base_err(err, -EINVAL, "%s: %s in [store] is of etcd alone: set kind = etcd",
+                            path, options[i].key);
+    if (c->member[0] != '\0' && base_parse_name(c->member, META_STORE_ID_BYTES - 1) != 0)
+        return base_err(err, -EINVAL,
+                        "%s: member has up to %d of a-z, 0-9, '.' and '-', and begins with a "
+                        "letter or a digit, not \"%.60s\"",
+                        path, META_STORE_ID_BYTES - 1, c->member);
+    return 0;
+}
+
 /* Where nobody needs a token, agents are anonymous clients too. */
 unsigned meta_config_anonymous(const struct meta_config *config)
 {
@@ -257,6 +274,8 @@ int meta_config_read(const char *path, struct meta_config *out, struct base_errb
     int status = path != NULL ? base_ini_read(path, take_option, &r, err) : 0;
     if (status == 0)
         status = check_tls(out, path, err);
+    if (status == 0)
+        status = check_store(&r, path, err);
     if (status == 0 && out->listen[0] == '\0' && out->admin_socket[0] == '\0')
         return base_err(err, -EINVAL, "%s: nobody could connect: set listen, admin_socket or both",
                         path);

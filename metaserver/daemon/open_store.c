@@ -32,15 +32,16 @@ static void describe_self(const struct meta_config *config, struct base_text *ou
     base_json_object_end(out);
 }
 
-/* A host's name is any text: what is no letter of an id is left out. */
+/* What is set fits. A host's name is any text: what is no letter of an id is left out. */
 static void name_member(const struct meta_config *config, char out[META_STORE_ID_BYTES])
 {
     char host[META_STORE_ID_BYTES] = "";
     size_t n = 0;
-    if (config->member[0] == '\0')
-        (void)gethostname(host, sizeof host - 1);
-    else
-        snprintf(host, sizeof host, "%.*s", (int)sizeof host - 1, config->member);
+    if (config->member[0] != '\0') {
+        snprintf(out, META_STORE_ID_BYTES, "%.*s", META_STORE_ID_BYTES - 1, config->member);
+        return;
+    }
+    (void)gethostname(host, sizeof host - 1);
     for (const char *c = host; *c != '\0'; c++) {
         const char low = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
         const bool fits = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9') ||
@@ -88,6 +89,15 @@ static int set_etcd(struct etcd_settings *s, const struct meta_config *config,
         .life = life,
     };
     return status;
+}
+
+int meta_daemon_check_store(const struct meta_config *config, struct base_errbuf *err)
+{
+    struct etcd_settings s;
+    if (!config->store_shared)
+        return 0;
+    const int status = set_etcd(&s, config, err);
+    return status == 0 ? meta_store_etcd_check(&s.config, err) : status;
 }
 
 static int open_etcd(const struct meta_config *config, struct meta_store **out,

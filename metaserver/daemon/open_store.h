@@ -12,6 +12,8 @@
  * sentence, and *out is what it was. */
 int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
                            struct base_errbuf *err);
+/* Whether the settings make sense, and what they name on this host: of etcd none is asked. */
+int meta_daemon_check_store(const struct meta_config *config, struct base_errbuf *err);
 /* This metaserver's name among others, and what they are told of it. */
 void meta_daemon_describe(const struct meta_config *config, struct meta_store_member *out);
 /* How what others do to a store that is shared is heard; NULL if it is not. Likewise. */

@@ -7,6 +7,7 @@
 #include "base/http/listen_setting.h"
 #include "base/place.h"
 #include "fabric/providers.h"
+#include "open_store.h"
 #include "tls_watch.h"
 
 #define TLS_FDS   3   /* of a connection: and a pair of sockets between it and the server */
@@ -42,6 +43,8 @@ int meta_start_check(const struct meta_config *config, struct base_errbuf *err)
         status = http_listen_check(config->listen, "listen", err);
     if (status == 0)
         status = check_tls(config, err);
+    if (status == 0)
+        status = meta_daemon_check_store(config, err);
     if (status == 0)
         status = base_fds_provide(config->connections * fds_each + spare, config->connections,
                                   "connections", "connections", err);

@@ -24,3 +24,9 @@ int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbu
     (void)out;
     return base_err(err, -ENOTSUP, "there is no etcd in a simulation");
 }
+
+int meta_store_etcd_check(const struct meta_store_etcd_config *config, struct base_errbuf *err)
+{
+    (void)config;
+    return base_err(err, -ENOTSUP, "there is no etcd in a simulation");
+}

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "etcd_client_private.h"
+#include "etcd_model.h"
 
 static int copy_setting(const char *what, const char *value, char *out, size_t room,
                         struct base_errbuf *err)
@@ -83,6 +85,18 @@ int meta_etcd_read_password(const struct meta_etcd_client *c, char out[META_ETCD
     return 0;
 }
 
+/* libcurl would find it with the first request, and etcd be said not to be reached. */
+static int check_file(const char *setting, const char *file, struct base_errbuf *err)
+{
+    const int fd = file[0] != '\0' ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (file[0] != '\0' && fd < 0)
+        return base_err(err, -errno, "%s in [store] cannot be read: %.200s: %s", setting, file,
+                        strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
 int meta_etcd_read_settings(struct meta_etcd_client *c, const struct meta_store_etcd_config *config,
                             struct base_errbuf *err)
 {
@@ -104,13 +118,34 @@ int meta_etcd_read_settings(struct meta_etcd_client *c, const struct meta_store_
                               sizeof c->key_file, err);
     if (status == 0 && (c->user[0] == '\0') != (c->password_file[0] == '\0'))
         status = base_err(err, -EINVAL,
-                          "the user of etcd and the file with the password are set together");
+                          "the user of etcd and the file with the password are set together: user "
+                          "and password_file in [store]");
     if (status == 0 && (c->cert_file[0] == '\0') != (c->key_file[0] == '\0'))
         status = base_err(err, -EINVAL,
-                          "the certificate for etcd and the file with its key are set together");
+                          "the certificate for etcd and the file with its key are set together: "
+                          "cert_file and key_file in [store]");
+    if (status == 0)
+        status = check_file("trusted_ca_file", c->ca_file, err);
+    if (status == 0)
+        status = check_file("cert_file", c->cert_file, err);
+    if (status == 0)
+        status = check_file("key_file", c->key_file, err);
     if (status == 0 && c->user[0] != '\0') {
         status = meta_etcd_read_password(c, secret, err);
         explicit_bzero(secret, sizeof secret);
     }
+    return status;
+}
+
+int meta_store_etcd_check(const struct meta_store_etcd_config *config, struct base_errbuf *err)
+{
+    struct meta_etcd_place place;
+    struct meta_etcd_client *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    int status = meta_etcd_read_place(config, &place, err);
+    if (status == 0)
+        status = meta_etcd_read_settings(c, config, err);
+    free(c);
     return status;
 }

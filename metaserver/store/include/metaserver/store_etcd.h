@@ -24,13 +24,16 @@ struct meta_store_etcd_config {
      * the name is of another one that lives, the store writes nothing. NULL: each draws its own,
      * and whoever has the name is not looked at. */
     const char *life;
-    uint64_t timeout_ns;                        /* of a request, all its tries; 0: 5 s */
+    uint64_t timeout_ns; /* of a request, all its tries; 0: 5 s */
 };
 
 /* Blocks; one thread at a time. No endpoint need answer yet, but for what is wrong with the
  * settings. -errno and a sentence. */
 int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,
                     struct base_errbuf *err);
+/* What of the settings either would refuse without asking etcd; what they name on this host is
+ * read. 0, or -errno and a sentence. */
+int meta_store_etcd_check(const struct meta_store_etcd_config *config, struct base_errbuf *err);
 /* A life that nobody else has. -errno and a sentence. */
 int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbuf *err);
 /* Says by a lease of etcd that the member lives, from its first next() until close(); another

@@ -6,6 +6,7 @@
 
 #include "../../man_page.h"
 #include "metaserver/config_file.h"
+#include "open_store.h"
 
 static int configure(const char *text, struct meta_config *out, struct base_errbuf *err)
 {
@@ -148,6 +149,36 @@ START_TEST(a_setting_may_be_as_long_as_it_can_be)
 }
 END_TEST
 
+START_TEST(a_store_in_etcd_is_looked_through_before_etcd_is_asked)
+{
+    static const char *const wrong[][2] = {
+        {"member = a\n", "member in [store] is of etcd alone: set kind = etcd"},
+        {"endpoints = http://h:1\nkind = sqlite\n", "endpoints in [store] is of etcd alone"},
+        {"kind = etcd\nmember = META_2\n", "not \"META_2\""},
+        {"kind = etcd\nendpoints = 127.0.0.1:2379\n", "\"127.0.0.1:2379\" is no endpoint"},
+        {"kind = etcd\nendpoints = https://h/v3\n", "is no endpoint of etcd"},
+        {"kind = etcd\nuser = u\n", "user and password_file in [store]"},
+        {"kind = etcd\ncert_file = /c\n", "cert_file and key_file in [store]"},
+        {"kind = etcd\nuser = u\npassword_file = /nowhere/p\n", "/nowhere/p"},
+        {"kind = etcd\ntrusted_ca_file = /nowhere/ca\n", "trusted_ca_file in [store] cannot"}};
+    struct meta_config c;
+    struct base_errbuf err;
+    char text[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        snprintf(text, sizeof text, "[store]\n%s", wrong[i][0]);
+        int status = configure(text, &c, &err);
+        if (status == 0)
+            status = meta_daemon_check_store(&c, &err);
+        ck_assert_msg(status < 0, "%s is taken", wrong[i][0]);
+        ck_assert_msg(strstr(err.text, wrong[i][1]) != NULL, "%s: %s", wrong[i][0], err.text);
+    }
+    ck_assert_int_eq(configure("[store]\nmember = meta-2\nkind = etcd\n", &c, &err), 0);
+    ck_assert_int_eq(meta_daemon_check_store(&c, &err), 0);
+    ck_assert_int_eq(configure("[store]\nkind = sqlite\n", &c, &err), 0);
+    ck_assert_int_eq(meta_daemon_check_store(&c, &err), 0);
+}
+END_TEST
+
 /* Manual pages are held against the table: each setting has an item, which has its range. */
 START_TEST(the_man_page_has_each_setting_with_its_range)
 {
@@ -175,5 +206,6 @@ END_TEST
     T(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)                             \
     T(the_man_page_has_each_setting_with_its_range)                                                \
     T(one_stranger_does_not_have_all_connections_of_strangers)                                     \
-    T(a_setting_may_be_as_long_as_it_can_be)
+    T(a_setting_may_be_as_long_as_it_can_be)                                                       \
+    T(a_store_in_etcd_is_looked_through_before_etcd_is_asked)
 KEDGE_CHECK_MAIN("metaserver config", TESTS)
