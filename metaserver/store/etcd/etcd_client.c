@@ -222,12 +222,25 @@ static uint64_t time_of_try(const struct meta_etcd_client *c, const struct meta_
     return most;
 }
 
+/* Of several that fail, the one that answers too late says more than one that is down: it lacks the
+ * others. */
+static void say_round(const struct meta_etcd_client *c, const struct base_errbuf *worst,
+                      struct base_errbuf *err)
+{
+    if (c->count > 1 && worst->text[0] != '\0')
+        base_err(err, 0,
+                 "no endpoint of %u does it: %.300s (most of etcd's members have to run: "
+                 "`etcdctl endpoint status --cluster`)",
+                 c->count, worst->text);
+}
+
 /* Each endpoint once. */
 static enum meta_etcd_verdict ask_round(struct meta_etcd_client *c,
                                         const struct meta_etcd_call *call, json_t **out,
                                         int *status, struct base_errbuf *err)
 {
     enum meta_etcd_verdict verdict = META_ETCD_NOT_DONE;
+    struct base_errbuf worst = {""};
     uint32_t asked = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         const uint64_t now = base_clock_ns();
@@ -244,7 +257,11 @@ static enum meta_etcd_verdict ask_round(struct meta_etcd_client *c,
             c->good = (endpoint + 1) % c->count;
             return verdict;
         }
+        if (*status == -EBUSY && (worst.text[0] == '\0' || verdict == META_ETCD_NOT_KNOWN))
+            worst = *err;
     }
+    if (*status == -EBUSY)
+        say_round(c, &worst, err);
     return verdict;
 }
 

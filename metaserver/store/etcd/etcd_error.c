@@ -19,6 +19,8 @@ enum {
     UNAUTHENTICATED = 16,
 };
 
+enum { LINE_BYTES = 160 }; /* of what is shown of a body */
+
 static const char quorum_way_out[] =
     "most of its members have to run and reach each other (`etcdctl endpoint status --cluster`)";
 
@@ -53,6 +55,12 @@ static const struct known_error {
     {"too many requests", META_ETCD_NOT_DONE, -EBUSY, NULL},
     {"corrupt", META_ETCD_NOT_KNOWN, -EIO,
      "`etcdctl alarm list` says which member; replace that one"},
+    {"CommonName of client", META_ETCD_REFUSED, -EACCES,
+     "where etcd has users, cert_file in [store] has to be a certificate without a common name"},
+    {"connection closed", META_ETCD_NOT_KNOWN, -EBUSY,
+     "where etcd asks for certificates, its own has to be for clients too (clientAuth): with it "
+     "its "
+     "gateway for JSON asks it"},
     {"no leader", META_ETCD_NOT_KNOWN, -EBUSY, quorum_way_out},
     {"request timed out", META_ETCD_NOT_KNOWN, -EBUSY, quorum_way_out},
 };
@@ -105,13 +113,19 @@ static enum meta_etcd_verdict verdict_of(int64_t code, int *status)
     }
 }
 
+static const struct known_error *find_known(const char *message)
+{
+    for (size_t i = 0; i < sizeof known_errors / sizeof known_errors[0]; i++)
+        if (strstr(message, known_errors[i].words) != NULL)
+            return &known_errors[i];
+    return NULL;
+}
+
 enum meta_etcd_verdict meta_etcd_judge_error(const char *url, int64_t code, const char *message,
                                              int *status, struct base_errbuf *err)
 {
-    for (size_t i = 0; i < sizeof known_errors / sizeof known_errors[0]; i++) {
-        const struct known_error *k = &known_errors[i];
-        if (strstr(message, k->words) == NULL)
-            continue;
+    const struct known_error *k = find_known(message);
+    if (k != NULL) {
         *status = k->status;
         base_err(err, 0, "etcd at %.200s: %.120s%s%s", url, message, k->way_out != NULL ? ": " : "",
                  k->way_out != NULL ? k->way_out : "");
@@ -121,16 +135,31 @@ enum meta_etcd_verdict meta_etcd_judge_error(const char *url, int64_t code, cons
     return verdict_of(code, status);
 }
 
-/* The answer's HTTP status is none of success. */
-static enum meta_etcd_verdict judge_refusal(const char *url, long http, json_t *root, int *status,
-                                            struct base_errbuf *err)
+/* Of a body that is no JSON, as far as it can be shown. */
+static void take_line(const char *body, char out[LINE_BYTES])
 {
+    size_t n = 0;
+    while (n < LINE_BYTES - 1 && body[n] >= ' ' && body[n] <= '~') {
+        out[n] = body[n];
+        n++;
+    }
+    out[n] = '\0';
+}
+
+/* The answer's HTTP status is none of success. */
+static enum meta_etcd_verdict judge_refusal(const char *url, long http, json_t *root,
+                                            const char *body, int *status, struct base_errbuf *err)
+{
+    char line[LINE_BYTES];
     const char *message = json_string_value(json_object_get(root, "message"));
     if (message == NULL)
         message = json_string_value(json_object_get(root, "error"));
     if (message != NULL)
         return meta_etcd_judge_error(url, json_integer_value(json_object_get(root, "code")),
                                      message, status, err);
+    take_line(root == NULL ? body : "", line);
+    if (find_known(line) != NULL)
+        return meta_etcd_judge_error(url, 0, line, status, err);
     *status = http == 404 ? -EIO : -EBUSY;
     if (http == 404)
         base_err(err, 0,
@@ -138,16 +167,36 @@ static enum meta_etcd_verdict judge_refusal(const char *url, long http, json_t *
                  "--enable-grpc-gateway, of version 3.4 or later",
                  url);
     else
-        base_err(err, 0, "etcd at %.200s answers with HTTP status %ld", url, http);
+        base_err(err, 0, "etcd at %.200s answers with HTTP status %ld%s%s", url, http,
+                 line[0] != '\0' ? ": " : "", line);
     return META_ETCD_NOT_KNOWN;
+}
+
+/* What may be meant where etcd and the endpoint do not speak the same. NULL: nothing. */
+static const char *guess_mistake(const char *url, CURLcode code)
+{
+    const bool tls = strncmp(url, "https://", 8) == 0;
+    if (!tls)
+        return code == CURLE_GOT_NOTHING || code == CURLE_UNSUPPORTED_PROTOCOL
+                   ? "an etcd with TLS is https://"
+                   : NULL;
+    if (code == CURLE_SSL_CONNECT_ERROR)
+        return "an etcd without TLS is http://, and one that asks for a certificate needs "
+               "cert_file and key_file in [store]";
+    return code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR
+               ? "an etcd that asks for a certificate needs cert_file and key_file in [store], of "
+                 "an authority that it trusts"
+               : NULL;
 }
 
 static enum meta_etcd_verdict judge_failure(const struct meta_etcd_transfer *t, const char *url,
                                             int *status, struct base_errbuf *err)
 {
     *status = t->code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EBUSY;
-    base_err(err, 0, "etcd at %.200s cannot be reached: %.200s", url,
-             t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code));
+    const char *mistake = guess_mistake(url, t->code);
+    base_err(err, 0, "etcd at %.200s cannot be reached: %.200s%s%s%s", url,
+             t->why[0] != '\0' ? t->why : curl_easy_strerror(t->code), mistake != NULL ? " (" : "",
+             mistake != NULL ? mistake : "", mistake != NULL ? ")" : "");
     switch (t->code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
@@ -208,7 +257,7 @@ enum meta_etcd_verdict meta_etcd_judge(struct meta_etcd_client *c, struct meta_e
         json_loadb(base_text_str(&t->body), t->body.length, JSON_REJECT_DUPLICATES, &error);
     enum meta_etcd_verdict verdict = META_ETCD_DONE;
     if (http != 200) {
-        verdict = judge_refusal(url, http, root, status, err);
+        verdict = judge_refusal(url, http, root, base_text_str(&t->body), status, err);
     } else if (!json_is_object(root)) {
         *status = -EBADMSG;
         base_err(err, 0, "what answers at %.200s is no etcd: is the endpoint right?", url);

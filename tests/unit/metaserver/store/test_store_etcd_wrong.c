@@ -223,6 +223,91 @@ START_TEST(a_user_shows_a_password_that_nobody_else_may_read)
 }
 END_TEST
 
+/* What answers each connection with that; "": it closes without a word; NULL: it says nothing. */
+static pid_t answer_with(const char *text, int *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof a;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof a) | listen(fd, 16), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &length), 0);
+    *port = ntohs(a.sin_port);
+    const pid_t parent = getpid(), child = fork();
+    if (child != 0) {
+        close(fd);
+        return child;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == parent) {
+        char request[4096];
+        const int one = accept(fd, NULL, NULL);
+        if (text == NULL)
+            continue;
+        (void)!read(one, request, sizeof request);
+        (void)!write(one, text, strlen(text));
+        close(one);
+    }
+    _exit(0);
+}
+
+/* What a store says whose endpoints are these. */
+static void expect_words(const char *endpoints, uint64_t timeout_ns, const char *words)
+{
+    struct meta_store_etcd_config config = etcd_config(endpoints, "/k/", "a");
+    struct meta_store *store = NULL;
+    config.timeout_ns = timeout_ns;
+    ck_assert_int_eq(meta_store_etcd(&config, &store, &err), 0);
+    ck_assert_int_lt(meta_store_load(store, list_one, &(struct listing){.used = 0}, &err), 0);
+    ck_assert_msg(strstr(err.text, words) != NULL, "%s", err.text);
+    meta_store_close(store);
+}
+
+START_TEST(what_speaks_otherwise_is_told_how)
+{
+    static const struct {
+        const char *text, *scheme, *says;
+    } wrong[] = {
+        {"HTTP/1.0 400 Bad Request\r\n\r\nCommonName of client sending a request against gateway "
+         "will be ignored and not used as expected\n",
+         "http", "certificate without a common name"},
+        {"HTTP/1.0 400 Bad Request\r\n\r\nsay it otherwise\001\nso", "http",
+         "HTTP status 400: say it otherwise"},
+        {"HTTP/1.0 503 x\r\n\r\n{\"error\":\"connection closed\",\"code\":14}", "http",
+         "(clientAuth)"},
+        {"", "http", "an etcd with TLS is https://"},
+        {"HTTP/1.0 400 Bad Request\r\n\r\n", "https", "an etcd without TLS is http://"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char url[64];
+        int port;
+        const pid_t child = answer_with(wrong[i].text, &port);
+        snprintf(url, sizeof url, "%s://127.0.0.1:%d", wrong[i].scheme, port);
+        expect_words(url, BASE_NS_PER_S, wrong[i].says);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+}
+END_TEST
+
+/* The one that runs lacks the other, whichever is asked last. */
+START_TEST(of_several_endpoints_the_one_that_is_late_is_named)
+{
+    char urls[128], late[64];
+    int port;
+    const pid_t child = answer_with(NULL, &port);
+    const int down = etcd_free_port();
+    snprintf(late, sizeof late, "http://127.0.0.1:%d does not answer in time", port);
+    for (int i = 0; i < 2; i++) {
+        snprintf(urls, sizeof urls, "http://127.0.0.1:%d,http://127.0.0.1:%d", i == 0 ? port : down,
+                 i == 0 ? down : port);
+        expect_words(urls, 4 * BASE_NS_PER_S, late);
+        ck_assert_msg(strstr(err.text, "no endpoint of 2 does it") != NULL, "%s", err.text);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+END_TEST
+
 START_TEST(settings_that_make_no_sense_are_refused_with_a_sentence)
 {
     static const struct {
@@ -255,5 +340,7 @@ END_TEST
     T(another_cluster_is_refused_until_its_content_is_known)                                       \
     T(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)                               \
     T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
+    T(what_speaks_otherwise_is_told_how)                                                           \
+    T(of_several_endpoints_the_one_that_is_late_is_named)                                          \
     T(settings_that_make_no_sense_are_refused_with_a_sentence)
 KEDGE_CHECK_MAIN("metaserver store etcd wrong", TESTS)
