@@ -53,9 +53,8 @@ static int check_only(const struct agent_config *config)
 {
     struct base_errbuf why;
     printf("kedge-agentd: the settings are right\n");
-    if (config->token_file[0] == '\0' && config->metaservers > 0)
-        printf("kedge-agentd: it would begin, and be let in only by metaservers with access = "
-               "open: token_file is not set\n");
+    if (!agentd_start_check_shown(config, &why))
+        printf("kedge-agentd: it would begin, and %s\n", why.text);
     if (!agentd_start_check_token(config, config->gid, &why))
         printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
     if (!agentd_start_check_privacy(config, &why))

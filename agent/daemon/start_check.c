@@ -103,6 +103,30 @@ bool agentd_start_check_token(const struct agent_config *config, const uint8_t g
     return false;
 }
 
+bool agentd_start_check_shown(const struct agent_config *config, struct base_errbuf *why)
+{
+    for (uint32_t i = 0; i < config->metaservers; i++) {
+        const char *url = config->metaserver[i];
+        const bool tls = strncmp(url, "https://", 8) == 0;
+        const bool shows = config->token_file[0] != '\0' &&
+                           (config->allow_plain_tokens || http_url_is_private(url));
+        if (shows || (tls && config->cert_file[0] != '\0'))
+            continue;
+        if (config->token_file[0] != '\0')
+            base_err(why, -EPERM,
+                     "show no token to %.160s, where others would see it: say https://, or "
+                     "allow_plain_tokens = yes",
+                     url);
+        else if (config->cert_file[0] != '\0')
+            base_err(why, -EPERM, "show no certificate to %.160s: say https://", url);
+        else
+            base_err(why, -EPERM,
+                     "be let in only by metaservers with access = open: token_file is not set");
+        return false;
+    }
+    return true;
+}
+
 bool agentd_start_check_privacy(const struct agent_config *config, struct base_errbuf *why)
 {
     return config->token_file[0] == '\0' || http_token_private(config->token_file, why) == 0;
