@@ -252,8 +252,9 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
         return base_err(
             err, status,
             "the metaserver at %.150s does not answer within %u s (is kedge-metad under "
-            "SIGSTOP, a debugger or a frozen control group, or a packet filter between?)",
-            o->server, call.timeout_ms / 1000);
+            "SIGSTOP, a debugger or a frozen control group, or a packet filter between?)%s",
+            o->server, call.timeout_ms / 1000,
+            changes ? ": whether it was done is not known: look before you say it again" : "");
     if (status == -EBADMSG && strncmp(o->server, "https://", 8) == 0)
         return base_err(err, status, "%s", why.text);
     if (status != 0)

@@ -138,7 +138,8 @@ static void check_peer(struct http_connection *c, struct http_tls_peer *p)
         snprintf(p->why, sizeof p->why, "the client's certificate cannot be read");
     else if (count == 0 && s->config.client_cert_auth)
         snprintf(p->why, sizeof p->why,
-                 "this server wants a certificate of each client: show one with its key");
+                 "this server wants a certificate of each client: show one with its key (cert_file "
+                 "and key_file in settings; --cert and --key of a command)");
     if (count > 0)
         check_chain(p, now, chain, count);
     for (int i = 0; i < count; i++)

@@ -288,8 +288,12 @@ static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
     if (code == CURLE_SSL_CONNECT_ERROR)
         return add_hint(c, "a server without TLS is http://");
     if (code == CURLE_PEER_FAILED_VERIFICATION)
-        return add_hint(c, "so the server's certificate is not believed: renew it there, or name "
-                           "the authority that it is of");
+        return add_hint(c, strstr(c->why, "subject name") != NULL
+                               ? "so the server's certificate is not believed: it is of other "
+                                 "names: ask by one of them, or have one issued with this one"
+                               : "so the server's certificate is not believed: renew it there, or "
+                                 "name the authority that it is of: --cacert of a command, "
+                                 "trusted_ca_file in settings");
     if (is_other_protocol(c, code))
         return add_hint(c, "a server with TLS is https://");
     return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
