@@ -178,9 +178,11 @@ static int take_document(struct agent *a, const char *text, size_t length)
         if (apply_desired(a, s))
             put_off(a, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')
-            world_log(a->world, BASE_LOG_INFO, "settings applied",
-                      "revision=%llu tenants=%u windows=%u", (unsigned long long)s->revision,
-                      s->tenants, s->windows);
+            world_log(a->world, s->revision < f->applied ? BASE_LOG_WARN : BASE_LOG_INFO,
+                      "settings applied",
+                      "revision=%llu tenants=%u windows=%u before=%llu metaserver=\"%s\"",
+                      (unsigned long long)s->revision, s->tenants, s->windows,
+                      (unsigned long long)f->applied, a->config.metaserver[f->metaserver]);
         f->applied = s->revision;
         f->why[0] = '\0';
     } else {

@@ -432,6 +432,23 @@ static void say_library(void)
         base_log(BASE_LOG_WARN, warning, "libmicrohttpd=%s", http_library_version());
 }
 
+/* A prefix or an endpoint that is wrong makes a store that nobody else has. */
+static void say_store(const struct metad *m, const struct meta_config *config)
+{
+    const struct meta_service *s = m->service;
+    const uint64_t revision = meta_resources_revision(s->resources);
+    if (!config->store_shared)
+        return;
+    base_log(BASE_LOG_INFO, "the store is shared",
+             "id=%s prefix=\"%s\" member=%s revision=%" PRIu64, s->store_id, config->store_prefix,
+             s->hearing.self.name, revision);
+    if (revision == 0)
+        base_log(BASE_LOG_WARN,
+                 "the store has never been changed: if other metaservers share one that has, "
+                 "prefix or endpoints in [store] are wrong here",
+                 "id=%s prefix=\"%s\"", s->store_id, config->store_prefix);
+}
+
 static void say_ready(const struct metad *m, const struct meta_config *config)
 {
     uint16_t port = http_server_port(m->server);
@@ -444,6 +461,7 @@ static void say_ready(const struct metad *m, const struct meta_config *config)
              : config->client_cert_auth ? "mutual"
                                         : "yes",
              config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
+    say_store(m, config);
     say_first_token(m, config);
     say_open(config);
     meta_tls_say_plain(config);
