@@ -208,16 +208,24 @@ static bool has_another(const struct agent *a)
     return false;
 }
 
+/* Of another store than what is in force. */
+static bool is_of_other(const struct agent *a)
+{
+    return strcmp(a->follow.store, find_followed(a)->standing.store) != 0;
+}
+
+/* One that nobody has ever set anything in is older than all: a metaserver whose prefix or
+ * endpoints are wrong begins one. */
 static bool is_older(struct agent *a, const char *text, size_t length)
 {
     const struct follow *f = &a->follow;
     struct agent_desired *s = NULL;
     bool is = false;
-    if (f->store[0] == '\0' || strcmp(f->store, find_followed(a)->standing.store) != 0)
+    if (f->store[0] == '\0' || find_followed(a)->standing.store[0] == '\0')
         return false;
     s = malloc(sizeof *s);
     if (s != NULL && agent_desired_decode(text, length, s, NULL) == 0)
-        is = s->revision < f->applied;
+        is = s->revision < (is_of_other(a) && f->applied > 0 ? 1 : f->applied);
     free(s);
     return is;
 }
@@ -231,12 +239,16 @@ static bool refuse_older(struct agent *a)
     const uint64_t now_ns = world_now_ns(a->world);
     if (f->older_ns == 0)
         world_log(a->world, BASE_LOG_WARN,
-                  "a metaserver has older settings than are in force: another one is asked",
+                  is_of_other(a)
+                      ? "a metaserver has another store, in which nothing was ever set: what is in "
+                        "force stays (are prefix and endpoints in its [store] right?)"
+                      : "a metaserver has older settings than are in force: another one is asked",
                   "metaserver=\"%s\" in_force=%llu", a->config.metaserver[f->metaserver],
                   (unsigned long long)f->applied);
     f->older_ns = f->older_ns == 0 ? now_ns : f->older_ns;
     f->stale_ns = f->stale_ns == 0 ? now_ns : f->stale_ns;
-    if (find_followed(a)->standing.behind || now_ns - f->older_ns < PUT_BACK_MS * BASE_NS_PER_MS)
+    if (is_of_other(a) || find_followed(a)->standing.behind ||
+        now_ns - f->older_ns < PUT_BACK_MS * BASE_NS_PER_MS)
         return true;
     world_log(a->world, BASE_LOG_WARN,
               "a metaserver that is not behind its store has older settings: that was put back, "

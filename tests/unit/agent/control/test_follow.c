@@ -123,6 +123,25 @@ START_TEST(the_only_one_is_waited_for_and_asked_anew_after_a_while)
 }
 END_TEST
 
+/* As one whose prefix is wrong begins: all tenants would go, with their sessions. */
+START_TEST(an_empty_store_of_another_id_is_not_taken_for_the_one_in_force)
+{
+    begin(1);
+    snprintf(w.pool.registration[0].standing.store, sizeof w.pool.registration[0].standing.store,
+             "cd34");
+    for (int i = 0; i < 20; i++) {
+        (void)hear(document(0, ""));
+        ck_assert_uint_eq(w.agent.follow.applied, IN_FORCE);
+        pass_ms(11000);
+        (void)(w.agent.follow.call != 0 && hear(""));
+        pass_ms(6000);
+    }
+    ck_assert(hear(newer(1))); /* somebody has begun anew, and means it */
+    ck_assert_uint_eq(w.agent.follow.seen, 1);
+    end();
+}
+END_TEST
+
 START_TEST(one_that_is_behind_is_never_gone_back_to)
 {
     begin(1);
@@ -172,6 +191,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_older_revision_of_the_same_store_is_not_taken_and_another_one_is_asked)                   \
     T(the_only_one_is_waited_for_and_asked_anew_after_a_while)                                     \
+    T(an_empty_store_of_another_id_is_not_taken_for_the_one_in_force)                              \
     T(one_that_is_behind_is_never_gone_back_to)                                                    \
     T(a_store_that_was_put_back_is_believed_in_the_end)                                            \
     T(an_older_revision_of_another_store_is_taken)
