@@ -3,6 +3,7 @@
 #ifndef METASERVER_HEARING_H
 #define METASERVER_HEARING_H
 
+#include "metaserver/known.h"
 #include "metaserver/store_watch.h"
 
 /* What is known of a store that other metaservers write to as well: zeroed to begin. */
@@ -27,5 +28,12 @@ struct meta_hearing {
     uint32_t member_count;
     struct meta_store_member member[META_STORE_MEMBERS_MAX];
 };
+
+struct meta_service;
+/* After meta_service_load(): what was known of the store before this process, so that what was
+ * deleted stays deleted if it was put back meanwhile. Borrowed for the call. */
+void meta_service_remember(struct meta_service *s, const struct meta_known *k);
+/* What is known of it now: for who remembers it; meta_known_fini() it. -ENOMEM. */
+int meta_service_known(const struct meta_service *s, struct meta_known *out);
 
 #endif

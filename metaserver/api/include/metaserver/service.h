@@ -20,7 +20,6 @@
 #include "metaserver/names.h"
 #include "metaserver/service_counters.h"
 #include "metaserver/hearing.h"
-#include "metaserver/known.h"
 #include "metaserver/table_responders.h"
 #include "metaserver/watch.h"
 
@@ -99,12 +98,6 @@ struct meta_service {
 
 /* Fills the cores from the store. -errno and a sentence. */
 int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err);
-
-/* Of a shared store, after that: what was known of it before this process, so that what was deleted
- * stays deleted if it was put back meanwhile. Borrowed for the call. */
-void meta_service_remember(struct meta_service *s, const struct meta_known *k);
-/* What is known of it now: for who remembers it; meta_known_fini() it. -ENOMEM. */
-int meta_service_known(const struct meta_service *s, struct meta_known *out);
 
 /* What has to happen with time: leases end, the store and those who watch are told, old nodes are
  * forgotten, what agents were asked is given up; a bounded amount of work. wall_ms: since 1970. */
