@@ -121,6 +121,7 @@ void attack_sleepers(struct hostile *h);
 void attack_crowded_bucket(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_names(struct hostile *h);
+void attack_publishes(struct hostile *h);
 void attack_hoard(struct hostile *h);
 void attack_balloon(struct hostile *h);
 void attack_ask_and_fault(struct hostile *h);

@@ -63,6 +63,8 @@ static const struct {
      attack_crowded_bucket, false, false},
     {"strangers", "asks for nodes that do not exist", attack_strangers, false, true},
     {"names", "asks for nodes by names that there are not", attack_names, false, true},
+    {"publishes", "has names for regions, and gives them back, as fast as it may", attack_publishes,
+     false, true},
     {"hoard", "takes all the memory that its tenant may have", attack_hoard, false, true},
     /* Not cut off, nor surely refused: the agent may see it leave before it has read what it asks
        for. */
