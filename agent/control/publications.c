@@ -93,7 +93,7 @@ static struct publication *find_publication(const struct agent *a, const char *t
     return p;
 }
 
-static void unsettle(struct publication *p)
+static void ask_anew(struct publication *p)
 {
     for (uint32_t i = 0; i < p->agent->config.metaservers; i++)
         p->at[i].settled = false;
@@ -104,7 +104,7 @@ static void take_back(struct publication *p, int status, const char *why)
 {
     struct publications_wait *w = find_wait(p);
     p->session = NULL;
-    unsettle(p);
+    ask_anew(p);
     for (uint32_t i = 0; i < p->agent->config.metaservers; i++) {
         struct publication_at *at = &p->at[i];
         at->backoff_ms = at->next_ns = 0;
@@ -461,7 +461,7 @@ void agent_publish(struct agent_session *s, uint32_t vkey, const char *name,
     p->end_ns = w->end_ns;
     p->status = -EHOSTUNREACH;
     snprintf(p->why, sizeof p->why, "no metaserver has this node's pool");
-    unsettle(p);
+    ask_anew(p);
     agent_publications_turn(a);
 }
 
