@@ -3,7 +3,7 @@
 # Workers publish regions under names: each is one region's while its owner lives, whatever becomes
 # of workers, agents and metaservers meanwhile.
 source "$(dirname "$0")/lib.sh"
-needs_built publish_region
+needs_built publish_region kedge-probe
 more_metad="node_lease = $((2 * slow))s"
 cluster_settings() { # sockets that only agent a has
     more_tenants="[tenant other]
@@ -55,6 +55,12 @@ names() { # as the metaserver shows them: TENANT/NAME=NODE:STATE ...
     curl -sf --max-time 20 "$url/v1/regions" |
         jq -r '[.regions[] | "\(.id)=\(.node):\(.state)"] | join(" ")'
 }
+finds() { # agent name text sentence
+    local out
+    out=$(KEDGE_SOCKET=$work/$1.sock timeout 60 "$bin/kedge-probe" lookup "$2" "$3") ||
+        fail "$4: $out"
+    ok "$4"
+}
 status() { # agent field
     "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq ".region_names.$2"
 }
@@ -65,6 +71,7 @@ publishes one a kv/shard-17 "a worker publishes a region"
 grep -Eq '^workers/kv/shard-17 +node-a +live +4KiB +read' "$work/list" ||
     fail "rdmactl region list: $(cat "$work/list")"
 ok "and the metaserver shows it when that is said"
+finds b kv/shard-17 "text of one" "a worker of another node finds it, and READs it"
 is_refused two a kv/shard-17 '"kv/shard-17" is taken: .*another worker of this node' \
     "another worker of the node is refused the name"
 is_refused three b kv/shard-17 '"kv/shard-17" is taken: .*node node-a' \
@@ -73,12 +80,15 @@ is_refused four a $'kv\nx' 'a region.s name has 1 to 255 bytes' "what is no name
 publishes others other kv/shard-17 "another tenant's worker has a name of that kind too"
 [[ $(names) == "other/kv/shard-17=node-a:live workers/kv/shard-17=node-a:live" ]] ||
     fail "the metaserver shows $(names)"
+finds other kv/shard-17 "text of others" "which its workers find"
+finds b kv/shard-17 "text of one" "and no others"
 [[ $(status a published) == 2 ]] || fail "the agent's status: $(status a published)"
 [[ $(agent_metric a region_names) == 2 ]] || fail "the agent's metric"
 
 ends one KILL
 until_is "other/kv/shard-17=node-a:live" "a worker that is killed has its name no more" names
 publishes two b kv/shard-17 "then a worker of the other node gets it"
+finds a kv/shard-17 "text of two" "and who looks again finds that one"
 
 # The metaserver is killed, and comes again on the same port.
 kill -KILL "${pids[metad]}"
@@ -100,5 +110,6 @@ wait "${pids[b]}" 2>/dev/null || true
 unset 'pids[b]'
 until_is "" "a node that is dead has no names" names
 publishes six a kv/shard-17 "and a worker of another node gets its name"
+finds a kv/shard-17 "text of six" "which is found"
 agents=1
 stop
