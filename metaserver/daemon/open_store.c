@@ -100,11 +100,12 @@ int meta_daemon_check_store(const struct meta_config *config, struct base_errbuf
     return status == 0 ? meta_store_etcd_check(&s.config, err) : status;
 }
 
-static int open_etcd(const struct meta_config *config, struct meta_store **out,
+static int open_etcd(const struct meta_config *config, bool to_read, struct meta_store **out,
                      struct base_errbuf *err)
 {
     struct etcd_settings s;
     const int status = set_etcd(&s, config, err);
+    s.config.to_read = to_read;
     return status == 0 ? meta_store_etcd(&s.config, out, err) : status;
 }
 
@@ -113,7 +114,7 @@ int meta_daemon_open_store(const struct meta_config *config, bool to_read, struc
 {
     char path[META_CONFIG_TEXT_BYTES + sizeof "/metad.db"];
     if (config->store_shared)
-        return open_etcd(config, out, err);
+        return open_etcd(config, to_read, out, err);
     snprintf(path, sizeof path, "%s/metad.db", config->data_dir);
     return to_read ? meta_store_sqlite_reader(path, out, err) : meta_store_sqlite(path, out, err);
 }

@@ -21,6 +21,7 @@ struct meta_etcd_store {
     uint64_t timeout_ns;
     struct meta_etcd_root root; /* as known; mod_revision 0: not yet */
     char life[META_ETCD_LIFE_BYTES];
+    bool to_read;
     bool has_watch;                   /* which says of the same life that it has the name */
     uint64_t sequence;                /* of what was sent last */
     char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */

@@ -16,8 +16,9 @@ enum { PAGE_KEYS = 512 };
 int meta_etcd_say_gone(const struct meta_etcd_place *p, struct base_errbuf *err)
 {
     return base_err(err, -EIO,
-                    "the store %.120sstore in etcd is gone: somebody has deleted it; restart the "
-                    "metaservers to begin with an empty one, and restore a backup",
+                    "the store %.120sstore in etcd is gone, or never was there: look at prefix and "
+                    "endpoints in [store]; if somebody has deleted it, restart the metaservers to "
+                    "begin with an empty one, and restore a backup",
                     p->prefix);
 }
 

@@ -73,7 +73,9 @@ static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *
 {
     struct meta_etcd_store *s = (struct meta_etcd_store *)store;
     const uint64_t deadline_ns = base_clock_ns() + s->timeout_ns;
-    int status = check_known(s, deadline_ns, err);
+    int status = write && s->to_read
+                     ? base_err(err, -EROFS, "the store in etcd was opened to be read")
+                     : check_known(s, deadline_ns, err);
     if (status == 0)
         status = meta_etcd_ask_name(s, deadline_ns, err);
     if (status == 0 && write)
@@ -83,7 +85,7 @@ static int etcd_check(struct meta_store *store, bool write, struct base_errbuf *
 
 static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct base_errbuf *err)
 {
-    int status = meta_etcd_learn_root(s, true, base_clock_ns() + s->timeout_ns, err);
+    int status = meta_etcd_learn_root(s, !s->to_read, base_clock_ns() + s->timeout_ns, err);
     struct meta_etcd_extent x = {.client = s->client,
                                  .place = &s->place,
                                  .generation = s->root.generation,
@@ -94,6 +96,22 @@ static int read_store(struct meta_etcd_store *s, struct meta_store **out, struct
         snprintf(s->base.id, sizeof s->base.id, "%s", s->root.id);
     s->base.generation = s->root.generation;
     return meta_etcd_status(status);
+}
+
+static int etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                       struct meta_store_outcome *out)
+{
+    if (((struct meta_etcd_store *)store)->to_read)
+        return base_err(&out->err, -EROFS, "the store in etcd was opened to be read");
+    return meta_etcd_commit(store, txn, out);
+}
+
+static int etcd_replace(struct meta_store *store, meta_store_next *next, void *user,
+                        struct base_errbuf *err)
+{
+    if (((struct meta_etcd_store *)store)->to_read)
+        return base_err(err, -EROFS, "the store in etcd was opened to be read");
+    return meta_etcd_replace(store, next, user, err);
 }
 
 static int etcd_load(struct meta_store *store, meta_store_visit *visit, void *user,
@@ -130,9 +148,9 @@ static const struct meta_store_ops etcd_ops = {
     .close = etcd_close,
     .load = etcd_load,
     .check = etcd_check,
-    .commit = meta_etcd_commit,
+    .commit = etcd_commit,
     .load_resources = etcd_load_resources,
-    .replace = meta_etcd_replace,
+    .replace = etcd_replace,
 };
 
 int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,
@@ -147,6 +165,7 @@ int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_sto
     if (status == 0)
         status = meta_etcd_take_life(config, s->life, err);
     s->has_watch = config->life != NULL;
+    s->to_read = config->to_read;
     if (status == 0)
         status = meta_etcd_client_new(config, &s->client, err);
     if (status != 0) {

@@ -223,6 +223,28 @@ START_TEST(a_user_shows_a_password_that_nobody_else_may_read)
 }
 END_TEST
 
+/* As a backup does with a prefix that is wrong. */
+START_TEST(who_only_reads_makes_no_store_and_writes_to_none)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store_etcd_config config = etcd_config(etcd_url(), "/read/", "a");
+    struct meta_store *reader = NULL;
+    config.to_read = true;
+    ck_assert_int_eq(meta_store_etcd(&config, &reader, &err), 0);
+    ck_assert_int_eq(meta_store_load(reader, list_one, &(struct listing){.used = 0}, &err), -EIO);
+    ck_assert_msg(strstr(err.text, "never was there") != NULL, "%s", err.text);
+    ck_assert_int_eq(meta_store_load(reader, list_one, &(struct listing){.used = 0}, &err), -EIO);
+    struct meta_store *a = open_member(etcd_url(), "/read/", "a");
+    put(a, node("n", 1, 1, 1));
+    ck_assert_int_eq(set_after(reader, UINT64_MAX, "t").status, -EROFS);
+    ck_assert_int_eq(meta_store_copy(a, reader, &err), -EROFS);
+    expect_same(reader, a);
+    meta_store_close(reader);
+    meta_store_close(a);
+}
+END_TEST
+
 /* What answers each connection with that; "": it closes without a word; NULL: it says nothing. */
 static pid_t answer_with(const char *text, int *port)
 {
@@ -340,6 +362,7 @@ END_TEST
     T(another_cluster_is_refused_until_its_content_is_known)                                       \
     T(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)                               \
     T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
+    T(who_only_reads_makes_no_store_and_writes_to_none)                                            \
     T(what_speaks_otherwise_is_told_how)                                                           \
     T(of_several_endpoints_the_one_that_is_late_is_named)                                          \
     T(settings_that_make_no_sense_are_refused_with_a_sentence)
