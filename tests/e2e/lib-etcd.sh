@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Members of an etcd cluster, for tests, beside lib.sh: each on ports of 127.0.0.1 that were free.
+# Members of an etcd cluster, for tests, beside lib.sh: each on ports that were free, of 127.0.0.1
+# or of what the test says in etcd_host[NAME]; etcd_under[NAME] is a program that runs it, if it is
+# set.
 command -v etcd >/dev/null || {
     echo "skip: etcd is not installed (Debian's etcd-server)"
     exit 77
 }
-declare -A etcd_client=() etcd_peer=() etcd_pids=()
+declare -A etcd_client=() etcd_peer=() etcd_pids=() etcd_host=() etcd_under=()
 # A port that nobody listens on, and that the kernel gives to nobody who asks for any.
 free_port() {
     local port low
@@ -18,6 +20,7 @@ free_port() {
     echo "$port"
 }
 declare -A port_taken=()
+etcd_at() { echo "${etcd_host[$1]:-127.0.0.1}"; }
 # Says the members; their ports stay what they are.
 etcd_cluster() { # name...
     local name
@@ -26,20 +29,23 @@ etcd_cluster() { # name...
         port_taken[${etcd_client[$name]}]=yes port_taken[${etcd_peer[$name]}]=yes
     done
     etcd_members=$(for name in "$@"; do
-        printf '%s=http://127.0.0.1:%d,' "$name" "${etcd_peer[$name]}"
+        printf '%s=http://%s:%d,' "$name" "$(etcd_at "$name")" "${etcd_peer[$name]}"
     done)
     etcd_members=${etcd_members%,}
     etcd_urls=$(for name in "$@"; do
-        printf 'http://127.0.0.1:%d,' "${etcd_client[$name]}"
+        printf 'http://%s:%d,' "$(etcd_at "$name")" "${etcd_client[$name]}"
     done)
     etcd_urls=${etcd_urls%,}
 }
 # In memory: what a power cut takes is not the matter here, and disks of test machines are slow.
 etcd_dir=$(mktemp -d /dev/shm/kedge-etcd-XXXXXX)
 etcd_begin() { # name [option...]
-    local name=$1 client=http://127.0.0.1:${etcd_client[$1]} peer=http://127.0.0.1:${etcd_peer[$1]}
+    local name=$1 client peer
+    client=http://$(etcd_at "$name"):${etcd_client[$name]}
+    peer=http://$(etcd_at "$name"):${etcd_peer[$name]}
     shift
-    setsid etcd --name "$name" --data-dir "$etcd_dir/$name" --log-level warn \
+    # shellcheck disable=SC2086
+    setsid ${etcd_under[$name]-} etcd --name "$name" --data-dir "$etcd_dir/$name" --log-level warn \
         --listen-client-urls "$client" --advertise-client-urls "$client" \
         --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" \
         --initial-cluster "$etcd_members" --heartbeat-interval 200 --election-timeout 2000 \
@@ -47,7 +53,7 @@ etcd_begin() { # name [option...]
     etcd_pids[$name]=$!
 }
 etcd_ready() { # name
-    curl -sf --max-time 5 "http://127.0.0.1:${etcd_client[$1]}/health" | jq -r .health
+    curl -sf --max-time 5 "http://$(etcd_at "$1"):${etcd_client[$1]}/health" | jq -r .health
 }
 etcd_kill() { # name
     kill -KILL "${etcd_pids[$1]}"

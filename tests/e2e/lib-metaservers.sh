@@ -15,4 +15,5 @@ metad_start() { # name
     daemon_start "$1" kedge-metad || fail "the metaserver $1 did not start"
     declare -g "port_$1=$(sed -n 's/.*ready, port //p' "$work/$1.out")"
 }
-at() { local port=port_$1; echo "http://127.0.0.1:${!port}"; } # name
+declare -A metad_host=() # where it is not 127.0.0.1
+at() { local port=port_$1; echo "http://${metad_host[$1]:-127.0.0.1}:${!port}"; } # name

@@ -23,7 +23,9 @@
  *                        to hold the text
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
  * again after each failure, until its key is refused; a line for each change of what came, and when
- * the agent stands still and goes on */
+ * the agent stands still and goes on
+ *   gaps TOKEN TEXT      likewise; and a line for each time without a READ that is the longest yet
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -415,12 +417,24 @@ static int lookup(struct kedge_session *s, const char *name, const char *text)
     return text != NULL ? read_found(s, &from, text) : 0;
 }
 
-static int reader(struct kedge_session *s, const char *token, const char *text)
+/* When the last READ has come, and the longest time without one. */
+static void note_gap(uint64_t *last, uint64_t *longest, uint64_t begin)
+{
+    const uint64_t now = base_clock_ns(), gap = now - *last;
+    *last = now;
+    if (gap / BASE_NS_PER_MS <= *longest / BASE_NS_PER_MS)
+        return;
+    *longest = gap;
+    printf("%llu ms: none for %llu ms\n", since_ms(begin),
+           (unsigned long long)(gap / BASE_NS_PER_MS));
+}
+
+static int reader(struct kedge_session *s, const char *token, const char *text, bool gaps)
 {
     struct ibv_wc wc, last = {.status = IBV_WC_GENERAL_ERR};
     struct kedge_remote from;
     struct kedge_vqp *q;
-    uint64_t begin = base_clock_ns();
+    uint64_t begin = base_clock_ns(), came = begin, longest = 0;
     uint32_t lkey;
     char *memory;
     if (kedge_import(s, token, &from) != 0 || kedge_vqp_create(s, NULL, &q) != 0 ||
@@ -435,6 +449,8 @@ static int reader(struct kedge_session *s, const char *token, const char *text)
             return fail("ended", kedge_last_error());
         if (wc.status == IBV_WC_SUCCESS && strcmp(memory, text) != 0)
             return fail("OTHER BYTES", memory);
+        if (gaps && wc.status == IBV_WC_SUCCESS)
+            note_gap(&came, &longest, begin);
         if (wc.status != last.status || wc.vendor_err != last.vendor_err)
             printf("%llu ms: %s%s%s\n", since_ms(begin), name_of(wc.status),
                    wc.vendor_err != 0 ? ", " : "",
@@ -478,8 +494,8 @@ int main(int argc, char **argv)
         status = connect_node(s, argv[2]);
     else if (strcmp(what, "lookup") == 0 && (argc == 3 || argc == 4))
         status = lookup(s, argv[2], argc == 4 ? argv[3] : NULL);
-    else if (strcmp(what, "reader") == 0 && argc == 4)
-        status = reader(s, argv[2], argv[3]);
+    else if ((strcmp(what, "reader") == 0 || strcmp(what, "gaps") == 0) && argc == 4)
+        status = reader(s, argv[2], argv[3], what[0] == 'g');
     else if (strcmp(what, "huge") == 0)
         status = huge(s);
     else if (strcmp(what, "back") == 0 || strcmp(what, "fenced-back") == 0)

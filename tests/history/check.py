@@ -14,7 +14,8 @@ FILE has a JSON object a line (record.py writes it). Times are seconds of one cl
 
 No value is put by two requests, but where one puts what is there, under the condition that it is
 ("if" is its revision): so the store confirms what was read. "outcome" is ok, changed (the condition
-did not hold), missing, or unknown: then it has been done, or will be at any time, or never.
+did not hold), missing, refused (it says that nothing was changed), or unknown: then it has been
+done, or will be at any time, or never.
 
 Puts and deletes are linearizable: search_order() looks for an order of them, for each key, that
 agrees with what each was answered and with who had ended before another began (Wing and Gong, with
@@ -132,11 +133,11 @@ class History:
         for line in lines:
             if line["op"] in ("watch", "event"):
                 self.watches[line["watcher"]].append(line)
-        self.asked = {(w["key"], w["value"]): w["call"] for w in self.writes
-                      if w["op"] == "put" and not isinstance(w.get("if"), int)}
+        self.asked = {}  # (key, value): when it was put first
         for w in self.writes:
             if w["op"] == "put":
-                self.asked.setdefault((w["key"], w["value"]), w["call"])
+                first = self.asked.get((w["key"], w["value"]), math.inf)
+                self.asked[w["key"], w["value"]] = min(w["call"], first)
         self.told = {}  # revision: its event
         self.changes = collections.defaultdict(dict)  # key: {revision: value}
 
@@ -259,7 +260,7 @@ class History:
         keys = collections.defaultdict(list)
         for w in self.writes:
             w = self.resolve(w)
-            if w is not None:
+            if w is not None and w["outcome"] != "refused":
                 keys[w["key"]].append(Operation(w))
         for key, operations in sorted(keys.items()):
             operations.sort(key=lambda o: (o.call, o.end))
@@ -268,10 +269,22 @@ class History:
                 self.say(f"{key}: " + ("nothing was found out" if found is None else
                                        "there is no order of what was done to it"))
 
+    # ---- what was refused
+
+    def check_refused(self):
+        for w in self.writes:
+            if w["outcome"] == "refused" and w["op"] == "put" and \
+                    self.asked[w["key"], w["value"]] == w["call"]:
+                done = [r for r, v in self.changes[w["key"]].items() if v == w["value"]]
+                if done:
+                    self.say(f"{w['key']}={w['value']} was said to have changed nothing, and has "
+                             f"the revision {done[0]}")
+
     def check(self):
         self.check_watches()
         self.check_revisions()
         self.check_gets()
+        self.check_refused()
         self.check_order()
         return self.offences
 

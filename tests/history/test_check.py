@@ -229,10 +229,16 @@ def plant_revision_twice(lines):
     return "two changes have the revision"
 
 
+def plant_refused_but_done(lines):
+    at, line = pick(lines, is_change)
+    lines[at] = dict(line, outcome="refused")
+    return "was said to have changed nothing"
+
+
 BOTH = (plant_stale_read, plant_lost_write, plant_double_cas, plant_refused_cas, plant_watch_gap,
         plant_watch_repeat, plant_watch_order, plant_watch_content)
 OURS = (plant_metaserver_went_back, plant_shown_before_asked, plant_untold_write,
-        plant_revision_twice)
+        plant_revision_twice, plant_refused_but_done)
 
 
 def build_porcupine(directory):

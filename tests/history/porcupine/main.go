@@ -172,7 +172,7 @@ func split(all []*line) (keys, watches, revisions history) {
 	}
 	for _, l := range all {
 		end := nanoseconds(l.Return)
-		if l.Op != "put" && l.Op != "delete" {
+		if l.Op != "put" && l.Op != "delete" || l.Outcome == "refused" {
 			continue
 		}
 		if l.Outcome == "unknown" {

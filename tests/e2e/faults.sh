@@ -1,0 +1,310 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Three metaservers on three members of etcd, each on a network of its own, three agents, a worker
+# that reads what another one lends, and clients that read, write and watch: faults come by a seed,
+# one after the other. What was answered meanwhile is recorded, and checked in the end
+# (tests/history).
+#
+#   FAULTS=N        how many (20)
+#   FAULTS_SEED=N   which ones (8); any: others each time
+#   FAULTS_KEEP=DIRECTORY   the history and the logs are left there
+source "$(dirname "$0")/lib.sh"
+history=$(cd "$(dirname "$0")" && pwd)/../history
+faults=${FAULTS:-20} seed=${FAULTS_SEED:-8}
+[[ $seed != any ]] || seed=$RANDOM
+if [[ -z ${FAULTS_ALONE-} ]]; then
+    if [[ $(id -u) == 0 ]] && command -v ip nsenter >/dev/null &&
+        unshare --mount --net true 2>/dev/null; then
+        FAULTS_ALONE=yes FAULTS_SEED=$seed exec unshare --mount --net bash "$0" "$@"
+    fi
+    skip "networks that are cut, and disks that are full (only root can have networks of its own)"
+    FAULTS_ALONE=no
+fi
+source "$(dirname "$0")/lib-shared-store.sh"
+needs_built kedge-probe
+command -v python3 >/dev/null || { skip "python3 is not installed"; exit 77; }
+holders=() recorder=
+end_all() {
+    local name
+    [[ -z ${FAULTS_KEEP-} ]] ||
+        cp "$work"/*.log "$work"/*.out "$work"/*.jsonl "$FAULTS_KEEP/" || true
+    [[ -z $recorder ]] || kill -KILL "$recorder" 2>/dev/null || true
+    for name in "${metaservers[@]}" c; do
+        [[ -z ${pids[$name]-} ]] || end_daemon "$name"
+    done
+    for name in "${!etcd_pids[@]}"; do etcd_kill "$name"; done
+    [[ $FAULTS_ALONE == no ]] || umount -l "$etcd_dir"/* "$work"/data-* 2>/dev/null || true
+    for name in "${holders[@]}"; do
+        kill -KILL "$name" 2>/dev/null || true
+        wait "$name" 2>/dev/null || true
+    done
+    cleanup
+    etcd_end
+}
+trap end_all EXIT
+RANDOM=$seed
+echo "$faults faults of the seed $seed"
+
+# ---- networks: each of the six has one, and all are wired to a bridge on this one's
+
+everybody=("${metaservers[@]}" "${members[@]}")
+declare -A address=([one]=10.77.0.11 [two]=10.77.0.12 [three]=10.77.0.13
+    [e1]=10.77.0.21 [e2]=10.77.0.22 [e3]=10.77.0.23 [here]=10.77.0.1)
+declare -A holder=()
+inside() { # name command...: on its network
+    local name=$1
+    shift
+    nsenter -t "${holder[$name]}" --net "$@"
+}
+make_network() { # name
+    local name=$1 there
+    unshare --net sleep infinity &
+    holder[$name]=$! holders+=($!)
+    there=$(readlink /proc/self/ns/net)
+    until [[ $(readlink "/proc/${holder[$name]}/ns/net") != "$there" ]]; do sleep 0.02; done
+    ip link add "to-$name" type veth peer name out netns "${holder[$name]}"
+    ip link set "to-$name" master hub up
+    inside "$name" ip link set lo up
+    inside "$name" ip link set out up
+    inside "$name" ip address add "${address[$name]}/24" dev out
+}
+make_networks() {
+    local name
+    ip link set lo up
+    ip link add hub type bridge
+    ip link set hub up
+    ip address add "${address[here]}/24" dev hub
+    for name in "${everybody[@]}"; do make_network "$name"; done
+    for name in "${metaservers[@]}"; do
+        metad_host[$name]=${address[$name]} metad_under[$name]="nsenter -t ${holder[$name]} --net"
+    done
+    for name in "${members[@]}"; do
+        etcd_host[$name]=${address[$name]} etcd_under[$name]="nsenter -t ${holder[$name]} --net"
+    done
+}
+
+# Nothing of what the one sends comes to the other. Silently, as where a switch has died: it goes to
+# an address that nobody has; or the sender's own host says that there is no way.
+cut_way() { # silently|loudly from to
+    case $1 in
+    silently) within "$2" ip neigh replace "${address[$3]}" lladdr 02:00:00:00:00:99 \
+        dev "$(device_of "$2")" nud permanent ;;
+    loudly) within "$2" ip route replace blackhole "${address[$3]}/32" ;;
+    esac
+}
+mend_way() { # silently|loudly from to
+    case $1 in
+    silently) within "$2" ip neigh del "${address[$3]}" dev "$(device_of "$2")" ;;
+    loudly) within "$2" ip route del blackhole "${address[$3]}/32" ;;
+    esac
+}
+device_of() { if [[ $1 == here ]]; then echo hub; else echo out; fi; }
+within() { # name|here command...
+    if [[ $1 == here ]]; then "${@:2}"; else inside "$@"; fi
+}
+# Of those that are chosen to and from all others.
+each_way() { # cut_way|mend_way
+    local one other
+    for one in "${chosen[@]}"; do
+        for other in "${everybody[@]}" here; do
+            [[ " ${chosen[*]} " != *" $other "* ]] || continue
+            [[ $way == in ]] || "$1" "$manner" "$one" "$other"
+            [[ $way == out ]] || "$1" "$manner" "$other" "$one"
+        done
+    done
+}
+
+# ---- disks
+
+disk_of() { # name
+    if [[ -n ${etcd_client[$1]-} ]]; then echo "$etcd_dir/$1"; else echo "$work/data-$1"; fi
+}
+make_disks() {
+    local name
+    for name in "${members[@]}"; do
+        mkdir "$etcd_dir/$name"
+        mount -t tmpfs -o size=192m tmpfs "$etcd_dir/$name" # etcd takes 128 of them in advance
+    done
+    for name in "${metaservers[@]}"; do
+        mkdir "$work/data-$name"
+        mount -t tmpfs -o size=4m tmpfs "$work/data-$name"
+    done
+}
+
+# ---- faults: each is begun, lasts for a while, and is over
+
+is_member() { [[ -n ${etcd_client[$1]-} ]]; }
+pid_of() { if is_member "$1"; then echo "${etcd_pids[$1]}"; else echo "${pids[$1]}"; fi; }
+end_process() { # name signal
+    local pid
+    pid=$(pid_of "$1")
+    kill "-$2" "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    if is_member "$1"; then unset "etcd_pids[$1]"; else unset "pids[$1]"; fi
+}
+# Members first: a metaserver that finds no quorum waits for one.
+begin_processes() { # name...
+    local name
+    for name in "$@"; do ! is_member "$name" || etcd_begin "$name"; done
+    for name in "$@"; do is_member "$name" || shared_metad_begin "$name"; done
+}
+is_running() { kill -0 "$(pid_of "$1")" 2>/dev/null && ! is_zombie "$(pid_of "$1")"; }
+is_zombie() { [[ $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) == Z* ]]; }
+begin_fault() {
+    local name
+    case $what in
+    kill) for name in "${chosen[@]}"; do end_process "$name" KILL; done ;;
+    restart) for name in "${chosen[@]}"; do end_process "$name" TERM; done ;;
+    stop) for name in "${chosen[@]}"; do kill -STOP "$(pid_of "$name")"; done ;;
+    cut) each_way cut_way ;;
+    full)
+        for name in "${chosen[@]}"; do
+            dd if=/dev/zero of="$(disk_of "$name")/filler" bs=1M 2>/dev/null || true
+        done
+        ;;
+    agent) end_daemon c ;;
+    esac
+}
+end_fault() {
+    local name
+    case $what in
+    kill | restart) begin_processes "${chosen[@]}" ;;
+    stop) for name in "${chosen[@]}"; do kill -CONT "$(pid_of "$name")"; done ;;
+    cut) each_way mend_way ;;
+    full)
+        for name in "${chosen[@]}"; do
+            rm -f "$(disk_of "$name")/filler"
+            is_running "$name" || { # as etcd does that has no room
+                echo "$name had ended"
+                end_process "$name" KILL
+                begin_processes "$name"
+            }
+        done
+        ;;
+    agent) daemon_start c kedge-agentd || fail "agent c did not start" ;;
+    esac
+}
+one_of() { # word...
+    local -a words=("$@")
+    echo_one=${words[RANDOM % ${#words[@]}]}
+}
+choose_some() { # how many
+    chosen=()
+    while ((${#chosen[@]} < $1)); do
+        one_of "${everybody[@]}"
+        [[ " ${chosen[*]} " == *" $echo_one "* ]] || chosen+=("$echo_one")
+    done
+}
+# The first six kill each in turn; what comes then, the seed says.
+choose_fault() { # number
+    local kinds=(kill stop stop restart agent cut cut cut full)
+    [[ $FAULTS_ALONE == yes ]] || kinds=("${kinds[@]:0:5}")
+    if (($1 <= 6)); then
+        what=kill chosen=("${everybody[$1 - 1]}") for_ms=$((RANDOM % 1000))
+        return
+    fi
+    one_of "${kinds[@]}"; what=$echo_one
+    one_of 1 1 1 2 2 3 6; choose_some "$echo_one"
+    one_of in out both; way=$echo_one
+    one_of silently loudly; manner=$echo_one
+    for_ms=$((300 + RANDOM % 2500))
+}
+say_fault() {
+    case $what in
+    cut) echo "cut $way $manner ${chosen[*]}" ;;
+    agent) echo "kill agent c" ;;
+    *) echo "$what ${chosen[*]}" ;;
+    esac
+}
+
+# ---- what must hold meanwhile
+
+now_ms() { echo $((${EPOCHREALTIME//[!0-9]/} / 1000)); }
+uid=4000000000 longest=0
+# Each of them has a write acknowledged; sets $took, from now on, and $each.
+wait_for_writes() { # metaserver...
+    local name begin
+    begin=$(now_ms) each=
+    for name in "$@"; do
+        until [[ $(writes "$name" probe $((++uid))) == written ]]; do
+            (($(now_ms) - begin < 60000 * slow)) ||
+                fail "$name does not write: $(cat "$work/body")"
+            sleep 0.05
+        done
+        each+=" $name $(($(now_ms) - begin))"
+    done
+    took=$(($(now_ms) - begin))
+    ((took <= longest)) || longest=$took
+}
+traffic_goes_on() {
+    kill -0 "$reader" 2>/dev/null || fail "the reader ended: $(cat "$work/reader.out")"
+    lacks "$work/reader.out" "OTHER BYTES" || fail "the reader: $(cat "$work/reader.out")"
+}
+
+cluster_directories
+if [[ $FAULTS_ALONE == yes ]]; then
+    make_networks
+    make_disks
+fi
+more_metad="events = 65536"
+shared_store_begin a b c
+live_everywhere a b c
+export_text b "what is lent"
+KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" gaps "$token" "what is lent" \
+    >"$work/reader.out" 2>&1 &
+reader=$!
+worker_pids+=("$reader")
+until_is 1 "a worker reads what is lent" grep -cm1 "none for" "$work/reader.out"
+places=()
+for name in "${metaservers[@]}"; do places+=("$name=$(at "$name")"); done
+python3 "$history/record.py" "$work/history.jsonl" "$seed" "${places[@]}" \
+    >"$work/recorder.out" 2>&1 &
+recorder=$!
+for ((number = 1; number <= faults; number++)); do
+    choose_fault "$number"
+    begin_fault
+    if ((number <= ${#everybody[@]})); then # one alone, which nobody notices who asks another
+        one_of one two
+        [[ ${chosen[0]} != "$echo_one" ]] || echo_one=three
+        wait_for_writes "$echo_one"
+    fi
+    sleep "$((for_ms / 1000)).$(printf '%03d' $((for_ms % 1000)))"
+    end_fault
+    wait_for_writes "${metaservers[@]}"
+    traffic_goes_on
+    echo "fault $number: $(say_fault), for $for_ms ms; writes after, in ms:$each"
+done
+ok "$faults faults; all write again $longest ms after each, at most"
+
+# ---- what was answered
+
+kill -TERM "$recorder"
+wait "$recorder" || fail "the recorder: $(tail -n 20 "$work/recorder.out")"
+recorder=
+ok "$(tail -n 1 "$work/recorder.out")"
+live_everywhere a b c
+out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" connect node-c) ||
+    fail "node-c is not found: $out"
+traffic_goes_on
+ok "READs went on: $(sed -n 's/.*: none for/none for/p' "$work/reader.out" | tail -n 1), at most"
+python3 "$history/check.py" "$work/history.jsonl" >"$work/checked" ||
+    fail "the history is not right: $(tail -n 20 "$work/checked")"
+ok "$(cat "$work/checked")"
+porcupine=$("$history/porcupine.sh" "${bin%/bin}") || {
+    [[ $porcupine == skip:* ]] || fail "$porcupine"
+    echo "$porcupine"
+    porcupine=
+}
+if [[ -n $porcupine ]]; then
+    "$porcupine" "$work/history.jsonl" >"$work/checked" ||
+        fail "porcupine does not take the history: $(cat "$work/checked")"
+    ok "$(cat "$work/checked")"
+fi
+for name in "${metaservers[@]}"; do
+    kill -TERM "${pids[$name]}"
+    wait "${pids[$name]}" || fail "$name ended with $?"
+    unset "pids[$name]"
+done
+trap - EXIT
+end_all
+ok "all end"
