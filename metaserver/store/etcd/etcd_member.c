@@ -14,6 +14,7 @@ enum {
     RENEW_MS = 3000,
     CALL_MS = 2000, /* of the lease's time, so that there is some for a second try */
     NAME_RETRY_MS = 1000,
+    NAME_S = 30, /* more than a lease: another leader of etcd's begins it anew */
 };
 
 /* ---- who has the name */
@@ -158,6 +159,7 @@ static int put_key(struct meta_etcd_watch *w, const char *key, uint64_t mod_revi
                      : meta_etcd_txn_send(w->client, &t, base_clock_ns() + CALL_MS * BASE_NS_PER_MS,
                                           false, &answer, err);
     w->joined = status == 0 && answer.succeeded;
+    w->name_taken &= !w->joined;
     if (status == -ENOENT) /* the lease: as lost as any */
         w->lease = 0;
     json_decref(answer.root);
@@ -188,7 +190,7 @@ static int join_members(struct meta_etcd_watch *w, struct base_errbuf *err)
 
 void meta_etcd_member_begin(struct meta_etcd_watch *w, uint64_t now)
 {
-    w->name_until_ns = now + (LEASE_S + 2) * BASE_NS_PER_S;
+    w->name_until_ns = now + NAME_S * BASE_NS_PER_S;
 }
 
 int meta_etcd_member_keep(struct meta_etcd_watch *w, uint64_t now, struct base_errbuf *err)
@@ -200,9 +202,11 @@ int meta_etcd_member_keep(struct meta_etcd_watch *w, uint64_t now, struct base_e
         status = renew_lease(w, err);
     if (status == 0 && !w->joined)
         status = join_members(w, err);
-    if (status == -EADDRINUSE && now < w->name_until_ns) {
+    if (status == -EADDRINUSE) { /* it hears what is stored, but is no member */
+        w->name_taken = true;
+        w->name_why = *err;
         w->name_retry_ns = now + NAME_RETRY_MS * BASE_NS_PER_MS;
-        return 0; /* it hears what is stored, but is no member yet */
+        return 0;
     }
     if (status == 0)
         w->alive_ns = now;

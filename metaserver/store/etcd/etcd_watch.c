@@ -280,7 +280,12 @@ static bool is_heard(const struct meta_etcd_watch *w, uint64_t now)
 /* What is said when there is nothing to give. */
 static int say_nothing(struct meta_etcd_watch *w, struct base_errbuf *err)
 {
-    if (is_heard(w, base_clock_ns()))
+    const uint64_t now = base_clock_ns();
+    if (w->name_taken && now >= w->name_until_ns) {
+        *err = w->name_why;
+        return -EADDRINUSE;
+    }
+    if (is_heard(w, now))
         return 0;
     if (w->failures == 0)
         return base_err(err, -EBUSY, "etcd at %.200s keeps back what was stored last",
@@ -324,7 +329,7 @@ static int watch_next(struct meta_store_watch *watch, uint64_t timeout_ns,
                 note_failure(w, status, &why);
             else if (is_heard(w, base_clock_ns()) && w->open)
                 w->failures = 0;
-            if (status == -EADDRINUSE || status == -EDQUOT ||
+            if (status == -EDQUOT ||
                 (status < 0 && status != -ECANCELED && !is_heard(w, base_clock_ns()))) {
                 *err = why;
                 return status;

@@ -49,9 +49,10 @@ struct meta_etcd_watch {
     uint64_t lease;    /* 0: none */
     bool joined;       /* our key is there, as far as is known */
     uint64_t alive_ns; /* when it was said last that we live */
-    /* Until then a name that is taken may be our own former life's, whose lease runs yet. */
+    bool name_taken;   /* by another life, which until then may be our own former one */
     uint64_t name_until_ns;
-    uint64_t name_retry_ns; /* and is not asked for before */
+    uint64_t name_retry_ns; /* the name is not asked for before */
+    struct base_errbuf name_why;
     uint32_t member_count;
     struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
 };
@@ -63,7 +64,8 @@ void meta_etcd_watch_check_every(struct meta_store_watch *watch, uint64_t ns);
 /* ---- etcd_member.c */
 /* Before the first of these: its name may be taken by its former life for as long as a lease. */
 void meta_etcd_member_begin(struct meta_etcd_watch *w, uint64_t now);
-/* Says that this member lives, if it is time to: 0; -EADDRINUSE, -EDQUOT, or as a call. */
+/* Says that this member lives, if it is time to, and its name is not taken: 0; -EDQUOT, or as a
+ * call. */
 int meta_etcd_member_keep(struct meta_etcd_watch *w, uint64_t now, struct base_errbuf *err);
 /* That it does not any more. */
 void meta_etcd_member_leave(struct meta_etcd_watch *w);

@@ -38,8 +38,9 @@ int meta_store_etcd_check(const struct meta_store_etcd_config *config, struct ba
 /* A life that nobody else has. -errno and a sentence. */
 int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbuf *err);
 /* Says by a lease of etcd that the member lives, from its first next() until close(); another
- * living metaserver of the same name: next() fails with -EADDRINUSE until that one is gone; but not
- * in its first 12 s, in which that may be this one before it was killed. */
+ * living metaserver of the same name: this one is told everything, but where there is nothing to
+ * tell next() fails with -EADDRINUSE until that one is gone; not in its first 30 s, in which that
+ * may be itself before it was killed. */
 int meta_store_etcd_watch(const struct meta_store_etcd_config *config,
                           struct meta_store_watch **out, struct base_errbuf *err);
 

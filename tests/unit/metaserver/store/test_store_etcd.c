@@ -349,7 +349,9 @@ START_TEST(a_name_is_of_one_living_metaserver)
         ck_assert_ptr_nonnull(strstr(s.error.text, "give this one another name"));
     }
     meta_store_watch_close(first);
-    replay_snapshot(&s, second, 1);
+    for (int i = 0; i < 60 && !((struct meta_etcd_watch *)second)->joined; i++)
+        (void)replay_next(&s, second, BASE_NS_PER_S);
+    ck_assert(((struct meta_etcd_watch *)second)->joined);
     /* A lease that is lost, as after a long stop, is had again. */
     char body[64];
     snprintf(body, sizeof body, "{\"ID\":\"%llu\"}",
