@@ -227,7 +227,7 @@ wait_for_writes() { # metaserver...
     begin=$(now_ms) each=
     for name in "$@"; do
         until [[ $(writes "$name" probe $((++uid))) == written ]]; do
-            (($(now_ms) - begin < 60000 * slow)) ||
+            (($(now_ms) - begin < 120000 * slow)) ||
                 fail "$name does not write: $(cat "$work/body")"
             sleep 0.05
         done

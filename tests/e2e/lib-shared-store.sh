@@ -11,9 +11,20 @@ declare -A gid_number=([one]=0 [two]=4 [three]=5) # 1 to 3 are agents'
 declare -A metad_under=()
 more_agent="prove_every = 0ms" # which looks up endpoints too
 
+# Whatever etcd does at that moment: a metaserver whose store does not answer ends, and what runs it
+# begins it again.
 shared_metad_begin() { # name
     local run_under=${metad_under[$1]-}
-    metad_start "$1"
+    for _ in $(seq 60); do
+        if daemon_start "$1" kedge-metad 2>>"$work/$1.again"; then
+            declare -g "port_$1=$(sed -n 's/.*ready, port //p' "$work/$1.out")"
+            return
+        fi
+        kill -KILL "${pids[$1]}" 2>/dev/null || true
+        wait "${pids[$1]}" 2>/dev/null || true
+        sleep 0.5
+    done
+    fail "the metaserver $1 did not start: $(tail -n 3 "$work/$1.again")"
 }
 # Once cluster_directories has been called. Lines of [metaserver] in $more_metad.
 shared_store_begin() { # agent...
