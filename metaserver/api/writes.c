@@ -9,8 +9,9 @@
 #include "base/clock.h"
 #include "rest_private.h"
 
-#define ANSWER_BYTES (64 << 10)          /* of one that comes later */
-#define HEAR_NS      (1 * BASE_NS_PER_S) /* that is waited for what another metaserver did first */
+#define ANSWER_BYTES          (64 << 10) /* of one that comes later */
+#define REGISTRATION_WAITS_NS (3 * BASE_NS_PER_S)
+#define HEAR_NS               (1 * BASE_NS_PER_S) /* that is waited for what others did first */
 
 enum { TRIES_MAX = 8 };
 
@@ -107,6 +108,14 @@ static uint32_t count_of_token(const struct meta_writes *q, const struct meta_wr
     return n;
 }
 
+/* Whether one more registration would have its turn before its agent gives it up (CALL_MS of
+ * agent/control/bounds.h): what is done for who has gone keeps the next one waiting. */
+static bool has_time(const struct meta_writes *q)
+{
+    return q->registrations < META_REGISTRATIONS_MAX &&
+           q->registrations * q->pace.each_ns < REGISTRATION_WAITS_NS;
+}
+
 /* A registration that finds no room is told to come again: when the others have, if it is not its
  * own token's that are too many. */
 static void put_off(struct call *c, bool room)
@@ -131,7 +140,7 @@ static bool has_room(struct call *c, const struct meta_write *w)
     }
     const bool room = q->count < META_WRITES_MAX &&
                       (!w->kind->check || q->checks < META_CHECKS_MAX) &&
-                      (!w->kind->gathers || q->registrations < META_REGISTRATIONS_MAX);
+                      (!w->kind->gathers || has_time(q));
     const uint32_t of_token = room ? count_of_token(q, w) : 0;
     if (room && of_token < META_WRITES_OF_TOKEN)
         return true;
@@ -351,6 +360,15 @@ static bool take_outcome(struct meta_writes *q, struct meta_write *w, uint32_t i
     return false;
 }
 
+/* A transaction that had room for more says how long one takes at most, and not how long. */
+static void measure_pace(struct meta_writes *q, uint32_t count, uint32_t dealt, uint64_t now)
+{
+    const uint64_t took_ns = now - q->began_ns;
+    const uint32_t done = count == 1 ? 1 : dealt;
+    if (done < count || done == META_STORE_PUTS_MAX || took_ns / done < q->pace.each_ns)
+        meta_pace_measure(&q->pace, took_ns, done);
+}
+
 /* The store is done with the first ones: each ends, or waits for another try. */
 static void end_writes(struct meta_service *s, uint64_t now)
 {
@@ -361,7 +379,7 @@ static void end_writes(struct meta_service *s, uint64_t now)
     base_latency_record(&s->count.store_took, now - q->began_ns);
     note_outcome(q, &all, now);
     if (w->kind->gathers && all.status == 0)
-        meta_pace_measure(&q->pace, now - q->began_ns, count == 1 ? 1 : all.put_count);
+        measure_pace(q, count, all.put_count, now);
     meta_service_lapse(s, now);
     q->under_way = 0;
     for (uint32_t i = 0; i < count; i++, w = next) {

@@ -238,6 +238,26 @@ START_TEST(who_is_put_off_comes_back_at_the_pace_of_the_store)
 }
 END_TEST
 
+/* A store that takes long for each has fewer of them wait, so that none waits for longer than its
+ * agent does. */
+START_TEST(registrations_that_would_be_late_are_put_off)
+{
+    char path[48];
+    begin();
+    answer_later = count_answers;
+    for (int i = 0; i < 20; i++)
+        meta_pace_measure(&s.writes.pace, 20 * BASE_NS_PER_MS, 1);
+    stop_disk();
+    for (int i = 0; i < 150; i++)
+        register_slowly(i, 5, 16 + i);
+    snprintf(path, sizeof path, "/v1/nodes/x");
+    ck_assert_int_eq(begin_to_ask("PUT", path, NODE(5, 1)), 429);
+    ck_assert_uint_eq(answer.retry_after_s, 4);
+    start_disk();
+    end();
+}
+END_TEST
+
 /* One whose token has too many there disturbs nobody else's times. */
 START_TEST(a_token_with_too_many_registrations_is_put_off_alone)
 {
@@ -268,5 +288,6 @@ END_TEST
     T(renewals_and_liveness_cost_no_write)                                                         \
     T(registrations_beyond_a_bound_are_put_off_one_after_the_other)                                \
     T(who_is_put_off_comes_back_at_the_pace_of_the_store)                                          \
+    T(registrations_that_would_be_late_are_put_off)                                                \
     T(a_token_with_too_many_registrations_is_put_off_alone)
 KEDGE_CHECK_MAIN("metaserver registrations", TESTS)
