@@ -13,7 +13,9 @@
 #include "server_private.h"
 #include "tls_tunnel.h"
 
-enum { BLOCK_BYTES = 16 << 10 };
+/* Of what HTTP/1.0 gets; what comes in chunks has the connection's own memory. libmicrohttpd holds
+ * it as long as the stream lives: at 16 KiB that was 160 MiB for 10,000 agents. */
+enum { BLOCK_BYTES = 1 << 10 };
 
 static void fetch_piece(struct http_connection *c, struct http_feed *s)
 {

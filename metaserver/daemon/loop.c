@@ -27,10 +27,10 @@
 #define NOTIFY_NS       UINT64_C(100000000) /* what the supervisor had no room for is sent again */
 #define ANSWER_MAX      (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
 #define BODIES_MAX      (16u << 20)
-#define HEADERS_MAX     (16u << 10)
-#define BURST_S         2  /* so much of a client's rate may come at once */
-#define READER_PERCENT  25 /* of the thread's time that one reader may have */
-#define READERS_PERCENT 50 /* of it that all of them together may have */
+#define HEADERS_MAX     (6u << 10) /* of each connection, of which an agent has two */
+#define BURST_S         2          /* so much of a client's rate may come at once */
+#define READER_PERCENT  25         /* of the thread's time that one reader may have */
+#define READERS_PERCENT 50         /* of it that all of them together may have */
 
 struct metad {
     uv_loop_t loop;
