@@ -19,8 +19,8 @@ int agentd_start_check(const struct agent_config *config, struct base_errbuf *er
  * same: the file is read again for each request, as one with a wrong token. */
 bool agentd_start_check_token(const struct agent_config *config, const uint8_t gid[16],
                               struct base_errbuf *why);
-/* Whether each metaserver is shown a token or a certificate. Else *why says, behind "it would begin,
- * and", what it does and what to do. */
+/* Whether each metaserver is shown a token or a certificate. Else *why says, behind "it would
+ * begin, and", what it does and what to do. */
 bool agentd_start_check_shown(const struct agent_config *config, struct base_errbuf *why);
 /* Whether token_file is this user's alone, or not there. Else *why says what to do. The agent uses
  * it all the same: to stay away from its metaservers would end no leak. */

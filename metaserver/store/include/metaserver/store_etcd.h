@@ -24,7 +24,7 @@ struct meta_store_etcd_config {
      * the name is of another one that lives, the store writes nothing. NULL: each draws its own,
      * and whoever has the name is not looked at. */
     const char *life;
-    bool to_read; /* the store: nothing is made, and what would write fails with -EROFS */
+    bool to_read;        /* the store: nothing is made, and what would write fails with -EROFS */
     uint64_t timeout_ns; /* of a request, all its tries; 0: 5 s */
 };
 
