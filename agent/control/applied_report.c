@@ -16,6 +16,7 @@
 #include "bounds.h"
 #include "due.h"
 #include "follow.h"
+#include "metaserver_call.h"
 #include "pools.h"
 #include "prefer.h"
 #include "proofs.h"

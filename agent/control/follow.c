@@ -18,6 +18,7 @@
 #include "fabric/port.h"
 #include "follow.h"
 #include "bounds.h"
+#include "metaserver_call.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"

@@ -9,6 +9,7 @@
 #include "agent/reserve.h"
 #include "base/clock.h"
 #include "bounds.h"
+#include "metaserver_call.h"
 #include "names.h"
 #include "prefer.h"
 #include "quotas.h"

@@ -20,6 +20,7 @@
 #include "due.h"
 #include "lane_setup.h"
 #include "bounds.h"
+#include "metaserver_call.h"
 #include "proofs.h"
 #include "register.h"
 

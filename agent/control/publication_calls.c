@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "bounds.h"
+#include "metaserver_call.h"
 #include "pool.h"
 #include "prefer.h"
 #include "publication_calls.h"

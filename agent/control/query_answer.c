@@ -11,6 +11,7 @@
 #include "base/problem.h"
 #include "control/world_log.h"
 #include "bounds.h"
+#include "metaserver_call.h"
 #include "register.h"
 
 enum {

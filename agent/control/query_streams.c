@@ -11,6 +11,7 @@
 #include "control/question.h"
 #include "control/world_log.h"
 #include "due.h"
+#include "metaserver_call.h"
 #include "pool.h"
 #include "prefer.h"
 #include "register.h"

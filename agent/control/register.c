@@ -13,6 +13,7 @@
 #include "fabric/limits.h"
 #include "lane_setup.h"
 #include "bounds.h"
+#include "metaserver_call.h"
 #include "pool.h"
 #include "prefer.h"
 #include "publications.h"
@@ -331,16 +332,6 @@ void agent_registrations_look_at_token(struct agent *a)
     if (open && !a->token_is_open)
         world_log(a->world, BASE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
     a->token_is_open = open;
-}
-
-struct http_call agent_metaserver_call(const struct agent *a, const char *method, const char *url,
-                                       uint32_t ms)
-{
-    return (struct http_call){.method = method,
-                              .url = url,
-                              .token_file = a->config.token_file,
-                              .connect_timeout_ms = ms,
-                              .timeout_ms = ms};
 }
 
 int agent_registration_call(struct registration *r, const char *method, const char *tail,

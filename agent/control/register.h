@@ -98,12 +98,6 @@ void agent_registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
 void agent_registrations_stop(struct pool *p);
 
-/* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
-enum { METASERVER_URL_BYTES = 2 * AGENT_TEXT + 64 };
-/* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
- * all. */
-struct http_call agent_metaserver_call(const struct agent *a, const char *method, const char *url,
-                                       uint32_t ms);
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
 void agent_registrations_doubt(struct agent *a, uint32_t metaserver);
 /* Of all pools, likewise: it has asked for that. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "agent.h"
+#include "metaserver_call.h"
 #include "register.h"
 
 void agent_registrations_stop(struct pool *p)

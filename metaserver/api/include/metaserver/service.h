@@ -61,8 +61,7 @@ struct meta_service {
     struct meta_resources
         *resources; /* borrowed, by whoever frees it: a snapshot may put another in its place */
     struct meta_names *names;           /* borrowed; NULL: none are kept */
-    bool names_stale;                   /* who lives may be others than at their last sweep */
-    bool names_dead;                    /* which has found some that are nobody's any more */
+    bool names_stale, names_dead;       /* lives may have changed; some are nobody's any more */
     struct meta_responders *responders; /* borrowed; NULL: the device has no RC */
     struct meta_liveness *liveness;     /* borrowed; NULL: nobody is told of it */
     uint64_t at, at_wall_ms;            /* one moment, by both clocks: the last that was said */
