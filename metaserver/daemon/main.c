@@ -167,7 +167,9 @@ static int run_server(const struct meta_config *config, const char *path, struct
         schema_name_table_bytes(schema_table_log2_slots((uint32_t)config->max_names));
     meta_loop_world_init(&process.world);
     service->world = &process.world.base;
-    int status = meta_daemon_open_store(config, false, &service->store, err);
+    int status = meta_daemon_begin_life(config, err);
+    if (status == 0)
+        status = meta_daemon_open_store(config, false, &service->store, err);
     if (status == 0)
         status = meta_table_endpoint_init(&process.endpoint, config, bytes, err);
     process.endpoint.names_offset = endpoint_bytes(config);

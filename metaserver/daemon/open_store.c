@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "life.h"
 #include "metaserver/store_etcd.h"
 
 /* A port that is any is known to nobody yet. */
@@ -64,7 +65,7 @@ void meta_daemon_describe(const struct meta_config *config, struct meta_store_me
 }
 
 /* This process, to its store and to its watch alike. */
-static char life[META_STORE_ETCD_LIFE_BYTES];
+static char life[META_STORE_ETCD_LIFE_BYTES], former[META_STORE_ETCD_LIFE_BYTES];
 
 struct etcd_settings {
     struct meta_store_etcd_config config;
@@ -87,8 +88,14 @@ static int set_etcd(struct etcd_settings *s, const struct meta_config *config,
         .member = s->self.name,
         .about = s->self.about,
         .life = life,
+        .former = former,
     };
     return status;
+}
+
+int meta_daemon_begin_life(const struct meta_config *config, struct base_errbuf *err)
+{
+    return config->store_shared ? meta_life_begin(config->data_dir, life, former, err) : 0;
 }
 
 int meta_daemon_check_store(const struct meta_config *config, struct base_errbuf *err)

@@ -34,7 +34,7 @@ int meta_etcd_check_name(const struct meta_etcd_store *s, const struct meta_etcd
 {
     for (uint32_t i = 0; s->has_watch && i < count; i++)
         if (strcmp(members[i].member.name, s->place.member) == 0 &&
-            strcmp(members[i].life, s->life) != 0)
+            strcmp(members[i].life, s->life) != 0 && strcmp(members[i].life, s->former) != 0)
             return meta_etcd_say_taken(&s->place, -EBUSY, err);
     return 0;
 }
@@ -129,7 +129,7 @@ static int look_for_name(struct meta_etcd_watch *w, const char *key, uint64_t *m
     const int found = status == 0 ? meta_etcd_answer_kv(&answer, 0, &kv) : 0;
     const bool known =
         found == 1 && meta_etcd_read_member(w->place.member, kv.value, &other) && kv.lease != 0;
-    if (known && strcmp(other.life, w->life) != 0)
+    if (known && strcmp(other.life, w->life) != 0 && strcmp(other.life, w->former) != 0)
         status = meta_etcd_say_taken(&w->place, -EADDRINUSE, err);
     else if (found == 0 && status == 0 &&
              json_array_size(meta_etcd_answer_kvs(&answer, 1)) >= META_STORE_MEMBERS_MAX)

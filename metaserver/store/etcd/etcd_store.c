@@ -165,6 +165,7 @@ int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_sto
     if (status == 0)
         status = meta_etcd_take_life(config, s->life, err);
     s->has_watch = config->life != NULL;
+    snprintf(s->former, sizeof s->former, "%s", config->former != NULL ? config->former : "");
     s->to_read = config->to_read;
     if (status == 0)
         status = meta_etcd_client_new(config, &s->client, err);

@@ -24,6 +24,9 @@ struct meta_store_etcd_config {
      * the name is of another one that lives, the store writes nothing. NULL: each draws its own,
      * and whoever has the name is not looked at. */
     const char *life;
+    /* That process's former life, of which it is known that it has ended: its name is taken over
+     * at once. NULL or "": a life that is over keeps the name for as long as its lease. */
+    const char *former;
     bool to_read;        /* the store: nothing is made, and what would write fails with -EROFS */
     uint64_t timeout_ns; /* of a request, all its tries; 0: 5 s */
 };

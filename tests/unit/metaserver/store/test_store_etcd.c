@@ -408,6 +408,36 @@ START_TEST(who_has_the_name_of_a_living_metaserver_writes_nothing)
 }
 END_TEST
 
+/* As of a metaserver that was killed and begins again where it was. */
+START_TEST(a_former_life_gives_its_name_at_once)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *store;
+    struct meta_store_watch *killed = NULL, *again = NULL;
+    struct replay r = {.at = 0}, s = {.at = 0};
+    struct meta_store_etcd_config config = etcd_config(etcd_url(), "/former/", "a");
+    config.life = "first";
+    ck_assert_int_eq(meta_store_etcd_watch(&config, &killed, &err), 0);
+    replay_snapshot(&r, killed, 1);
+    config.life = "second";
+    config.former = "first";
+    ck_assert_int_eq(meta_store_etcd(&config, &store, &err), 0);
+    ck_assert_int_eq(meta_store_etcd_watch(&config, &again, &err), 0);
+    ck_assert_int_eq(set_after(store, 0, "t").status, 0);
+    replay_snapshot(&s, again, 1);
+    ck_assert(((struct meta_etcd_watch *)again)->joined);
+    ck_assert_int_eq(set_after(store, 1, "u").status, 0);
+    meta_store_watch_close(killed); /* its lease is another one than keeps the name */
+    ck_assert_int_ge(replay_next(&s, again, BASE_NS_PER_S), 0);
+    ck_assert_uint_eq(s.member_count, 1);
+    meta_store_close(store);
+    meta_store_watch_close(again);
+    meta_store_close(r.state);
+    meta_store_close(s.state);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_watch_gives_what_is_there_and_then_each_transaction)                                       \
     T(a_watch_that_waits_is_stopped_by_another_thread)                                             \
@@ -417,6 +447,7 @@ END_TEST
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_each_living_metaserver_says_so)                                          \
     T(a_metaserver_that_begins_again_hears_at_once)                                                \
+    T(a_former_life_gives_its_name_at_once)                                                        \
     T(a_name_is_of_one_living_metaserver)                                                          \
     T(who_has_the_name_of_a_living_metaserver_writes_nothing)
 KEDGE_CHECK_MAIN("metaserver store etcd", TESTS)
