@@ -367,7 +367,7 @@ int meta_directory_check(const struct meta_directory *m, const struct meta_regis
     verdict->write = n == NULL || n->incarnation != r->incarnation ||
                      n->fingerprint.identity != fingerprint.identity ||
                      n->fingerprint.count != fingerprint.count || n->state == META_NODE_LAPSED ||
-                     n->state == META_NODE_EXPIRED;
+                     n->state == META_NODE_EXPIRED || n->voted;
     return 0;
 }
 
@@ -390,6 +390,7 @@ void meta_directory_apply(struct meta_directory *m, const struct meta_registrati
         meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
     }
     n->incarnation = r->incarnation;
+    n->voted = false;
     meta_fingerprint_of(r, &n->fingerprint);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct schema_endpoint_record *record = &r->endpoint[i];
@@ -415,7 +416,7 @@ int meta_directory_check_live(const struct node *n, uint32_t incarnation, uint32
     *known = n->incarnation;
     if (incarnation < n->incarnation)
         return -ESTALE;
-    return incarnation > n->incarnation || n->state != META_NODE_LIVE ? -EUNATCH : 0;
+    return incarnation > n->incarnation || n->state != META_NODE_LIVE || n->voted ? -EUNATCH : 0;
 }
 
 int meta_directory_renew(struct meta_directory *m, const char *id, uint32_t incarnation,

@@ -78,6 +78,7 @@ static void begin_life(struct meta_directory *m, struct node *n, const struct me
     meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
     n->report = (struct meta_report){.revision = 0};
     n->incarnation = node->incarnation;
+    n->voted = false;
     n->fingerprint = node->fingerprint;
 }
 
@@ -110,7 +111,10 @@ void meta_directory_heard_elsewhere(struct meta_directory *m, const struct meta_
                                     uint64_t now)
 {
     struct node *n = meta_directory_find_node(m, life->id);
-    if (n == NULL || n->state != META_NODE_LAPSED || n->incarnation != life->incarnation)
+    if (n == NULL || n->incarnation != life->incarnation)
+        return;
+    n->voted = true;
+    if (n->state != META_NODE_LAPSED) /* it has come back meanwhile */
         return;
     meta_directory_move_node(m, n, META_NODE_WAITING, now);
     n->elsewhere = true;

@@ -179,6 +179,37 @@ START_TEST(a_node_expires_when_no_metaserver_hears_of_it)
 }
 END_TEST
 
+/* One said that it hears nothing of it, and hears of it again since: it says so to the store. */
+START_TEST(who_hears_of_a_node_again_takes_back_that_it_did_not)
+{
+    struct reply reply;
+    setup_all(13);
+    settle_all();
+    for (int i = 0; i < METASERVERS; i++) {
+        put_node(&all.metad[i], 1, 5, 7, &reply);
+        settle_all();
+    }
+    for (int i = 0; i < 4; i++) { /* it lapses at the first alone */
+        all.now += LEASE / 2;
+        renew(1, "n1", 5, 200);
+        renew(2, "n1", 5, 200);
+        tick_all();
+    }
+    ck_assert_int_eq(state_at(0, "n1"), META_NODE_WAITING);
+    put_node(&all.metad[0], 1, 5, 7, &reply);
+    settle_all();
+    ck_assert_int_eq(reply.status, 200);
+    for (int i = 0; i < 6; i++) { /* and then at the others */
+        all.now += LEASE / 2;
+        renew(0, "n1", 5, 200);
+        tick_all();
+    }
+    for (int i = 0; i < METASERVERS; i++)
+        ck_assert_int_ne(state_at(i, "n1"), META_NODE_EXPIRED);
+    teardown_all();
+}
+END_TEST
+
 /* What was heard by a metaserver that has died keeps no node alive. */
 START_TEST(a_dead_metaserver_has_no_say)
 {
@@ -482,6 +513,7 @@ END_TEST
     T(an_endpoint_has_one_owner)                                                                   \
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_no_metaserver_hears_of_it)                                               \
+    T(who_hears_of_a_node_again_takes_back_that_it_did_not)                                        \
     T(a_dead_metaserver_has_no_say)                                                                \
     T(a_later_life_is_the_only_one)                                                                \
     T(who_has_no_room_is_behind)                                                                   \
