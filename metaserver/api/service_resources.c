@@ -423,7 +423,7 @@ int meta_service_reload_resources(struct meta_service *s, struct meta_store *sto
     if (status == 0 && s->hearing.shared &&
         meta_service_void_returned(s, fresh, store->generation) != 0)
         status = base_err(err, -ENOMEM, "out of memory");
-    if (status == 0)
+    if (status == 0 && s->hearing.generation < store->generation) /* less is an old snapshot */
         s->hearing.generation = store->generation;
     const enum meta_resources_relation relation =
         status == 0 ? meta_resources_compare(was, fresh) : META_RESOURCES_SAME;

@@ -336,6 +336,7 @@ void meta_service_remember(struct meta_service *s, const struct meta_known *k)
         return;
     }
     void_tokens(s, k, s->resources);
+    s->hearing.generation = k->generation;
     if (s->hearing.revision < k->revision)
         s->hearing.revision = k->revision;
     meta_service_raise_revision(s);

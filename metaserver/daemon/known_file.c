@@ -100,7 +100,7 @@ static int write_file(int dir, const char *text)
 static void wait_again(struct meta_known_file *f)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += AGAIN_S;
     (void)pthread_cond_timedwait(&f->changed, &f->lock, &until);
 }
@@ -166,10 +166,14 @@ int meta_known_file_new(const char *data_dir, struct meta_known_file **out, stru
     struct meta_known_file *f = calloc(1, sizeof *f);
     if (f == NULL)
         return base_err(err, -ENOMEM, "out of memory");
+    pthread_condattr_t attr;
     f->dir = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int status = f->dir < 0 ? -errno : 0;
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->changed, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* no clock that is set keeps it waiting */
+    pthread_cond_init(&f->changed, &attr);
+    pthread_condattr_destroy(&attr);
     if (status == 0)
         status = start_thread(f);
     if (status == 0) {
@@ -199,7 +203,7 @@ void meta_known_file_free(struct meta_known_file *f)
     int status = 0;
     if (f == NULL)
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += END_S;
     pthread_mutex_lock(&f->lock);
     f->ends = true;

@@ -15,6 +15,9 @@ enum {
     META_KNOWN_TEXT_MAX = 8 << 20 /* of as many tokens as there may be, and more */
 };
 
+/* So that whatever the file says there are revisions above it. */
+#define META_KNOWN_REVISION_MAX (INT64_C(1) << 62)
+
 struct meta_known {
     char store[META_KNOWN_STORE_BYTES]; /* which store it was */
     uint64_t generation;                /* and how often it had been replaced as a whole */
