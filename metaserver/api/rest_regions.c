@@ -101,15 +101,24 @@ static bool is_of_node(struct call *c, const struct meta_store_name *name,
     return false;
 }
 
+/* Others may publish at other metaservers at this moment: each of these keeps room for one. */
 static bool has_room(struct call *c, const struct meta_store_name *name)
 {
+    const struct meta_names *names = c->s->names;
+    const uint32_t max = meta_names_max(names), half = max / 2,
+                   of_node = half < META_NAMES_OF_NODE ? half : META_NAMES_OF_NODE,
+                   kept = max / 4 < META_STORE_MEMBERS_MAX ? max / 4 : META_STORE_MEMBERS_MAX;
+    const bool is_new = meta_names_find(names, name->tenant, name->name) == NULL;
     char detail[96];
-    snprintf(detail, sizeof detail, "a tenant has %d names of regions at most",
-             META_NAMES_OF_TENANT);
-    if (meta_names_find(c->s->names, name->tenant, name->name) == NULL &&
-        meta_names_of_tenant(c->s->names, name->tenant) >= META_NAMES_OF_TENANT)
+    if (is_new && meta_names_of_tenant(names, name->tenant) >= META_NAMES_OF_TENANT) {
+        snprintf(detail, sizeof detail, "a tenant has %d names of regions at most",
+                 META_NAMES_OF_TENANT);
         meta_rest_problem(c, REST_QUOTA, detail);
-    else if (meta_names_check(c->s->names, name) != 0)
+    } else if (is_new && meta_names_of_node(names, name->node) >= of_node) {
+        snprintf(detail, sizeof detail, "a node has %" PRIu32 " names of regions at most", of_node);
+        meta_rest_problem(c, REST_QUOTA, detail);
+    } else if ((is_new && c->s->hearing.shared && meta_names_count(names) + kept >= max) ||
+               meta_names_check(names, name) != 0)
         meta_rest_problem(c, REST_FULL, "raise max_names in the metaserver's configuration");
     else
         return true;
@@ -135,6 +144,10 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
 {
     struct region_write *r = (struct region_write *)w;
     struct meta_node_view view;
+    if (meta_service_is_behind(c->s, c->now)) { /* whom it takes for the owner may be dead */
+        meta_rest_problem(c, REST_BEHIND, "it does not know who has which name");
+        return false;
+    }
     if (!is_life(c, &r->name, &view) || !is_of_node(c, &r->name, &view))
         return false;
     const struct meta_store_name *known =

@@ -12,7 +12,7 @@
 
 static bool fits_here(const struct meta_hearing *h)
 {
-    return !h->misfits && !h->lacks;
+    return !h->misfits && !h->lacks_nodes && !h->lacks_names;
 }
 
 /* ---- nodes */
@@ -29,7 +29,6 @@ static void note_misfit(struct meta_service *s, const struct base_errbuf *err, u
 
 void meta_service_lacks(struct meta_service *s, const struct base_errbuf *err, uint64_t now)
 {
-    s->hearing.lacks = true;
     note_misfit(s, err, now);
 }
 
@@ -42,6 +41,7 @@ void meta_service_hear_put(struct meta_service *s, const struct meta_store_node 
                  "there is no room for node %s, which the other metaservers have: raise max_nodes "
                  "and max_endpoints to what they have",
                  node->id);
+        s->hearing.lacks_nodes = true;
         meta_service_lacks(s, &err, now);
         return;
     }
@@ -149,14 +149,14 @@ static int hear_nodes(struct meta_service *s, struct meta_store *snapshot, uint6
 static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, uint64_t now)
 {
     struct base_errbuf err = {.text = ""};
-    s->hearing.lacks = false;
+    s->hearing.lacks_nodes = s->hearing.lacks_names = false;
     int status = hear_nodes(s, snapshot, now, &err);
     if (status == 0 && s->resources != NULL)
         status = meta_service_reload_resources(s, snapshot, &err);
     if (status == 0)
         status = meta_service_load_names(s, snapshot, now, &err);
     s->hearing.misfits = status != 0;
-    s->hearing.wants_snapshot &= status != 0 || s->hearing.lacks;
+    s->hearing.wants_snapshot &= status != 0 || !fits_here(&s->hearing);
     if (status != 0)
         note_misfit(s, &err, now);
     else if (s->resources != NULL)
@@ -240,9 +240,18 @@ void meta_service_hear_nothing(struct meta_service *s, const struct base_errbuf 
         h->why = *why;
 }
 
+static bool is_heard(const struct meta_hearing *h, uint64_t now)
+{
+    return h->heard_ns != 0 && now <= h->heard_ns + META_SERVICE_BEHIND_NS;
+}
+
 bool meta_service_is_behind(const struct meta_service *s, uint64_t now)
 {
+    return s->hearing.shared && (!fits_here(&s->hearing) || !is_heard(&s->hearing, now));
+}
+
+bool meta_service_knows_nodes(const struct meta_service *s, uint64_t now)
+{
     const struct meta_hearing *h = &s->hearing;
-    return h->shared &&
-           (!fits_here(h) || h->heard_ns == 0 || now > h->heard_ns + META_SERVICE_BEHIND_NS);
+    return !h->shared || (!h->misfits && !h->lacks_nodes && is_heard(h, now));
 }

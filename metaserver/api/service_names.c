@@ -26,16 +26,25 @@ void meta_service_put_name(struct meta_service *s, const struct meta_store_name 
 {
     const bool lives = meta_service_name_life(s, name) == META_NAME_LIVE;
     struct base_errbuf err;
+    uint32_t suppressed;
     if (s->names == NULL)
         return;
     s->names_stale |= !lives;
-    if (meta_names_put(s->names, name, lives) == 0)
+    const int status = meta_names_put(s->names, name, lives);
+    if (status == 0)
         return;
-    base_err(&err, -ENOSPC,
-             "a name of a region of tenant %s has no room here, or grants nothing: raise max_names "
-             "to what the other metaservers have",
+    base_err(&err, status,
+             status == -ENOSPC ? "there is no room for a name of a region of tenant %s: raise "
+                                 "max_names to what the other metaservers have"
+                               : "a name of a region of tenant %s is not shown: the table has no "
+                                 "room just there, or it grants nothing",
              name->tenant);
-    meta_service_lacks(s, &err, now);
+    if (status == -ENOSPC) {
+        s->hearing.lacks_names = true;
+        meta_service_lacks(s, &err, now);
+    } else if (base_log_allow(&s->store_log, now, 10 * BASE_NS_PER_S, 10, &suppressed)) {
+        meta_world_log(s->world, BASE_LOG_WARN, err.text, "suppressed=%u", suppressed);
+    }
 }
 
 /* ---- what is stored */
@@ -101,7 +110,7 @@ struct names_write {
 static bool begin_withdrawing(struct call *c, struct meta_write *w)
 {
     struct names_write *n = (struct names_write *)w;
-    if (meta_service_is_behind(c->s, c->now)) {
+    if (!meta_service_knows_nodes(c->s, c->now)) {
         c->s->names_dead = true; /* perhaps */
         return false;
     }
@@ -133,10 +142,10 @@ static void free_withdrawing(struct meta_write *w)
     free(w);
 }
 
-/* What a metaserver that is behind takes for dead may live. */
+/* What a metaserver that does not know all nodes takes for dead may live. */
 static bool may_withdraw(const struct meta_service *s)
 {
-    return !s->writes.withdrawing && !meta_service_is_behind(s, s->at);
+    return !s->writes.withdrawing && meta_service_knows_nodes(s, s->at);
 }
 
 uint64_t meta_service_names_due(const struct meta_service *s)

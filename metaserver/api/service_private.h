@@ -78,6 +78,8 @@ void meta_service_store_failed(struct meta_service *s, const char *what, const c
 
 /* Something that the store holds has no room here: err says how to give it some. */
 void meta_service_lacks(struct meta_service *s, const struct base_errbuf *err, uint64_t now);
+/* Whether it knows all nodes that the store has, so that who is unknown is gone. */
+bool meta_service_knows_nodes(const struct meta_service *s, uint64_t now);
 
 /* How the owner of a name is; service: the struct meta_service. */
 enum meta_name_life meta_service_name_life(void *service, const struct meta_store_name *name);

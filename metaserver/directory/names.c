@@ -119,6 +119,19 @@ uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant)
     return low - first;
 }
 
+uint32_t meta_names_of_node(const struct meta_names *n, const char *node)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->count; i++)
+        count += strcmp(n->order[i]->name.node, node) == 0;
+    return count;
+}
+
+uint32_t meta_names_max(const struct meta_names *n)
+{
+    return n->max;
+}
+
 /* ---- the table */
 
 /* Whether its span has a slot that is its own, or free. */
@@ -144,7 +157,7 @@ static void hide_entry(struct meta_names *n, struct entry *e)
 static int show_entry(struct meta_names *n, struct entry *e)
 {
     if (schema_table_put(&n->table, &e->record) < 0)
-        return -ENOSPC;
+        return -EXFULL;
     e->shown = true;
     return 0;
 }

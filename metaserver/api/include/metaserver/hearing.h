@@ -13,7 +13,7 @@ struct meta_hearing {
     uint64_t heard_ns;      /* when all was known that the store had; 0: it never was */
     struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
     bool misfits;           /* what it holds of resources does not fit: until a snapshot does */
-    bool lacks;             /* what it holds of nodes or names has no room here: likewise */
+    bool lacks_nodes, lacks_names; /* some of these have no room here: likewise */
     bool wants_snapshot;    /* what was heard does not fit to what is known */
     uint64_t member_ns;     /* since when this metaserver lives there; 0: it does not */
     uint64_t things;        /* that were heard so far */

@@ -12,6 +12,7 @@
 
 #define META_NAMES_MAX       65536 /* that there can be at most */
 #define META_NAMES_OF_TENANT 256   /* that one tenant can have */
+#define META_NAMES_OF_NODE   1024  /* that one node can have, and half of all there can be */
 
 struct meta_names;
 
@@ -26,12 +27,15 @@ void meta_names_free(struct meta_names *n);
 /* Borrowed. */
 const struct schema_table_desc *meta_names_table(const struct meta_names *n);
 uint32_t meta_names_count(const struct meta_names *n);
+uint32_t meta_names_max(const struct meta_names *n);
 uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant);
+uint32_t meta_names_of_node(const struct meta_names *n, const char *node);
 
 /* Whether there is room for one that is not there yet, in the table too. 0 or -ENOSPC. */
 int meta_names_check(const struct meta_names *n, const struct meta_store_name *name);
-/* As the store has it from now on; shown in the table, or not. 0; -ENOSPC: it is not known here, or
- * not shown. -EINVAL: what it grants is no token. */
+/* As the store has it from now on; shown in the table, or not. 0; -ENOSPC: it is not known here;
+ * -EXFULL: it is, but its span of the table has no room to show it. -EINVAL: what it grants is no
+ * token. */
 int meta_names_put(struct meta_names *n, const struct meta_store_name *name, bool shown);
 /* If it is the name's (`node` "": whosever it is). */
 void meta_names_remove(struct meta_names *n, const struct meta_store_name *name);

@@ -47,7 +47,8 @@ static int put_node(const char *node, int incarnation, int gid)
     return ask("PUT", path, json);
 }
 
-static int publish(const char *node, int incarnation, int gid, const char *name)
+static int publish_of(const char *tenant, const char *node, int incarnation, int gid,
+                      const char *name)
 {
     struct schema_token grant = {
         .pool = 1, .access = SCHEMA_RECORD_READ, .vkey = (uint32_t)incarnation, .length = 4096};
@@ -57,9 +58,14 @@ static int publish(const char *node, int incarnation, int gid, const char *name)
     schema_token_format(&grant, text);
     snprintf(path, sizeof path, "/v1/nodes/%s/regions", node);
     snprintf(json, sizeof json,
-             "{\"incarnation\":%d,\"tenant\":\"web\",\"name\":\"%s\",\"grant\":\"%s\"}",
-             incarnation, name, text);
+             "{\"incarnation\":%d,\"tenant\":\"%s\",\"name\":\"%s\",\"grant\":\"%s\"}", incarnation,
+             tenant, name, text);
     return ask("PUT", path, json);
+}
+
+static int publish(const char *node, int incarnation, int gid, const char *name)
+{
+    return publish_of("web", node, incarnation, gid, name);
 }
 
 static int take_back(const char *node, const char *incarnation, const char *name)
@@ -234,8 +240,11 @@ START_TEST(names_have_bounds)
     ck_assert(says("urn:kedge:problem:over-quota"));
     ck_assert_int_eq(publish("a", 5, 1, "1"), 200);
     close_names();
-    open_names(2);
-    ck_assert_int_eq(publish("a", 5, 1, "another"), 507);
+    open_names(2); /* of which the store has so many more */
+    ck_assert_int_eq(put_node("b", 5, 2), 201);
+    ck_assert_int_eq(publish_of("other", "a", 5, 1, "another"), 403);
+    ck_assert(says("a node has 1 names of regions at most"));
+    ck_assert_int_eq(publish_of("other", "b", 5, 2, "another"), 507);
     close_names();
     ck_assert_int_eq(ask("GET", "/v1/regions", ""), 404);
     teardown();

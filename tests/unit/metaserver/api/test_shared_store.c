@@ -333,6 +333,33 @@ START_TEST(who_has_no_room_is_behind)
 }
 END_TEST
 
+/* A name in its way may be of a node that it has not heard to be gone. */
+START_TEST(who_is_behind_says_not_whose_a_name_is)
+{
+    struct reply reply;
+    setup_all(14);
+    settle_all();
+    put_node(&all.metad[0], 1, 5, 1, &reply);
+    settle_all();
+    put_node(&all.metad[1], 2, 5, 2, &reply);
+    settle_all();
+    put_name(&all.metad[0], 1, 5, 1, 0, &reply);
+    settle_all();
+    put_name(&all.metad[1], 2, 5, 2, 0, &reply);
+    settle_all();
+    ck_assert_int_eq(reply.status, 409);
+    all.metad[1].cut_off = true;
+    all.now += META_SERVICE_BEHIND_NS + BASE_NS_PER_MS;
+    put_name(&all.metad[1], 2, 5, 2, 0, &reply);
+    for (int i = 0; i < 10; i++)
+        step_metad(&all.metad[1]);
+    ck_assert_int_eq(reply.status, 503);
+    all.metad[1].cut_off = false;
+    settle_all();
+    teardown_all();
+}
+END_TEST
+
 /* Who reads the table meanwhile finds it. */
 START_TEST(a_snapshot_hides_no_name)
 {
@@ -517,6 +544,7 @@ END_TEST
     T(a_dead_metaserver_has_no_say)                                                                \
     T(a_later_life_is_the_only_one)                                                                \
     T(who_has_no_room_is_behind)                                                                   \
+    T(who_is_behind_says_not_whose_a_name_is)                                                      \
     T(a_snapshot_hides_no_name)                                                                    \
     T(a_snapshot_stands_for_what_was_missed)                                                       \
     T(all_come_to_know_the_same)
