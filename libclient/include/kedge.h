@@ -213,9 +213,8 @@ KEDGE_API int kedge_unpublish(struct kedge_mr *mr, const char *name);
  * from now on. Of one that its owner publishes again, after a restart, that says where it is now.
  * -ENOENT: none is published so, as far as the metaservers that can be asked know; -EXDEV: it is in
  * another pool; -EHOSTUNREACH: no metaserver answers; -EAGAIN: the agent looks up too much for this
- * tenant; -EDQUOT: the tenant has used up its control operations; or the region is another
- * tenant's, and the session has 256 of those; -EOPNOTSUPP: the agent, or every metaserver, is older
- * than names; -ETIMEDOUT. */
+ * tenant; -EDQUOT: the tenant has used up its control operations; -EOPNOTSUPP: the agent, or every
+ * metaserver, is older than names; -ETIMEDOUT. */
 KEDGE_API int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote *out);
 
 /* ---- virtual queue pairs */

@@ -86,7 +86,8 @@ static int read_all(json_t *root, struct meta_known *out)
     if (meta_json_only(&at, root, names) != 0 ||
         meta_json_text(&at, root, "store", out->store, sizeof out->store) != 0 ||
         meta_json_number(&at, root, "generation", true, 0, INT64_MAX, &out->generation) != 0 ||
-        meta_json_number(&at, root, "revision", true, 0, META_KNOWN_REVISION_MAX, &out->revision) != 0)
+        meta_json_number(&at, root, "revision", true, 0, META_KNOWN_REVISION_MAX, &out->revision) !=
+            0)
         return -EINVAL;
     return read_tokens(json_object_get(root, "tokens"), out);
 }

@@ -12,8 +12,8 @@
  * sentence, and *out is what it was. */
 int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
                            struct base_errbuf *err);
-/* Before the daemon opens a store that is shared: no other process has its data_dir from now on, and
- * the former one that had it is over, whatever etcd still takes it for. */
+/* Before the daemon opens a store that is shared: no other process has its data_dir from now on,
+ * and the former one that had it is over, whatever etcd still takes it for. */
 int meta_daemon_begin_life(const struct meta_config *config, struct base_errbuf *err);
 /* Whether the settings make sense, and what they name on this host: of etcd none is asked. */
 int meta_daemon_check_store(const struct meta_config *config, struct base_errbuf *err);

@@ -4,7 +4,7 @@
 # of workers, agents and metaservers meanwhile.
 source "$(dirname "$0")/lib.sh"
 needs_built publish_region kedge-probe
-more_metad="node_lease = $((2 * slow))s"
+more_metad="node_lease = $((6 * slow))s"
 cluster_settings() { # sockets that only agent a has
     more_tenants="[tenant other]
 socket = $work/other.sock"

@@ -11,6 +11,7 @@ been told last. SIGTERM ends that; then each metaserver confirms each tenant, an
 the last revision, within so many seconds as SETTLE says; and a sentence is printed."""
 import http.client
 import json
+import os
 import random
 import signal
 import sys
@@ -20,9 +21,10 @@ import time
 KEYS = [f"h{i}" for i in range(6)]
 CLIENTS, WATCHES = 4, 2
 PAUSE = 0.12    # seconds between two requests of a client, on average
-PATIENCE = 15   # for an answer
-SILENCE = 8     # of a watch, which has an empty line every three seconds
-SETTLE = 90
+SLOW = int(os.environ.get("KEDGE_TEST_SLOW", 1))
+PATIENCE = 15 * SLOW   # for an answer
+SILENCE = 8 * SLOW     # of a watch, which has an empty line every three seconds
+SETTLE = 90 * SLOW
 
 
 class Recorder:

@@ -14,17 +14,17 @@ struct meta_hearing {
     struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
     bool misfits;           /* what it holds of resources does not fit: until a snapshot does */
     bool lacks_nodes, lacks_names; /* some of these have no room here: likewise */
-    bool wants_snapshot;    /* what was heard does not fit to what is known */
-    uint64_t member_ns;     /* since when this metaserver lives there; 0: it does not */
-    uint64_t things;        /* that were heard so far */
-    uint64_t revision;      /* the newest of all that were ever known */
-    bool forked;            /* what has that revision now is not what had it: it is used up */
-    bool raising;           /* a write of a greater one is under way, or waits for its turn */
-    uint64_t raise_at;      /* after one that failed: when it is tried again */
-    uint64_t generation;    /* of the store, as it is known */
-    uint32_t voided;        /* tokens that have come back, at most; 0: none is left */
-    bool burying;           /* one of them is being deleted */
-    uint64_t bury_at;       /* likewise */
+    bool wants_snapshot;           /* what was heard does not fit to what is known */
+    uint64_t member_ns;            /* since when this metaserver lives there; 0: it does not */
+    uint64_t things;               /* that were heard so far */
+    uint64_t revision;             /* the newest of all that were ever known */
+    bool forked;         /* what has that revision now is not what had it: it is used up */
+    bool raising;        /* a write of a greater one is under way, or waits for its turn */
+    uint64_t raise_at;   /* after one that failed: when it is tried again */
+    uint64_t generation; /* of the store, as it is known */
+    uint32_t voided;     /* tokens that have come back, at most; 0: none is left */
+    bool burying;        /* one of them is being deleted */
+    uint64_t bury_at;    /* likewise */
     uint32_t member_count;
     struct meta_store_member member[META_STORE_MEMBERS_MAX];
 };
