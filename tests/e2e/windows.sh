@@ -76,7 +76,7 @@ is 16384 "in bytes too" window device.most_bytes
 [[ $(metric in_flight_operations 'scope="device"') -le 4 &&
     $(metric most_operations 'scope="device"') == 4 ]] ||
     fail "the metrics say otherwise"
-grep -q '^windows.device.limit_ops *4 *$' \
+grep -q '^  device.limit_ops *4 *$' \
     <<<"$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status)" ||
     fail "rdmactl's table does not show the window"
 
