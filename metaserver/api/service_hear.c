@@ -146,9 +146,32 @@ static int hear_nodes(struct meta_service *s, struct meta_store *snapshot, uint6
     return status == -ENOMEM ? base_err(err, status, "out of memory") : status;
 }
 
+bool meta_service_is_own_store(const struct meta_service *s, const struct meta_store *snapshot)
+{
+    return snapshot->id[0] == '\0' || s->store_id[0] == '\0' ||
+           strcmp(snapshot->id, s->store_id) == 0;
+}
+
+/* An etcd that was emptied, and in which somebody else has begun: nothing of it is believed, so
+ * that what is known of the former one is there when that comes back. */
+static void refuse_snapshot(struct meta_service *s, const struct meta_store *snapshot, uint64_t now)
+{
+    struct base_errbuf err;
+    base_err(&err, -EREMCHG,
+             "the store is another one by now (%.32s, and not %.32s): was etcd emptied, or made "
+             "anew? Put the former one back, or begin this metaserver again if that is meant",
+             snapshot->id, s->store_id);
+    s->hearing.misfits = true;
+    note_misfit(s, &err, now);
+}
+
 static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, uint64_t now)
 {
     struct base_errbuf err = {.text = ""};
+    if (!meta_service_is_own_store(s, snapshot)) {
+        refuse_snapshot(s, snapshot, now);
+        return;
+    }
     s->hearing.lacks_nodes = s->hearing.lacks_names = false;
     int status = hear_nodes(s, snapshot, now, &err);
     if (status == 0 && s->resources != NULL)

@@ -19,7 +19,8 @@ enum { HEAR_MS = 100 };
 static void apply_heard(void *user, const struct meta_store_heard *heard)
 {
     struct meta_process *p = user;
-    if (heard->kind == META_STORE_HEARD_SNAPSHOT)
+    if (heard->kind == META_STORE_HEARD_SNAPSHOT &&
+        meta_service_is_own_store(&p->service, heard->snapshot))
         atomic_store(&p->service.store->relearn, true);
     meta_service_hear(&p->service, heard, p->service.at);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Three metaservers on three members of etcd that is restored from a snapshot, while metaservers run
-# and while none does, with one metaserver's disk lost: no token that was deleted lives again, agents
-# register again with what they are now.
+# and while none does, with one metaserver's disk lost: no token that was deleted lives again, and
+# agents register again with what they are now.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-metaservers.sh"
 source "$(dirname "$0")/lib-etcd.sh"

@@ -91,6 +91,7 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
     json_decref(answer.root);
     if (status == 0) {
         h->snapshot->generation = w->root.generation;
+        snprintf(h->snapshot->id, sizeof h->snapshot->id, "%s", w->root.id);
         status = meta_etcd_heard_members(w, h, err);
     }
     if (status != 0) {

@@ -223,7 +223,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         const char *says;
     } wrong[] = {
         {{NULL}, "name a command"},
-        {{"frobnicate"}, "no command \"frobnicate\", but status, node, metaserver, agent, worker, lease, "},
+        {{"frobnicate"}, "no command \"frobnicate\", but status, node, metaserver, agent, "},
         {{"backup", "x"}, "it is kedge-metad --config FILE backup FILE"},
         {{"node", "drain"}, "node drain needs an ID: see rdmactl node list"},
         {{"node", "frob"}, "node list"},

@@ -36,4 +36,9 @@ void meta_service_remember(struct meta_service *s, const struct meta_known *k);
 /* What is known of it now: for who remembers it; meta_known_fini() it. -ENOMEM. */
 int meta_service_known(const struct meta_service *s, struct meta_known *out);
 
+struct meta_service;
+
+/* Whether that is of the store that it began with, as far as either says. */
+bool meta_service_is_own_store(const struct meta_service *s, const struct meta_store *snapshot);
+
 #endif

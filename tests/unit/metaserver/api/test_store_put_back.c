@@ -275,11 +275,41 @@ START_TEST(a_backup_that_is_restored_brings_back_what_it_holds)
 }
 END_TEST
 
+/* Somebody has begun another one where it was: it is not taken for what this one's has become. */
+START_TEST(another_store_is_not_believed)
+{
+    struct reply reply;
+    struct meta_store *other = meta_store_memory(NULL);
+    struct meta_service *s;
+    setup_all(15);
+    s = &all.metad[1].s;
+    ck_assert_int_eq(ask(&all.metad[1], "PUT", "/v1/tenants/a", "{\"uids\":[1]}"), 201);
+    put_node(&all.metad[1], 1, 5, 1, &reply);
+    settle_all();
+    snprintf(s->store_id, sizeof s->store_id, "one");
+    snprintf(other->id, sizeof other->id, "another");
+    const struct meta_store_heard heard = {.kind = META_STORE_HEARD_SNAPSHOT, .snapshot = other};
+    meta_service_hear(s, &heard, all.now);
+    ck_assert(meta_service_is_behind(s, all.now));
+    ck_assert_ptr_nonnull(strstr(s->hearing.why.text, "another one by now"));
+    ck_assert_uint_eq(meta_directory_count(s->directory).nodes, 1);
+    ck_assert_int_eq(ask(&all.metad[1], "GET", "/v1/tenants/a", ""), 200);
+    ck_assert_uint_eq(meta_resources_revision(s->resources), 1);
+    meta_store_hub_compact(all.metad[1].store); /* the former one, of which the hub says no id */
+    settle_all();
+    ck_assert(!meta_service_is_behind(s, all.now));
+    expect_all_the_same(15);
+    meta_store_close(other);
+    teardown_all();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_store_that_was_put_back_goes_on_above_what_was_known)                                      \
     T(a_revision_that_could_not_be_raised_is_raised_later)                                         \
     T(a_store_that_was_put_back_and_went_on_to_the_same_revision_is_found_out)                     \
     T(no_token_that_was_deleted_lives_again_when_the_store_is_put_back)                            \
     T(nor_when_it_was_put_back_while_no_metaserver_ran)                                            \
+    T(another_store_is_not_believed)                                                               \
     T(a_backup_that_is_restored_brings_back_what_it_holds)
 KEDGE_CHECK_MAIN("metaserver store put back", TESTS)
