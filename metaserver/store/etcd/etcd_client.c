@@ -273,7 +273,11 @@ int meta_etcd_call(struct meta_etcd_client *c, const struct meta_etcd_call *call
         base_err(err, -EBUSY, "etcd at %.200s has not answered in time", meta_etcd_endpoint(c));
     const bool was_down = c->down;
     for (unsigned rounds = 0; !meta_etcd_stopped(c); rounds++) {
+        const struct base_errbuf before = *err;
         verdict = ask_round(c, call, out, &status, err);
+        /* What the end of the time cut off says less than what was found until then. */
+        if (rounds > 0 && status == -EBUSY && base_clock_ns() >= call->deadline_ns)
+            *err = before;
         if (verdict == META_ETCD_DONE || verdict == META_ETCD_REFUSED) {
             c->down = false;
             return verdict == META_ETCD_DONE ? 0 : status;
