@@ -323,7 +323,10 @@ START_TEST(who_was_read_late_and_finds_a_session_has_it)
 {
     const struct attach_peer peer = {.uid = BED_UID};
     const struct schema_control_attach m = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
+    struct lane_memory *memory = lane_memory_new(1, 1, 1, 1);
     begin();
+    for (uint32_t i = 0; i < PLACES; i++)
+        pool.sessions[i].rings.memory = memory; /* of whichever it gets */
     world.world.sockets = &SESSION_OPS;
     agent.unread.wanted = agent.unread.most = 1200;
     handed_over = 0;
@@ -333,6 +336,9 @@ START_TEST(who_was_read_late_and_finds_a_session_has_it)
     ck_assert_uint_eq(handed_over, 1);
     agent_connection_close(c);
     agent_attach_closed(c);
+    for (uint32_t i = 0; i < PLACES; i++)
+        pool.sessions[i].rings.memory = NULL;
+    lane_memory_free(memory);
     session_bed_end();
 }
 END_TEST
