@@ -283,7 +283,6 @@ static int take_geometry(struct kedge_session *s)
     s->max_vqps = max_vqps;
     s->max_inflight = ro->max_inflight;
     s->pool = ro->pool;
-    s->knows = ro->knows;
     memcpy(s->gid, ro->gid, sizeof s->gid);
     return 0;
 }

@@ -111,7 +111,7 @@ struct kedge_session {
     uint32_t max_vqps, max_inflight;
     uint32_t session, tenant;
     uint32_t features;    /* enum schema_control_feature: what its agent knows */
-    uint16_t pool, knows; /* knows: enum schema_knows */
+    uint16_t pool;
     uint8_t gid[16];
 };
 
@@ -182,6 +182,9 @@ int client_access_of(uint32_t flags);
 int client_check_lent(const struct kedge_mr *mr);
 
 /* ---- publish.c */
+/* Whether it is a region's name, and the agent knows that of names: 0, or an error that is said. */
+int client_check_name(const struct kedge_session *s, const char *name,
+                      enum schema_control_feature feature);
 /* Takes back the names of a region that is to be given back, if it has any. What fails is not said:
  * the agent sees by itself, a second later at most, that the region is gone. False: it is of no use
  * to try so with others now. */

@@ -43,13 +43,9 @@ int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote 
     int status = client_usable(s);
     if (status != 0)
         return status;
-    if (schema_name_check(name) != 0)
-        return client_fail(-EINVAL,
-                           "a region's name has 1 to %d bytes of UTF-8, without control characters",
-                           SCHEMA_NAME_MAX);
-    if (!(s->knows & SCHEMA_KNOWS_LOOKUP))
-        return client_fail_text(-EOPNOTSUPP, "the agent is older than this library and knows no "
-                                             "names of regions");
+    status = client_check_name(s, name, SCHEMA_FEATURE_LOOKUP);
+    if (status != 0)
+        return status;
     const size_t length = strlen(name);
     struct schema_sq_desc d = {.op = SCHEMA_OP_LOOKUP, .lookup = {.length = (uint32_t)length}};
     status = client_request_with(s, &d, name, length, &reply);

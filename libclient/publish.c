@@ -22,13 +22,14 @@ static int ask_agent(struct kedge_mr *mr, uint16_t type, const char *name, uint3
     return status;
 }
 
-static int check_name(const struct kedge_mr *mr, const char *name)
+int client_check_name(const struct kedge_session *s, const char *name,
+                      enum schema_control_feature feature)
 {
     if (schema_name_check(name) != 0)
         return client_fail(-EINVAL,
                            "a region's name has 1 to %d bytes of UTF-8 without control characters",
                            KEDGE_NAME_MAX);
-    if ((mr->session->features & SCHEMA_FEATURE_PUBLISH) == 0)
+    if ((s->features & (uint32_t)feature) == 0)
         return client_fail_text(-EOPNOTSUPP, "this host's agent is of before names of regions: "
                                              "run a newer kedge-agentd");
     return 0;
@@ -54,7 +55,7 @@ int kedge_publish(struct kedge_mr *mr, const char *name)
     if (status == 0)
         status = client_check_lent(mr);
     if (status == 0)
-        status = check_name(mr, name);
+        status = client_check_name(mr->session, name, SCHEMA_FEATURE_PUBLISH);
     if (status != 0)
         return status;
     mr->named = true; /* also where no answer comes */
@@ -68,7 +69,7 @@ int kedge_unpublish(struct kedge_mr *mr, const char *name)
         return -EINVAL;
     int status = client_usable(mr->session);
     if (status == 0)
-        status = check_name(mr, name);
+        status = client_check_name(mr->session, name, SCHEMA_FEATURE_PUBLISH);
     if (status == 0)
         status = ask_agent(mr, SCHEMA_CONTROL_UNPUBLISH, name, &left);
     mr->named &= left > 0;

@@ -148,7 +148,8 @@ static void hand_over(struct connection *c, uint32_t tag)
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
                                           .tenant = agent_quota_tenant(p->agent, c->tenant)->id,
-                                          .features = SCHEMA_FEATURE_PUBLISH};
+                                          .features =
+                                              SCHEMA_FEATURE_PUBLISH | SCHEMA_FEATURE_LOOKUP};
     struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};

@@ -198,7 +198,6 @@ static void fill_in(struct pool *p, struct agent_session *s)
     ro->max_inflight = (uint32_t)p->config->max_inflight;
     ro->tenant = t->id;
     ro->pool = p->number;
-    ro->knows = SCHEMA_KNOWS_LOOKUP;
     memcpy(ro->gid, p->device.fab->caps.gid, sizeof ro->gid);
     atomic_store(&ro->drains, agent_pools_drains(p));
     atomic_store(&ro->doorbell, 1);

@@ -35,7 +35,10 @@ enum schema_control_type {
 };
 
 /* In ATTACHED: what this agent knows beside what all of the version do. */
-enum schema_control_feature { SCHEMA_FEATURE_PUBLISH = 1 << 0 };
+enum schema_control_feature {
+    SCHEMA_FEATURE_PUBLISH = 1 << 0, /* these messages */
+    SCHEMA_FEATURE_LOOKUP = 1 << 1,  /* SCHEMA_OP_LOOKUP, its lanes */
+};
 
 enum schema_attached_fd {
     SCHEMA_FD_RW,

@@ -25,7 +25,7 @@ enum schema_op {
     SCHEMA_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
     SCHEMA_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
     /* the region that has this name among those of the tenant; answered with reply.found. Ends the
-     * session of an agent whose `knows` is without SCHEMA_KNOWS_LOOKUP */
+     * session of an agent that has not said SCHEMA_FEATURE_LOOKUP (control.h) */
     SCHEMA_OP_LOOKUP = 37,
 };
 
@@ -41,11 +41,6 @@ enum schema_op_flag {
 /* The region has none, also where the device keeps no deadlines and every other one has: who still
  * believes in it is kept out by time alone. Likewise refused by who does not know it. */
 #define SCHEMA_REG_LEASE_ONLY (1u << 17)
-
-/* What a lane knows beyond the version that it says: bits. An older one says none. */
-enum schema_knows {
-    SCHEMA_KNOWS_LOOKUP = 1 << 0,
-};
 
 /* A region that was looked up by its name. What grants it stays with the agent. */
 struct schema_found {

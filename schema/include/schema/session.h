@@ -169,8 +169,7 @@ struct schema_session_ro {
     uint32_t max_vqps;
     uint32_t max_inflight; /* posts that the lane takes before the first completes */
     uint32_t tenant;
-    uint16_t pool;
-    uint16_t knows;  /* enum schema_knows */
+    uint16_t pool, reserved;
     uint8_t gid[16]; /* this host's endpoint */
     /* agent writes, in batches: slots it has taken; completions it has written */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_head;

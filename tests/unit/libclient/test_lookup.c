@@ -11,10 +11,10 @@ struct fixture {
     struct kedge_session *s;
 };
 
-static void setup(struct fixture *f, uint16_t knows)
+static void setup(struct fixture *f, uint32_t features)
 {
     fake_agent_start(&f->a);
-    f->a.ro->knows = knows;
+    f->a.attached.features = features;
     f->s = fake_agent_open(&f->a);
 }
 
@@ -36,7 +36,7 @@ START_TEST(the_name_stands_behind_the_request_and_the_answer_says_where_the_regi
     struct kedge_remote remote;
     struct fixture f;
     char name[256];
-    setup(&f, SCHEMA_KNOWS_LOOKUP);
+    setup(&f, SCHEMA_FEATURE_LOOKUP);
     for (size_t i = 0; i < 4 * sizeof lengths / sizeof lengths[0]; i++) { /* round the ring */
         const uint32_t length = lengths[i % (sizeof lengths / sizeof lengths[0])];
         memset(name, 'a' + (int)i % 26, sizeof name);
@@ -74,7 +74,7 @@ START_TEST(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)
                     {-EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS, "control operations"}};
     struct kedge_remote remote = {.rkey = 7};
     struct fixture f;
-    setup(&f, SCHEMA_KNOWS_LOOKUP);
+    setup(&f, SCHEMA_FEATURE_LOOKUP);
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         f.a.reply =
             (struct schema_reply){.status = refusals[i].status, .reason = refusals[i].reason};
@@ -94,9 +94,9 @@ START_TEST(an_older_agent_is_not_asked)
 {
     struct kedge_remote remote;
     struct fixture f;
-    setup(&f, 0);
+    setup(&f, SCHEMA_FEATURE_PUBLISH);
     ck_assert_int_eq(kedge_lookup(f.s, "n", &remote), -EOPNOTSUPP);
-    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "the agent is older"));
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "is of before names of regions"));
     ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
     teardown(&f);
 }
@@ -107,7 +107,7 @@ START_TEST(what_is_no_name_is_not_asked_for)
     struct kedge_remote remote;
     struct fixture f;
     char longest[257];
-    setup(&f, SCHEMA_KNOWS_LOOKUP);
+    setup(&f, SCHEMA_FEATURE_LOOKUP);
     memset(longest, 'a', sizeof longest);
     longest[256] = '\0';
     const char *const none[] = {"", "a\n", "\xff", "\x7f", longest};
