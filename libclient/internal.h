@@ -110,7 +110,7 @@ struct kedge_session {
     } told;
     uint32_t max_vqps, max_inflight;
     uint32_t session, tenant;
-    uint32_t features;    /* enum schema_control_feature: what its agent knows */
+    uint32_t features; /* enum schema_control_feature: what its agent knows */
     uint16_t pool;
     uint8_t gid[16];
 };

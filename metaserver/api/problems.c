@@ -55,6 +55,7 @@ static const struct {
     [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
     [REST_TABLE] = {"table-unreachable", 503, "no agent can read this metaserver's table"},
     [REST_CROWDED] = {"too-many-changes", 503, "too many changes wait for the store"},
+    [REST_NAMES_WAIT] = {"too-many-names", 429, "too many names of regions wait for the store"},
     [REST_STORM] = {"too-many-registrations", 429, "too many nodes register at once"},
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},
@@ -76,7 +77,7 @@ static void begin_problem(struct call *c, enum meta_rest_problem p, const char *
 {
     char type[64];
     c->answer->status = problems[p].status;
-    c->answer->retry_after_s = p == REST_CROWDED || p == REST_BEHIND;
+    c->answer->retry_after_s = p == REST_CROWDED || p == REST_BEHIND || p == REST_NAMES_WAIT;
     c->answer->content_type = "application/problem+json";
     base_text_reset(c->body);
     snprintf(type, sizeof type, "urn:kedge:problem:%s", problems[p].type);

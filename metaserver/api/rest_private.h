@@ -63,6 +63,7 @@ enum meta_rest_problem {
     REST_TABLE,
     REST_CROWDED,
     REST_STORM,
+    REST_NAMES_WAIT,
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,
     REST_BEHIND,

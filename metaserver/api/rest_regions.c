@@ -214,6 +214,7 @@ static struct region_write *new_region_write(struct call *c, const struct meta_w
 void meta_rest_put_region(struct call *c)
 {
     static const struct meta_write_kind publishing = {.what = "publishing a region",
+                                                      .of_names = true,
                                                       .begin = begin_publishing,
                                                       .end = end_publishing,
                                                       .free = free_region_write};
@@ -283,6 +284,7 @@ static bool read_which(struct call *c, struct meta_store_name *out)
 void meta_rest_delete_region(struct call *c)
 {
     static const struct meta_write_kind taking_back = {.what = "taking back a region's name",
+                                                       .of_names = true,
                                                        .begin = begin_taking_back,
                                                        .end = end_taking_back,
                                                        .free = free_region_write};

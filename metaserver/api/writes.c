@@ -25,6 +25,7 @@ static void append_write(struct meta_writes *q, struct meta_write *w)
     q->count++;
     q->checks += w->kind->check;
     q->registrations += w->kind->gathers;
+    q->names += w->kind->of_names;
 }
 
 /* before: the one before it; NULL: it is the first. */
@@ -36,6 +37,7 @@ static void remove_write(struct meta_writes *q, struct meta_write *w, struct met
     q->count--;
     q->checks -= w->kind->check;
     q->registrations -= w->kind->gathers;
+    q->names -= w->kind->of_names;
 }
 
 static void note_done(struct meta_store_job *job)
@@ -129,6 +131,20 @@ static void put_off(struct call *c, bool room)
     c->s->count.put_off++;
 }
 
+/* Workers may ask for names as fast as they can, on each of many nodes: what operators and nodes
+ * want never waits for more than so many of them. */
+static bool has_room_for_name(struct call *c, const struct meta_write *like)
+{
+    const struct meta_writes *q = &c->s->writes;
+    uint32_t of_node = 0;
+    for (const struct meta_write *w = q->first; w != NULL; w = w->next)
+        of_node += w->kind->of_names && strcmp(w->id, like->id) == 0;
+    if (q->names < META_NAMES_WAITING_MAX && of_node < META_NAMES_WAITING_OF_NODE)
+        return true;
+    meta_rest_problem(c, REST_NAMES_WAIT, "come again in a moment");
+    return false;
+}
+
 /* Whether it is accepted; else the answer has been given. */
 static bool has_room(struct call *c, const struct meta_write *w)
 {
@@ -138,6 +154,8 @@ static bool has_room(struct call *c, const struct meta_write *w)
         meta_rest_problem(c, REST_STORE, "this metaserver stops: ask another one");
         return false;
     }
+    if (w->kind->of_names && !has_room_for_name(c, w))
+        return false;
     const bool room = q->count < META_WRITES_MAX &&
                       (!w->kind->check || q->checks < META_CHECKS_MAX) &&
                       (!w->kind->gathers || has_time(q));

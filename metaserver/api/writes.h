@@ -16,10 +16,12 @@
 #include "metaserver/service.h"
 
 enum {
-    META_WRITES_MAX = 4096,        /* of clients, at a time */
-    META_WRITES_OF_TOKEN = 256,    /* of them, those of one token */
-    META_REGISTRATIONS_MAX = 1024, /* of them, those that bring a node: operators find room */
-    META_CHECKS_MAX = 64,          /* of them, those that only ask whether the store can be read */
+    META_WRITES_MAX = 4096,          /* of clients, at a time */
+    META_WRITES_OF_TOKEN = 256,      /* of them, those of one token */
+    META_REGISTRATIONS_MAX = 1024,   /* of them, those that bring a node: operators find room */
+    META_NAMES_WAITING_MAX = 64,     /* of them, those of names of regions, which workers ask for */
+    META_NAMES_WAITING_OF_NODE = 16, /* of these, those of one node */
+    META_CHECKS_MAX = 64, /* of them, those that only ask whether the store can be read */
 };
 
 struct call;
@@ -30,6 +32,7 @@ struct meta_write_kind {
     bool check;       /* is answered after a while in any case (due_ns), and changes nothing */
     bool must;        /* is done also while the metaserver stops */
     bool gathers;     /* is a registration: may go to the store with others */
+    bool of_names;    /* is of a region's name */
     /* Its turn: decides. True: w->job.txn goes to the store. False: it is over, and answered. */
     bool (*begin)(struct call *c, struct meta_write *w);
     /* The store has done it, or has not (w->job.outcome): answers. If the answer is to be

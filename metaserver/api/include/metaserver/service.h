@@ -42,12 +42,12 @@ struct meta_write;
 struct meta_writes {
     struct meta_write *first, *last; /* the first one is with the store, or about to be */
     struct meta_pace pace;           /* of registrations */
-    uint32_t count, checks, registrations, under_way; /* the first ones are that */
-    struct meta_store_put puts[META_STORE_PUTS_MAX];  /* they are these, if they are several */
-    uint64_t began_ns;                                /* the first one went to the store */
-    uint64_t did_ns;        /* the store has last done what it was given */
-    uint64_t failed_ns;     /* the store has last failed */
-    struct base_errbuf why; /* which is the last that it did; else empty */
+    uint32_t count, checks, registrations, names, under_way; /* the first ones are that */
+    struct meta_store_put puts[META_STORE_PUTS_MAX]; /* they are these, if they are several */
+    uint64_t began_ns;                               /* the first one went to the store */
+    uint64_t did_ns;                                 /* the store has last done what it was given */
+    uint64_t failed_ns;                              /* the store has last failed */
+    struct base_errbuf why;                          /* which is the last that it did; else empty */
     bool stopping;
     bool tidying, withdrawing; /* one of our own is among them, which nobody asked for */
 };

@@ -5,6 +5,7 @@
 
 #include "resources_world.h"
 #include "service_private.h"
+#include "writes.h"
 
 enum { NAMES = 512 };
 
@@ -47,19 +48,26 @@ static int put_node(const char *node, int incarnation, int gid)
     return ask("PUT", path, json);
 }
 
-static int publish_of(const char *tenant, const char *node, int incarnation, int gid,
-                      const char *name)
+/* Its path and body. */
+static void write_publication(const char *tenant, const char *node, int incarnation, int gid,
+                              const char *name, char path[96], char json[640])
 {
     struct schema_token grant = {
         .pool = 1, .access = SCHEMA_RECORD_READ, .vkey = (uint32_t)incarnation, .length = 4096};
-    char path[96], text[SCHEMA_TOKEN_TEXT], json[640];
+    char text[SCHEMA_TOKEN_TEXT];
     grant.gid[0] = 0xfd;
     grant.gid[15] = (uint8_t)gid;
     schema_token_format(&grant, text);
-    snprintf(path, sizeof path, "/v1/nodes/%s/regions", node);
-    snprintf(json, sizeof json,
-             "{\"incarnation\":%d,\"tenant\":\"%s\",\"name\":\"%s\",\"grant\":\"%s\"}", incarnation,
-             tenant, name, text);
+    snprintf(path, 96, "/v1/nodes/%s/regions", node);
+    snprintf(json, 640, "{\"incarnation\":%d,\"tenant\":\"%s\",\"name\":\"%s\",\"grant\":\"%s\"}",
+             incarnation, tenant, name, text);
+}
+
+static int publish_of(const char *tenant, const char *node, int incarnation, int gid,
+                      const char *name)
+{
+    char path[96], json[640];
+    write_publication(tenant, node, incarnation, gid, name, path, json);
     return ask("PUT", path, json);
 }
 
@@ -251,10 +259,66 @@ START_TEST(names_have_bounds)
 }
 END_TEST
 
+/* The store stands still: asked at once, whether it is answered or waits. */
+static int publish_now(const char *node, int gid, int number)
+{
+    char path[96], json[640], name[16];
+    snprintf(name, sizeof name, "%d", number);
+    write_publication("web", node, 5, gid, name, path, json);
+    const int status = begin_to_ask("PUT", path, json);
+    awaited = NULL;
+    return status;
+}
+
+static int created;
+
+static void count_created(const struct meta_service_answer *a, const struct base_text *text)
+{
+    (void)text;
+    created += a->status == 201;
+}
+
+/* So that what operators want has its turn, however fast workers ask for names on many nodes. */
+START_TEST(so_many_names_wait_for_the_store)
+{
+    enum { NODES = META_NAMES_WAITING_MAX / META_NAMES_WAITING_OF_NODE + 1 };
+    char node[8];
+    int number = 0;
+    setup();
+    open_names(NAMES);
+    for (int n = 0; n < NODES; n++) {
+        snprintf(node, sizeof node, "n%d", n);
+        ck_assert_int_eq(put_node(node, 5, n + 1), 201);
+    }
+    created = 0;
+    answer_later = count_created;
+    world.store.stands_still = true;
+    for (int n = 0; n + 1 < NODES; n++) {
+        snprintf(node, sizeof node, "n%d", n);
+        for (int i = 0; i < META_NAMES_WAITING_OF_NODE; i++)
+            ck_assert_int_eq(publish_now(node, n + 1, number++), META_SERVICE_LATER);
+        ck_assert_int_eq(publish_now(node, n + 1, number), 429);
+        ck_assert(says("urn:kedge:problem:too-many-names"));
+    }
+    snprintf(node, sizeof node, "n%d", NODES - 1);
+    ck_assert_int_eq(publish_now(node, NODES, number), 429);
+    ck_assert_int_eq(begin_to_ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), META_SERVICE_LATER);
+    awaited = NULL;
+    world.store.stands_still = false;
+    settle();
+    ck_assert_int_eq(created, META_NAMES_WAITING_MAX + 1);
+    ck_assert_int_eq(publish_of("web", node, 5, NODES, "again"), 201);
+    ck_assert_uint_eq(meta_names_count(s.names), META_NAMES_WAITING_MAX + 1);
+    close_names();
+    teardown();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
     T(a_name_is_anothers_only_when_its_owner_has_gone)                                             \
     T(names_go_with_the_nodes_lease_and_not_while_the_store_fails)                                 \
     T(names_outlive_the_metaserver)                                                                \
-    T(names_have_bounds)
+    T(names_have_bounds)                                                                           \
+    T(so_many_names_wait_for_the_store)
 KEDGE_CHECK_MAIN("metaserver rest regions", TESTS)
