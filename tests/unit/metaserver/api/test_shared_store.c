@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Three metaservers of one store: what was acknowledged by one is what all come to know, in one
  * order. */
-#include "shared_world.h"
+#include "world_shared.h"
 
 static enum meta_node_state state_at(int i, const char *id)
 {

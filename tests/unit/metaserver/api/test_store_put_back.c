@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shared store that is put back to what it was before, while metaservers serve from it. */
-#include "shared_world.h"
+#include "world_shared.h"
 
 /* To nothing. */
 static void put_back_to_nothing(void)

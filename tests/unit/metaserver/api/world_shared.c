@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shared_world.h"
+#include "world_shared.h"
 
 struct shared_world all;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Three metaservers of one store, which takes its time, and is heard of late, as a seed says. */
-#ifndef TESTS_UNIT_METASERVER_API_SHARED_WORLD_H
-#define TESTS_UNIT_METASERVER_API_SHARED_WORLD_H
+#ifndef TESTS_UNIT_METASERVER_API_WORLD_SHARED_H
+#define TESTS_UNIT_METASERVER_API_WORLD_SHARED_H
 
 #include <errno.h>
 #include <inttypes.h>
