@@ -411,6 +411,8 @@ struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *m
             continue;
         *m = (struct member){.base.ops = &ops, .hub = hub, .there = true};
         snprintf(m->name, sizeof m->name, "%s", member);
+        for (uint32_t k = 0; k < hub->votes; k++) /* what a former life has said is void */
+            hub->vote[k].members &= ~(UINT32_C(1) << i);
         tell_members(hub);
         return &m->base;
     }

@@ -210,6 +210,40 @@ START_TEST(who_hears_of_a_node_again_takes_back_that_it_did_not)
 }
 END_TEST
 
+/* One that begins again may hear of nodes of which its former life heard nothing. */
+START_TEST(what_a_former_life_has_said_does_not_count)
+{
+    struct reply reply;
+    setup_all(16);
+    settle_all();
+    for (int i = 0; i < METASERVERS; i++) {
+        put_node(&all.metad[i], 1, 5, 7, &reply);
+        settle_all();
+    }
+    for (int i = 0; i < 4; i++) { /* it lapses at the first alone */
+        all.now += LEASE / 2;
+        renew(1, "n1", 5, 200);
+        renew(2, "n1", 5, 200);
+        tick_all();
+    }
+    ck_assert_int_eq(state_at(0, "n1"), META_NODE_WAITING);
+    all.now += LEASE / 10 * 8;
+    close_metad(&all.metad[0]);
+    open_metad(&all.metad[0], 0, MAX_NODES, 16);
+    settle_all();
+    all.now += LEASE / 10 * 3; /* and then at the others */
+    tick_all();
+    ck_assert_int_ne(state_at(1, "n1"), META_NODE_EXPIRED);
+    for (int i = 0; i < 2; i++) {
+        all.now += LEASE;
+        tick_all();
+        tick_all();
+    }
+    ck_assert_int_eq(state_at(1, "n1"), META_NODE_EXPIRED);
+    teardown_all();
+}
+END_TEST
+
 /* What was heard by a metaserver that has died keeps no node alive. */
 START_TEST(a_dead_metaserver_has_no_say)
 {
@@ -541,6 +575,7 @@ END_TEST
     T(one_process_is_a_life_of_a_node)                                                             \
     T(a_node_expires_when_no_metaserver_hears_of_it)                                               \
     T(who_hears_of_a_node_again_takes_back_that_it_did_not)                                        \
+    T(what_a_former_life_has_said_does_not_count)                                                  \
     T(a_dead_metaserver_has_no_say)                                                                \
     T(a_later_life_is_the_only_one)                                                                \
     T(who_has_no_room_is_behind)                                                                   \
