@@ -35,7 +35,7 @@ void host_tick(struct host *h);
 /* Whether that metaserver has it. */
 bool host_is_registered(const struct host *h, uint32_t metaserver);
 bool host_follows(const struct host *h);
-/* Tries, beside the first one, that it has needed so far: of all metaservers. */
+/* PUTs of the node so far, at all metaservers. */
 uint32_t host_puts(const struct host *h);
 uint32_t host_put_off(const struct host *h);
 

@@ -260,6 +260,7 @@ int main(int argc, char **argv)
         perror("kedge-agents: memory");
         return 1;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no flood outlives who began it */
     for (uint32_t i = 0; i < s.processes; i++)
         if (fork() == 0)
             run_crowd(&s, i);

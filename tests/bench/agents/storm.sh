@@ -8,7 +8,7 @@
 #
 # One metaserver on SQLite; with --etcd three that share a store in three members of etcd, each on
 # this host. No threshold: it prints figures, and what else this host does at that time.
-build=${1:?usage: $0 BUILD [--agents N] [--etcd] [--tls] [--rest S] [--lease S]}
+build=${1:?usage: $0 BUILD [--agents N] [--etcd] [--tls] [--rest S] [--lease S] [--patience S]}
 shift
 agents=10000 shared= tls= rest=20 lease=30 patience=300
 while (($# > 0)); do
@@ -31,7 +31,9 @@ needs_built kedge-agents
 metaservers=(one) scheme=http
 declare -A gid_number=([one]=0 [two]=3 [three]=4)
 ulimit -n "$(ulimit -Hn)"
-most=$((($(ulimit -n) - 200) / 2)) # a stream each, and a connection for what else it asks
+# A metaserver's: with TLS each is three descriptors.
+connections=$((${#tls} ? ($(ulimit -n) - 450) / 3 : $(ulimit -n) - 150))
+most=$(((connections - 50) / 2)) # a stream each, and a connection for what else it asks
 ((agents <= most)) || { echo "note: $most agents, for $(ulimit -n) descriptors"; agents=$most; }
 cluster_directories
 if [[ -n $shared ]]; then
@@ -49,7 +51,6 @@ if [[ -n $tls ]]; then
 fi
 for name in "${metaservers[@]}"; do
     metad_conf "$name" 127.0.0.1:0
-    connections=$(($(ulimit -n) - 150))
     sed -i "s/^listen = .*/&\nconnections = $connections\nclient_connections = $connections\n$(
         )client_rate = 0\nmax_watches = $((agents * 2 + 100))\nlog_level = warn/" "$work/$name.conf"
     [[ -z $tls ]] || sed -i "s|^listen = .*|&\ncert_file = $work/ca/meta.pem\n$(
@@ -90,6 +91,7 @@ store=SQLite processes=4
 echo "$agents agents, ${#metaservers[@]} metaserver(s) on $store${tls:+, TLS}"
 echo "node_lease ${lease}s, $(nproc) CPUs, load before $(others)"
 "$bin/kedge-agents" "${urls[@]}" --agents "$agents" --processes $processes \
+    --seconds $((2 * patience + rest + 120)) \
     >"$work/agents.out" 2>"$work/agents.err" &
 agents_pid=$!
 worker_pids+=("$agents_pid")
