@@ -398,7 +398,7 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
 }
 
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,
-                         bool table)
+                         bool table, bool with_long)
 {
     const int only = kedge_planted;
     const struct play_cluster_settings usual = *s;
@@ -410,6 +410,10 @@ bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64
     for (int i = 0; PLAY_PLANTS[i].name != NULL; i++) {
         if (only != 0 && only != i + 1)
             continue;
+        if (only == 0 && PLAY_PLANTS[i].takes_long && !with_long) {
+            printf("skip: %s, which takes many seeds (--long)\n", PLAY_PLANTS[i].name);
+            continue;
+        }
         kedge_planted = i + 1;
         set_for_plant(s, &PLAY_PLANTS[i], &usual);
         const struct find f = find_plant(&PLAY_PLANTS[i], s, first, count);

@@ -20,7 +20,7 @@ enum { SECONDS_MOST = 1 << 30, OWN_PAGES_BYTES = 1 << 16 };
 struct options {
     struct play_cluster_settings settings;
     uint64_t first, count, hours;
-    bool json, one, shrink, planted, table, help;
+    bool json, one, shrink, planted, with_long, table, help;
     uint8_t left_out[FAULTS_MOST / 8];
 };
 
@@ -30,7 +30,8 @@ static void print_help(void)
         "usage: kedge-sim [--seeds N | --hours N] [--first S] [--json] [settings]\n"
         "       kedge-sim --seed S [--from SECONDS] [--only FAULTS] [--plant NAME] [settings]\n"
         "       kedge-sim --seed S --shrink [--plant NAME] [settings]\n"
-        "       kedge-sim --planted [--plant NAME] [--table] [--seeds N] [--first S] [settings]\n"
+        "       kedge-sim --planted [--plant NAME | --long] [--table] [--seeds N] [--first S]\n"
+        "                 [settings]\n"
         "\n"
         "Simulates a cluster of agents, metaservers and workers in one thread and virtual\n"
         "time; one seed decides all that happens. Ends with 1 if a rule was broken; of the\n"
@@ -47,6 +48,7 @@ static void print_help(void)
         "  --planted         switches on the bugs that are planted in this program, one after\n"
         "                    another, and tries up to N seeds for each\n"
         "  --plant NAME      one of them\n"
+        "  --long            those too that take many seeds each\n"
         "  --table           as a table of docs/planted-bugs.md\n"
         "settings:\n"
         "  --nodes N         hosts with an agent (4)\n"
@@ -148,6 +150,7 @@ static void take_option(struct options *o, int option, char *text)
     o->one |= option == 's';
     o->shrink |= option == 'S';
     o->planted |= option == 'p';
+    o->with_long |= option == 'l';
     o->table |= option == 'T';
     o->help |= option == 'h';
 }
@@ -156,7 +159,7 @@ static bool run(struct options *o)
 {
     struct play_cluster_settings *s = &o->settings;
     if (o->planted)
-        return !play_explore_plants(s, o->first, o->count, o->table);
+        return !play_explore_plants(s, o->first, o->count, o->table, o->with_long);
     if (o->shrink)
         return play_explore_shrink(s);
     if (o->one)
@@ -185,6 +188,7 @@ int main(int argc, char **argv)
                                           {"only", required_argument, NULL, 'O'},
                                           {"shrink", no_argument, NULL, 'S'},
                                           {"planted", no_argument, NULL, 'p'},
+                                          {"long", no_argument, NULL, 'l'},
                                           {"plant", required_argument, NULL, 'P'},
                                           {"nodes", required_argument, NULL, 'N'},
                                           {"metaservers", required_argument, NULL, 'M'},
