@@ -1,48 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Registrations that come at once: what they cost the store, and that each of them is as if it had
  * come alone. */
-#include "proxy_world.h"
+#include "slow_disk.h"
 #include "writes.h"
-
-#define NODE(incarnation, gid)                                                                     \
-    "{\"incarnation\":" #incarnation ",\"endpoints\":[{\"gid\":\"fd00::" #gid "\",\"pool\":1,"     \
-    "\"transports\":[\"dc\"],\"dct_number\":7,\"dc_key\":\"5be0cd19137e2179\",\"mtu\":4096}]}"
-
-/* The disk stands still: what is asked from now on comes later, into reply[]. */
-static void stop_disk(void)
-{
-    world.store.stands_still = true;
-}
-
-static void start_disk(void)
-{
-    world.store.stands_still = false;
-    settle();
-}
-
-/* Asks, and finds that the answer comes later. */
-static void ask_slowly(const char *method, const char *path, const char *json)
-{
-    ck_assert_int_eq(begin_to_ask(method, path, json), META_SERVICE_LATER);
-    awaited = NULL;
-}
-
-/* Asks, and must be answered at once. */
-static int ask_now(const char *method, const char *path, const char *json)
-{
-    const int status = begin_to_ask(method, path, json);
-    ck_assert_int_ne(status, META_SERVICE_LATER);
-    meta_service_advance(&s, now);
-    return status;
-}
-
-static bool replied(int which, int status, const char *text)
-{
-    ck_assert_int_lt(which, replies);
-    ck_assert_msg(reply[which].status == status && strstr(reply[which].text, text) != NULL,
-                  "%d: %d %s", which, reply[which].status, reply[which].text);
-    return true;
-}
 
 static uint64_t count_transactions(void)
 {

@@ -1,35 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of regions in the REST interface, and what the store and the table of names then hold. */
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "resources_world.h"
-#include "service_private.h"
+#include "names_world.h"
 #include "writes.h"
 
-enum { NAMES = 512 };
-
 #define LEASE (1000 * BASE_NS_PER_S) /* of resources_world.h */
-
-static void *names_memory;
-
-/* The names of a service that was opened: as it begins, and as the store has them. */
-static void open_names(uint32_t max)
-{
-    struct base_errbuf err;
-    const size_t bytes = schema_name_table_bytes(schema_table_log2_slots(max));
-    names_memory = aligned_alloc(64, bytes);
-    memset(names_memory, 0, bytes);
-    s.names = meta_names_new(max, names_memory, 0x5eed, 0x77);
-    ck_assert_int_eq(meta_service_load_names(&s, s.store, now, &err), 0);
-}
-
-static void close_names(void)
-{
-    meta_names_free(s.names);
-    s.names = NULL;
-    free(names_memory);
-}
 
 static void tick(void)
 {
@@ -46,21 +22,6 @@ static int put_node(const char *node, int incarnation, int gid)
              "\"dc\"],\"dct_number\":7,\"dc_key\":\"%016x\",\"mtu\":4096}]}",
              incarnation, gid, (unsigned)(gid * 1000 + incarnation));
     return ask("PUT", path, json);
-}
-
-/* Its path and body. */
-static void write_publication(const char *tenant, const char *node, int incarnation, int gid,
-                              const char *name, char path[96], char json[640])
-{
-    struct schema_token grant = {
-        .pool = 1, .access = SCHEMA_RECORD_READ, .vkey = (uint32_t)incarnation, .length = 4096};
-    char text[SCHEMA_TOKEN_TEXT];
-    grant.gid[0] = 0xfd;
-    grant.gid[15] = (uint8_t)gid;
-    schema_token_format(&grant, text);
-    snprintf(path, 96, "/v1/nodes/%s/regions", node);
-    snprintf(json, 640, "{\"incarnation\":%d,\"tenant\":\"%s\",\"name\":\"%s\",\"grant\":\"%s\"}",
-             incarnation, tenant, name, text);
 }
 
 static int publish_of(const char *tenant, const char *node, int incarnation, int gid,
