@@ -40,6 +40,19 @@ static void remove_write(struct meta_writes *q, struct meta_write *w, struct met
     q->names -= w->kind->of_names;
 }
 
+/* Its turn comes behind `to`, before what has waited for longer. */
+static void move_write(struct meta_writes *q, struct meta_write *w, struct meta_write *before,
+                       struct meta_write *to)
+{
+    if (before == to)
+        return;
+    before->next = w->next;
+    if (q->last == w)
+        q->last = before;
+    w->next = to->next;
+    to->next = w;
+}
+
 static void note_done(struct meta_store_job *job)
 {
     struct meta_write *w = (struct meta_write *)job;
@@ -333,30 +346,61 @@ static bool can_join(struct meta_service *s, const struct meta_write *w,
     return meta_directory_take_room(s->directory, node, room);
 }
 
+/* What a registration may go before, unless it is of the same node: a region's name, which is
+ * decided on what is there at its turn, and a check, which changes nothing. */
+static bool may_be_passed(const struct meta_write *w)
+{
+    return w->kind->of_names || w->kind->check;
+}
+
+/* Whether one between them, which is passed over, is of the same node. */
+static bool is_of_passed(const struct meta_write *from, const struct meta_write *w)
+{
+    for (const struct meta_write *p = from->next; p != w; p = p->next)
+        if (strcmp(p->id, w->id) == 0)
+            return true;
+    return false;
+}
+
+/* Whether it goes to the store behind the last one that is gathered. before: as remove_write(). */
+static bool gather_write(struct meta_service *s, struct meta_write *w, struct meta_write **before,
+                         struct meta_write **last, struct meta_directory_room *room)
+{
+    struct meta_writes *q = &s->writes;
+    if (!is_registration_alone(w) || !can_join(s, w, room))
+        return false; /* it is decided again when its turn comes */
+    w->state = META_WRITE_UNDER_WAY;
+    q->puts[q->under_way++] = (struct meta_store_put){.node = w->job.txn.puts->node};
+    move_write(q, w, *before, *last);
+    if (*before == *last)
+        *before = w;
+    *last = w;
+    return true;
+}
+
 /* What has come while the former transaction was with the store goes to it with the first one, as
- * far as it has nothing to do with that. */
+ * far as it has nothing to do with that. What is passed over has its turn next. */
 static void gather_writes(struct meta_service *s, uint64_t now)
 {
     struct meta_writes *q = &s->writes;
-    struct meta_write *before = q->first, *next;
+    struct meta_write *last = q->first, *before = last, *next;
     struct meta_directory_room room = {0, 0};
-    if (!is_registration_alone(before))
+    if (!is_registration_alone(last))
         return;
-    q->puts[0] = (struct meta_store_put){.node = before->job.txn.puts->node};
+    q->puts[0] = (struct meta_store_put){.node = last->job.txn.puts->node};
     if (!meta_directory_take_room(s->directory, q->puts[0].node, &room))
         return;
-    for (struct meta_write *w = before->next; w != NULL && q->under_way < META_STORE_PUTS_MAX;
+    for (struct meta_write *w = last->next; w != NULL && q->under_way < META_STORE_PUTS_MAX;
          w = next) {
         next = w->next;
-        if (!w->kind->gathers || waits_to_hear(s, w, now))
-            break;
-        if (!begin_write(s, w, before, now))
+        if (may_be_passed(w)) {
+            before = w;
             continue;
-        if (!is_registration_alone(w) || !can_join(s, w, &room))
-            break; /* it is decided again when its turn comes */
-        w->state = META_WRITE_UNDER_WAY;
-        q->puts[q->under_way++] = (struct meta_store_put){.node = w->job.txn.puts->node};
-        before = w;
+        }
+        if (!w->kind->gathers || waits_to_hear(s, w, now) || is_of_passed(last, w))
+            break;
+        if (begin_write(s, w, before, now) && !gather_write(s, w, &before, &last, &room))
+            break;
     }
     if (q->under_way > 1)
         q->first->job.txn = (struct meta_store_txn){.puts = q->puts, .put_count = q->under_way};

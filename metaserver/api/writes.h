@@ -4,7 +4,8 @@
  * One transaction is with the store at a time, and the others wait in the order in which they
  * came. Each is decided when its turn comes, on what is there then, and nothing else that is
  * written can come between its decision and its end but what has nothing in common with it:
- * registrations that follow one another, of other nodes with other endpoints, are one transaction.
+ * registrations of other nodes with other endpoints, which follow one another or names of other
+ * nodes' regions and checks, are one transaction.
  * So who claims what another one is about to get hears a conflict. Meanwhile leases are renewed,
  * and what is asked for is answered: what an end finds may have lapsed since its beginning.
  *

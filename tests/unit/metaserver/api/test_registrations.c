@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Registrations that come at once: what they cost the store, and that each of them is as if it had
  * come alone. */
+#include "names_world.h"
 #include "slow_disk.h"
 #include "writes.h"
 
@@ -55,6 +56,51 @@ START_TEST(registrations_that_wait_are_one_transaction)
     ck_assert(replied(12, 200, "\"id\":\"m2\",\"incarnation\":7"));
     ck_assert(replied(13, 201, "\"name\":\"a\""));
     ck_assert(replied(14, 200, "\"id\":\"m5\",\"incarnation\":6"));
+    end();
+}
+END_TEST
+
+static void publish_slowly(const char *node, int incarnation, int gid, const char *name)
+{
+    char path[96], json[640];
+    write_publication("web", node, incarnation, gid, name, path, json);
+    ask_slowly("PUT", path, json);
+}
+
+/* Workers that publish, and who asks whether it is ready, break no transaction up; of one node
+ * nothing changes its place. */
+START_TEST(registrations_go_before_names_and_checks_but_those_of_their_own_node)
+{
+    begin();
+    open_names(NAMES);
+    stop_disk();
+    for (int i = 0; i < 4; i++)
+        register_slowly(i, 5, 16 + i);
+    start_disk();
+    const uint64_t before = count_transactions();
+    stop_disk();
+    register_slowly(0, 6, 16);          /* 4: is with the store */
+    register_slowly(4, 5, 20);          /* 5 */
+    publish_slowly("m1", 5, 17, "one"); /* 6 */
+    ask_slowly("GET", "/readyz", "");   /* 7 */
+    register_slowly(5, 5, 21);          /* 8 */
+    publish_slowly("m2", 5, 18, "two"); /* 9 */
+    register_slowly(3, 6, 19);          /* 10: of none of them */
+    register_slowly(1, 6, 17);          /* 11: its former life has published just before */
+    register_slowly(6, 5, 22);          /* 12 */
+    start_disk();
+    /* 4; 5, 8 and 10; 6; 7; 9; 11 and 12. */
+    ck_assert_uint_eq(count_transactions() - before, 6);
+    const int order[] = {200, 201, 201, 200, 201, 200, 201, 200, 201};
+    for (int i = 0; i < 9; i++)
+        ck_assert(replied(4 + i, order[i], ""));
+    ck_assert(replied(4 + 1, 201, "\"id\":\"m4\""));
+    ck_assert(replied(4 + 2, 201, "\"id\":\"m5\""));
+    ck_assert(replied(4 + 3, 200, "\"id\":\"m3\""));
+    ck_assert(replied(4 + 4, 201, "\"name\":\"one\""));
+    ck_assert(replied(4 + 6, 201, "\"name\":\"two\""));
+    ck_assert(replied(4 + 7, 200, "\"id\":\"m1\",\"incarnation\":6"));
+    close_names();
     end();
 }
 END_TEST
@@ -243,6 +289,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(registrations_that_wait_are_one_transaction)                                                 \
+    T(registrations_go_before_names_and_checks_but_those_of_their_own_node)                        \
     T(a_registration_that_the_store_refuses_harms_no_other)                                        \
     T(registrations_of_one_transaction_have_room_together)                                         \
     T(renewals_and_liveness_cost_no_write)                                                         \
