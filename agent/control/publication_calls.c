@@ -307,12 +307,14 @@ static void has_not(struct publication_at *at)
 
 /* Another region has the name, or there is no room: that is for who decides to say. One that had
  * it, and is told so by a metaserver that has forgotten, may be early: who has it there may be
- * about to be refused it elsewhere. */
-static void take_refusal(struct publication_at *at, int status, const char *detail)
+ * about to be refused it elsewhere. own: what has it is a former region of this node's. */
+static void take_refusal(struct publication_at *at, bool own, int status, const char *detail)
 {
     struct publication *p = at->of;
     const uint64_t now = now_of(p);
     has_not(at);
+    if (own)
+        at->has = PUBLICATION_OTHER;
     if (status == -EEXIST && at->has == PUBLICATION_OTHER) {
         /* It may be what was put here for another region before: that goes first. */
         note_why(p, status, detail);
@@ -334,6 +336,17 @@ static void take_refusal(struct publication_at *at, int status, const char *deta
         agent_publication_lose(p, detail);
 }
 
+/* It is of a region that had it before in this life of the node: so says a store that was put back
+ * since. */
+static bool is_own(const struct publication_at *at, const json_t *problem)
+{
+    const struct agent *a = at->of->agent;
+    const char *node = json_string_value(json_object_get(problem, "node"));
+    return node != NULL && strcmp(node, a->config.node) == 0 &&
+           json_integer_value(json_object_get(problem, "incarnation")) ==
+               (json_int_t)a->incarnation;
+}
+
 static void take_problem(struct publication_at *at, int status, const json_t *problem)
 {
     struct publication *p = at->of;
@@ -341,11 +354,13 @@ static void take_problem(struct publication_at *at, int status, const json_t *pr
     char why[PUBLICATIONS_WHY];
     snprintf(why, sizeof why, "it answers %d: %.120s", status, detail != NULL ? detail : "");
     if (is_problem(problem, "name-taken")) {
-        take_refusal(at, -EEXIST, detail != NULL ? detail : "it is of another region");
+        take_refusal(at, is_own(at, problem), -EEXIST,
+                     detail != NULL ? detail : "it is of another region");
     } else if (is_problem(problem, "over-quota")) {
-        take_refusal(at, -EDQUOT, detail != NULL ? detail : "the tenant has as many as it may");
+        take_refusal(at, false, -EDQUOT,
+                     detail != NULL ? detail : "the tenant has as many as it may");
     } else if (is_problem(problem, "full")) {
-        take_refusal(at, -ENOSPC, "the metaserver's table of names is full");
+        take_refusal(at, false, -ENOSPC, "the metaserver's table of names is full");
     } else if (is_problem(problem, "unknown-route")) {
         note_why(p, -EOPNOTSUPP, "the metaserver keeps no names of regions");
         has_not(at);

@@ -78,7 +78,7 @@ void agent_publications_end(struct agent_session *s);
 /* Regions may have been revoked: they are looked at now. */
 void agent_publications_look(struct agent *a);
 /* A metaserver has (one of the node's pools, by its place) from now on: it may have forgotten, or
- * is another than before. */
+ * is another than before, or its store was put back. */
 void agent_publications_registered(struct agent *a, uint32_t metaserver, uint32_t place);
 void agent_publications_tick(struct agent *a);
 uint64_t agent_publications_due_ns(const struct agent *a);

@@ -16,6 +16,7 @@
 #include "pool.h"
 #include "pools.h"
 #include "prefer.h"
+#include "publications.h"
 #include "register_json.h"
 #include "register_private.h"
 
@@ -137,8 +138,11 @@ static void take_renewal(struct registration *r, const struct http_answer *answe
     if (before.behind != r->standing.behind || strcmp(before.zone, r->standing.zone) != 0)
         agent_prefer_tell_lane(r->pool);
     heed_broken(r, answer->body);
-    if (r->pool == r->pool->agent->pools[0])
-        agent_registration_tell_endpoints(r);
+    if (r->pool != r->pool->agent->pools[0])
+        return;
+    agent_registration_tell_endpoints(r);
+    if (before.names_anew != r->standing.names_anew) /* its store was put back, perhaps */
+        agent_publications_registered(r->pool->agent, (uint32_t)(r - r->pool->registration), 0);
 }
 
 /* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than

@@ -129,6 +129,20 @@ void meta_rest_stale(struct call *c, uint32_t known)
     end_problem(c);
 }
 
+void meta_rest_name_taken(struct call *c, const struct meta_store_name *known)
+{
+    char detail[160];
+    snprintf(detail, sizeof detail, "it is of a region of node %s, which takes it back or ends",
+             known != NULL ? known->node : "another one");
+    begin_problem(c, REST_NAME_TAKEN, detail);
+    base_json_string(c->body, "field", "name");
+    if (known != NULL) {
+        base_json_string(c->body, "node", known->node);
+        base_json_u64(c->body, "incarnation", known->incarnation);
+    }
+    end_problem(c);
+}
+
 bool meta_rest_has_json(struct call *c)
 {
     return meta_rest_has_json_of(c, META_JSON_MAX_BYTES);

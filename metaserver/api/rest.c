@@ -52,6 +52,8 @@ void meta_rest_write_standing(struct call *c)
     const struct meta_service *s = c->s;
     if (meta_service_is_behind(s, c->now))
         base_json_bool(c->body, "behind", true);
+    if (s->hearing.names_anew > 0)
+        base_json_u64(c->body, "names_anew", s->hearing.names_anew);
     if (s->store_id[0] != '\0')
         base_json_string(c->body, "store", s->store_id);
     if (s->zone != NULL && s->zone[0] != '\0')

@@ -82,6 +82,8 @@ void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *
                           const char *detail);
 /* Another scope is needed: its name, and a sentence. */
 void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_violation *violation);
+/* A name of a region is another region's, whose owner lives; NULL: of which it is not known. */
+void meta_rest_name_taken(struct call *c, const struct meta_store_name *known);
 void meta_rest_stale(struct call *c, uint32_t known);
 /* Whether there is a JSON body, of at most META_JSON_MAX_BYTES, or as many as are said; else the
  * answer has been given. */

@@ -125,14 +125,6 @@ static bool has_room(struct call *c, const struct meta_store_name *name)
     return false;
 }
 
-static void refuse_taken(struct call *c, const struct meta_store_name *known)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail, "it is of a region of node %s, which takes it back or ends",
-             known != NULL ? known->node : "another one");
-    meta_rest_problem_of(c, REST_NAME_TAKEN, "name", detail);
-}
-
 static void answer_published(struct call *c, const struct region_write *r)
 {
     c->answer->status = r->created ? 201 : 200;
@@ -154,7 +146,7 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
         meta_names_find(c->s->names, r->name.tenant, r->name.name);
     r->created = known == NULL || meta_service_name_life(c->s, known) == META_NAME_DEAD;
     if (!r->created && !meta_store_name_equals(known, &r->name)) {
-        refuse_taken(c, known);
+        meta_rest_name_taken(c, known);
         return false;
     }
     if (!has_room(c, &r->name))
@@ -167,7 +159,7 @@ static void end_publishing(struct call *c, struct meta_write *w)
 {
     const struct region_write *r = (const struct region_write *)w;
     if (w->job.outcome.status == -EEXIST) {
-        refuse_taken(c, meta_names_find(c->s->names, r->name.tenant, r->name.name));
+        meta_rest_name_taken(c, meta_names_find(c->s->names, r->name.tenant, r->name.name));
     } else if (w->job.outcome.status == -ESTALE) {
         meta_rest_problem(c, REST_REGISTER_AGAIN,
                           "PUT the node: the store does not have this life of it");

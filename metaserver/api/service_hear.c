@@ -165,6 +165,17 @@ static void refuse_snapshot(struct meta_service *s, const struct meta_store *sna
     note_misfit(s, &err, now);
 }
 
+/* Names that were published here may be lost with a store that was put back, and former ones be
+ * there again: their agents are to publish again what they have. */
+static int hear_stored_names(struct meta_service *s, struct meta_store *snapshot, uint64_t now,
+                             struct base_errbuf *err)
+{
+    const uint64_t before = s->names != NULL ? meta_names_changes(s->names) : 0;
+    const int status = meta_service_load_names(s, snapshot, now, err);
+    s->hearing.names_anew += s->names != NULL && meta_names_changes(s->names) != before;
+    return status;
+}
+
 static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, uint64_t now)
 {
     struct base_errbuf err = {.text = ""};
@@ -177,7 +188,7 @@ static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, u
     if (status == 0 && s->resources != NULL)
         status = meta_service_reload_resources(s, snapshot, &err);
     if (status == 0)
-        status = meta_service_load_names(s, snapshot, now, &err);
+        status = hear_stored_names(s, snapshot, now, &err);
     s->hearing.misfits = status != 0;
     s->hearing.wants_snapshot &= status != 0 || !fits_here(&s->hearing);
     if (status != 0)

@@ -17,6 +17,7 @@ struct entry {
 
 struct meta_names {
     uint32_t max, count;
+    uint64_t changes;
     struct entry *entries; /* max of them */
     struct entry *
         *order; /* the first count in the order of their names, then those that are free */
@@ -60,6 +61,11 @@ const struct schema_table_desc *meta_names_table(const struct meta_names *n)
 uint32_t meta_names_count(const struct meta_names *n)
 {
     return n->count;
+}
+
+uint64_t meta_names_changes(const struct meta_names *n)
+{
+    return n->changes;
 }
 
 /* ---- their order */
@@ -195,8 +201,10 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
         return -ENOSPC;
     struct entry *e = found ? n->order[at] : add_entry(n, at);
     e->loaded = true;
-    if (found && e->shown == shown && meta_store_name_equals(&e->name, name))
+    const bool same = found && meta_store_name_equals(&e->name, name);
+    if (same && e->shown == shown)
         return 0; /* nobody reads it torn for nothing */
+    n->changes += !same;
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
     e->name = *name;
     e->record =
@@ -211,6 +219,7 @@ static void remove_at(struct meta_names *n, uint32_t at)
 {
     struct entry *e = n->order[at];
     hide_entry(n, e);
+    n->changes++;
     n->count--;
     memmove(&n->order[at], &n->order[at + 1], (n->count - at) * sizeof n->order[0]);
     n->order[n->count] = e;

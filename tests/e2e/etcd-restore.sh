@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Three metaservers on three members of etcd that is restored from a snapshot, while metaservers run
 # and while none does, with one metaserver's disk lost: no token that was deleted lives again, and
-# agents register again with what they are now.
+# agents register again with what they are now, and publish again what they have.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-metaservers.sh"
 source "$(dirname "$0")/lib-etcd.sh"
+needs_built publish_region
 command -v etcdctl >/dev/null || {
     echo "skip: etcdctl is not installed (Debian's etcd-client)"
     exit 77
@@ -80,10 +81,13 @@ was_never_good() {
     [[ ! -s $work/good ]] || fail "$(head -n 1 "$work/good")"
     ok "$1"
 }
+list_keys() { # into $work/keys
+    ETCDCTL_API=3 etcdctl --endpoints="$etcd_urls" get --prefix / --keys-only >"$work/keys"
+}
 # Whether etcd has it no more, while it is tried at some.
 gone_again() { # token metaserver...
     try_deleted "$@"
-    ETCDCTL_API=3 etcdctl --endpoints="$etcd_urls" get --prefix / --keys-only >"$work/keys" &&
+    list_keys &&
         grep -q 'resources/token/kept$' "$work/keys" &&
         ! grep -q "resources/token/$1\$" "$work/keys" && echo deleted
 }
@@ -116,6 +120,34 @@ until_is deleted "what came back with a snapshot is deleted again" gone_again go
 was_never_good "and was never good at any metaserver"
 everywhere 401 gone "a token that came back with a snapshot is none"
 everywhere 200 kept "one that was there is good"
+has_life "$life"
+
+# ---- a name that was published since the snapshot
+region() { # metaserver: as it shows it
+    curl -sf --max-time 20 "$(at "$1")/v1/regions" |
+        jq -r '.regions[] | "\(.id) \(.node) \(.incarnation) \(.state)"'
+}
+is_shown() { # sentence
+    local name
+    for name in "${metaservers[@]}"; do
+        until_is "workers/late node-a $life live" "$1 ($name)" region "$name"
+    done
+}
+is_stored() {
+    list_keys && grep -q '/names/workers/late$' "$work/keys" && echo stored
+}
+[[ $(is_stored) == "" ]] || fail "there is a name already"
+etcd_save "$work/names.snapshot"
+mkfifo "$work/hold"
+exec 8<>"$work/hold"
+KEDGE_SOCKET=$work/a.sock "$bin/publish_region" late "a text" <&8 >"$work/published" &
+worker_pids+=($!)
+is_shown "a worker's region has a name"
+for name in "${members[@]}"; do etcd_kill "$name"; done
+etcd_restore "$work/names.snapshot" "${members[@]}"
+begin_etcd
+until_is stored "and is published again when the store was put back to a moment before" is_stored
+is_shown "where all find it"
 has_life "$life"
 
 # ---- restored while none runs

@@ -165,6 +165,34 @@ START_TEST(a_metaserver_that_was_started_again_is_told_again)
 }
 END_TEST
 
+/* A store that was put back has a former region of this life under the name: that goes first. */
+START_TEST(a_former_region_of_its_own_node_keeps_no_name_from_another_one)
+{
+    begin(1);
+    publish(0, 0, "kv/0");
+    serve(0);
+    unpublish(0, 0, "kv/0");
+    serve(0);
+    w.said[0].count = 0;
+    publish(0, 1, "kv/0");
+    serve(0);
+    HEARS(0, 1, 0);
+    w.shown[0][0] = vkey_of(0, 0);
+    agent_publications_registered(&w.agent, 0, 0);
+    for (int i = 0; i < 5; i++, pass_time(1000))
+        serve(0);
+    ck_assert_uint_eq(w.shown[0][0], vkey_of(0, 1));
+    ck_assert_uint_eq(w.agent.publications.lost, 0);
+    w.shown[0][1] = vkey_of(0, 0); /* and before its worker has heard that it is published */
+    publish(0, 1, "kv/1");
+    for (int i = 0; i < 5; i++, pass_time(1000))
+        serve(0);
+    HEARS(0, 2, 0);
+    ck_assert_uint_eq(w.shown[0][1], vkey_of(0, 1));
+    end();
+}
+END_TEST
+
 START_TEST(a_region_that_is_given_back_or_revoked_has_its_name_no_more)
 {
     begin(1);
@@ -245,6 +273,7 @@ END_TEST
     T(a_metaserver_that_does_not_answer_is_asked_again_until_its_worker_has_waited_long_enough)    \
     T(one_that_is_silent_keeps_nobody_from_what_another_has_decided)                               \
     T(a_metaserver_that_was_started_again_is_told_again)                                           \
+    T(a_former_region_of_its_own_node_keeps_no_name_from_another_one)                              \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \
     T(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_ends)

@@ -2,6 +2,7 @@
 /* What is registered is kept while its lease runs, whether its metaserver answers or not. */
 #include "../../check_main.h"
 #include "prefer.h"
+#include "publication_calls.h"
 #include "register_bed.h"
 
 enum { LEASE_MS = 30000 };
@@ -186,6 +187,31 @@ static void renew_saying(uint32_t metaserver, const char *more)
     answer_by(call, 200, body);
 }
 
+/* Which renewal says how often names turned out to be others: what is published is told again. */
+START_TEST(what_is_published_is_told_again_when_names_are_others)
+{
+    struct publication p = {.agent = &w.agent};
+    registered_with(2);
+    struct publication_at *at = p.at;
+    for (uint32_t i = 0; i < 2; i++)
+        at[i] = (struct publication_at){.of = &p, .has = PUBLICATION_THIS};
+    w.agent.publications.first = &p;
+    renew_saying(0, "");
+    ck_assert(!at[0].again);
+    renew_saying(0, ",\"names_anew\":3");
+    ck_assert(at[0].again && !at[1].again);
+    ck_assert_uint_eq(agent_publications_due_ns(&w.agent), 0);
+    at[0].again = false;
+    renew_saying(0, ",\"names_anew\":3");
+    renew_saying(1, "");
+    ck_assert(!at[0].again && !at[1].again);
+    renew_saying(0, ""); /* it was started again, and says so by its table */
+    ck_assert(at[0].again);
+    w.agent.publications.first = NULL;
+    end();
+}
+END_TEST
+
 static void expect_order(uint32_t first, uint32_t second, uint32_t third)
 {
     ck_assert_uint_eq(w.listed, 3);
@@ -239,6 +265,7 @@ END_TEST
     T(a_lease_that_ran_out_while_nobody_asked_is_asked_about_first)                                \
     T(who_is_silent_is_asked_last_until_it_answers)                                                \
     T(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is_not)                   \
+    T(what_is_published_is_told_again_when_names_are_others)                                       \
     T(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)                         \
     T(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)
 KEDGE_CHECK_MAIN("agent.control.renew", TESTS)

@@ -118,7 +118,13 @@ int carry_out(const struct call *c)
 
 void answer_call(struct call *c, int status)
 {
-    const char *body = status == 409 ? PROBLEM("name-taken")
+    char taken[160];
+    /* Keys of regions begin at 100: others' are another node's. */
+    snprintf(taken, sizeof taken,
+             "{\"type\":\"urn:kedge:problem:name-taken\",\"detail\":\"it is so\","
+             "\"node\":\"%s\",\"incarnation\":%u}",
+             w.shown[c->metaserver][c->name] < 100 ? "another" : "n", w.agent.incarnation);
+    const char *body = status == 409 ? taken
                        : status == 404
                            ? c->puts ? PROBLEM("register-again") : PROBLEM("unknown-region")
                        : status == 403 ? PROBLEM("over-quota")

@@ -106,6 +106,7 @@ START_TEST(a_name_is_anothers_only_when_its_owner_has_gone)
     ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
     ck_assert_int_eq(publish("b", 6, 2, "x"), 409);
     ck_assert(says("urn:kedge:problem:name-taken") && says("node a"));
+    ck_assert(says("\"field\":\"name\",\"node\":\"a\",\"incarnation\":5}"));
     ck_assert_int_eq(take_back("b", "6", "x"), 404);
     /* Its own node begins anew: the former life's name is nobody's. */
     ck_assert_int_eq(put_node("a", 7, 1), 200);

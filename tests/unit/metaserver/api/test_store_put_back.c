@@ -275,6 +275,84 @@ START_TEST(a_backup_that_is_restored_brings_back_what_it_holds)
 }
 END_TEST
 
+/* ---- names of regions */
+
+static bool renewal_says(int i, const char *what)
+{
+    struct reply reply;
+    begin_ask(&all.metad[i], "POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}", &reply);
+    ck_assert_int_eq(reply.status, 200);
+    return strstr(reply.body, what) != NULL;
+}
+
+static void publish(int i, int name, int status)
+{
+    struct reply reply;
+    put_name(&all.metad[i], 1, 5, 1, name, &reply);
+    settle_all();
+    ck_assert_int_eq(reply.status, status);
+}
+
+static void take_back(int i, const char *name)
+{
+    struct reply reply;
+    struct base_text body;
+    struct meta_service_answer answer;
+    const struct meta_service_request request = {.method = "DELETE",
+                                                 .path = "/v1/nodes/n1/regions",
+                                                 .parameter = {[META_PARAMETER_INCARNATION] = "5",
+                                                               [META_PARAMETER_TENANT] = "web",
+                                                               [META_PARAMETER_NAME] = name},
+                                                 .token = &reply,
+                                                 .shown = {.local = true}};
+    base_text_init(&body, 4096);
+    meta_service_handle(&all.metad[i].s, &request, all.now, &body, &answer);
+    reply = (struct reply){.status = answer.status};
+    base_text_fini(&body);
+    settle_all();
+    ck_assert_int_eq(reply.status, 204);
+}
+
+static bool has_name(int i, const char *name)
+{
+    return meta_names_find(all.metad[i].s.names, "web", name) != NULL;
+}
+
+/* What was published since is lost, and what was taken back is there again: agents hear at each
+ * metaserver that they are to say again what they have. Another snapshot says nothing. */
+START_TEST(agents_hear_that_names_are_others_since_the_store_was_put_back)
+{
+    struct reply reply;
+    setup_all(16);
+    for (int i = 0; i < METASERVERS; i++) {
+        put_node(&all.metad[i], 1, 5, 1, &reply);
+        settle_all();
+        ck_assert_int_lt(reply.status, 300);
+    }
+    publish(0, 1, 201);
+    struct meta_store *before = copy_store();
+    publish(1, 2, 201);
+    for (int i = 0; i < METASERVERS; i++) {
+        meta_store_hub_compact(all.metad[i].store);
+        settle_all();
+        ck_assert(has_name(i, "x1") && has_name(i, "x2") && !renewal_says(i, "names_anew"));
+    }
+    meta_store_hub_put_back(all.hub, before);
+    settle_all();
+    for (int i = 0; i < METASERVERS; i++)
+        ck_assert(has_name(i, "x1") && !has_name(i, "x2") && renewal_says(i, "\"names_anew\":1"));
+    publish(2, 2, 201);
+    take_back(0, "x1");
+    meta_store_hub_put_back(all.hub, before);
+    settle_all();
+    for (int i = 0; i < METASERVERS; i++)
+        ck_assert(has_name(i, "x1") && renewal_says(i, "\"names_anew\":2"));
+    expect_all_the_same(16);
+    meta_store_close(before);
+    teardown_all();
+}
+END_TEST
+
 /* Somebody has begun another one where it was: it is not taken for what this one's has become. */
 START_TEST(another_store_is_not_believed)
 {
@@ -310,6 +388,7 @@ END_TEST
     T(a_store_that_was_put_back_and_went_on_to_the_same_revision_is_found_out)                     \
     T(no_token_that_was_deleted_lives_again_when_the_store_is_put_back)                            \
     T(nor_when_it_was_put_back_while_no_metaserver_ran)                                            \
+    T(agents_hear_that_names_are_others_since_the_store_was_put_back)                              \
     T(another_store_is_not_believed)                                                               \
     T(a_backup_that_is_restored_brings_back_what_it_holds)
 KEDGE_CHECK_MAIN("metaserver store put back", TESTS)
