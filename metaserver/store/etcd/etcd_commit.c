@@ -474,10 +474,11 @@ static int write_all(struct meta_etcd_store *s, const struct meta_etcd_decision 
     return 0;
 }
 
-/* Endpoints that others had need a comparison each: then fewer registrations have room. */
+/* Endpoints that others had need a comparison each, and those that nodes do not have any more are
+ * dropped one below the other: then fewer registrations have room. */
 static bool has_room(struct meta_etcd_decision *d, const struct meta_etcd_txn *t)
 {
-    if (d->put_count <= 1 || (t->compares <= META_ETCD_OPS_MAX && t->ops <= META_ETCD_OPS_MAX))
+    if (d->put_count <= 1 || meta_etcd_txn_fits(t))
         return true;
     d->put_most = d->put_count / 2;
     return false;

@@ -48,7 +48,12 @@ void meta_etcd_txn_reset(struct meta_etcd_txn *t)
 {
     base_text_reset(&t->compare);
     base_text_reset(&t->success);
-    t->compares = t->ops = 0;
+    t->compares = t->ops = t->grouped = t->deepest = 0;
+}
+
+bool meta_etcd_txn_fits(const struct meta_etcd_txn *t)
+{
+    return (t->compares > t->ops ? t->compares : t->ops) + t->deepest <= META_ETCD_OPS_MAX;
 }
 
 void meta_etcd_txn_fini(struct meta_etcd_txn *t)
@@ -131,6 +136,7 @@ void meta_etcd_group_begin(struct meta_etcd_txn *t)
     base_json_object(&t->success, "request_txn");
     base_json_array(&t->success, "success");
     t->ops++;
+    t->grouped = 0;
 }
 
 void meta_etcd_group_end(struct meta_etcd_txn *t)
@@ -138,11 +144,14 @@ void meta_etcd_group_end(struct meta_etcd_txn *t)
     base_json_array_end(&t->success);
     base_json_object_end(&t->success);
     base_json_object_end(&t->success);
+    if (t->deepest < t->grouped + 1)
+        t->deepest = t->grouped + 1;
 }
 
 void meta_etcd_delete_if(struct meta_etcd_txn *t, const char *key, const char *value)
 {
     struct base_text *s = &t->success;
+    t->grouped++;
     base_json_object(s, NULL);
     base_json_object(s, "request_txn");
     base_json_array(s, "compare");

@@ -19,6 +19,8 @@ struct meta_etcd_key {
 struct meta_etcd_txn {
     struct base_text compare, success;
     uint32_t compares, ops;
+    uint32_t grouped,
+        deepest; /* operations in the last group; of all groups, with one below each */
 };
 
 void meta_etcd_txn_init(struct meta_etcd_txn *t);
@@ -33,6 +35,9 @@ void meta_etcd_put(struct meta_etcd_txn *t, const char *key, const char *value, 
 void meta_etcd_delete(struct meta_etcd_txn *t, const char *key);
 /* From key on, up to end. */
 void meta_etcd_delete_range(struct meta_etcd_txn *t, const char *key, const char *end);
+/* Whether etcd takes so much at once: as many comparisons as operations, and what is nested below
+ * them beside that (checkTxnRequest() of server/etcdserver/api/v3rpc/key.go). */
+bool meta_etcd_txn_fits(const struct meta_etcd_txn *t);
 /* What is between these two is one operation of the transaction around it. */
 void meta_etcd_group_begin(struct meta_etcd_txn *t);
 void meta_etcd_group_end(struct meta_etcd_txn *t);

@@ -123,6 +123,34 @@ static void does_several_registrations_each_by_itself(struct meta_store *s)
     expect(s, "m21:2:fedcba98:fd.15/7 m63:1:fedcba98:fd.3f/7 ");
 }
 
+/* As when their pools go: each drops all endpoints but one, which etcd counts as well. */
+static void does_registrations_that_drop_endpoints(struct meta_store *s)
+{
+    enum { NODES = 42, HAD = 4 };
+    static struct meta_store_node nodes[NODES];
+    static struct meta_store_put puts[NODES];
+    struct meta_store_outcome out;
+    char id[16];
+    for (int i = 0; i < NODES; i++) {
+        snprintf(id, sizeof id, "n%02d", i);
+        put(s, node(id, 1, HAD, HAD * i));
+        nodes[i] = node(id, 2, 1, HAD * i);
+    }
+    for (uint32_t done = 0; done < NODES; done += out.put_count) {
+        for (uint32_t i = done; i < NODES; i++)
+            puts[i] = (struct meta_store_put){.node = &nodes[i], .status = 77};
+        const struct meta_store_txn txn = {.puts = puts + done, .put_count = NODES - done};
+        ck_assert_msg(meta_store_commit(s, &txn, &out) == 0, "%s", out.err.text);
+        ck_assert_uint_ge(out.put_count, 1);
+    }
+    for (int i = 0; i < NODES; i++)
+        ck_assert_int_eq(puts[i].status, 0);
+    for (int i = 0; i < NODES; i++) { /* what was dropped is nobody's */
+        snprintf(id, sizeof id, "m%02d", i);
+        put(s, node(id, 1, HAD - 1, HAD * i + 1));
+    }
+}
+
 /* More endpoints, of which others had some, than one transaction of etcd has room for. */
 static void does_as_many_registrations_as_it_has_room_for(struct meta_store *s)
 {
@@ -189,6 +217,7 @@ START_TEST(every_store_does_what_a_transaction_says)
         gives_changes_revisions_above_all_that_it_has,
         does_several_registrations_each_by_itself,
         does_as_many_registrations_as_it_has_room_for,
+        does_registrations_that_drop_endpoints,
         gives_an_endpoint_to_one_of_several,
     };
     for (enum kind kind = MEMORY; kind < KINDS && has_kind(kind); kind++)
