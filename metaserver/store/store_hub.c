@@ -22,7 +22,9 @@ struct member {
     struct meta_store_hub *hub;
     char name[META_STORE_ID_BYTES];
     bool there, has_snapshot, has_members;
-    uint64_t next; /* of the log, that it hears */
+    uint64_t next;  /* of the log, that it hears */
+    uint64_t wrote; /* the last place that it has written, as far as it knows */
+    bool stale;     /* the store was put back to before that, and it has not heard what is there */
     struct base_prng prng;
     uint32_t lost_percent;
 };
@@ -43,7 +45,8 @@ struct finding {
     const char *id;
     const struct meta_store_node *put; /* or whose endpoints somebody has */
     struct meta_store_node found;
-    bool there, taken;
+    bool there;
+    char owner[META_STORE_ID_BYTES]; /* of one of these endpoints; "": nobody */
 };
 
 static bool shares_endpoint(const struct meta_store_node *a, const struct meta_store_node *b)
@@ -63,7 +66,7 @@ static int look_at_node(void *user, const struct meta_store_node *node)
         f->found = *node;
         f->there = true;
     } else if (f->put != NULL && !node->expired && shares_endpoint(node, f->put))
-        f->taken = true;
+        memcpy(f->owner, node->id, sizeof f->owner);
     return 0;
 }
 
@@ -170,6 +173,8 @@ static uint64_t add_to_log(struct meta_store_hub *hub, struct meta_store_heard *
 /* ---- transactions */
 
 struct doing {
+    struct vote vote[NODES]; /* as they were: who is refused has said nothing */
+    uint32_t votes;
     struct meta_store_life expire[META_STORE_EXPIRE_MAX];
     struct meta_store_node nodes[META_STORE_EXPIRE_MAX + META_STORE_PUTS_MAX];
     struct meta_store_life removed[META_STORE_EXPIRE_MAX];
@@ -241,8 +246,9 @@ static bool has_to_put(struct meta_store_hub *hub, struct meta_store_put *put)
 {
     const struct meta_store_node *node = put->node;
     const struct finding f = find_node(hub, node->id, node);
-    if (f.taken)
-        put->status = base_err(&put->err, -EEXIST, "an endpoint of %s is another node's", node->id);
+    if (f.owner[0] != '\0')
+        put->status = base_err(&put->err, -EEXIST, "an endpoint of %s is node %s's, which is alive",
+                               node->id, f.owner);
     else if (f.there && !f.found.expired && f.found.incarnation == node->incarnation &&
              !meta_store_fingerprint_matches(&f.found.fingerprint, &node->fingerprint))
         put->status =
@@ -307,12 +313,21 @@ static int hub_commit(struct meta_store *store, const struct meta_store_txn *txn
     const bool lost = base_prng_below(&m->prng, 100) < m->lost_percent;
     if (lost && base_prng_below(&m->prng, 2) == 0)
         return base_err(&out->err, -ETIMEDOUT, "the store's answer was lost");
+    if (m->stale)
+        return base_err(&out->err, -EIO, "the store was put back, and is not known");
     struct doing *d = calloc(1, sizeof *d);
     BASE_ASSERT(d != NULL);
+    d->votes = m->hub->votes;
+    memcpy(d->vote, m->hub->vote, sizeof d->vote);
     decide_expiries(m, txn, d, out);
     decide_removals(m, txn, d);
     const int status = carry_out(m, *txn, d, out);
     out->expire_count = status == 0 ? txn->expire_count : 0;
+    if (status != 0) {
+        m->hub->votes = d->votes;
+        memcpy(m->hub->vote, d->vote, sizeof d->vote);
+    } else if (out->at != 0)
+        m->wrote = out->at;
     free(d);
     if (!lost || status != 0)
         return status;
@@ -437,6 +452,7 @@ static struct meta_store_heard *take_snapshot(struct member *m)
     BASE_ASSERT(h != NULL);
     h->kind = META_STORE_HEARD_SNAPSHOT;
     h->at = m->next = hub->count;
+    m->stale = false;
     h->snapshot = meta_store_memory(NULL);
     const int status = meta_store_copy(hub->content, h->snapshot, &err);
     BASE_ASSERT(status == 0);
@@ -473,6 +489,13 @@ void meta_store_hub_put_back(struct meta_store_hub *hub, struct meta_store *to)
     struct base_errbuf err;
     const int status = meta_store_copy(to, hub->content, &err);
     BASE_ASSERT(status == 0);
+    for (const uint64_t left = hub->count / 2; hub->count > left;)
+        meta_store_heard_free(hub->log[--hub->count]);
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++) {
+        struct member *m = &hub->member[i];
+        m->stale = m->there && m->wrote > hub->count;
+        m->wrote = 0;
+    }
     tell_all_anew(hub);
 }
 

@@ -21,8 +21,9 @@ struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *m
 struct meta_store_heard *meta_store_hub_hear(struct meta_store *store);
 /* As if that metaserver had been away for too long: a snapshot comes next. */
 void meta_store_hub_compact(struct meta_store *store);
-/* As if it was put back to what it held before, as another store has it; an operator's restore is
- * meta_store_replace(). */
+/* As if it was put back to what it held before, as another store has it, and to half of the places
+ * that it had by now; who has written behind that is refused (-EIO) until it has heard what is
+ * there. An operator's restore is meta_store_replace(). */
 void meta_store_hub_put_back(struct meta_store_hub *hub, struct meta_store *to);
 /* From now on so many of what that metaserver submits have no answer (-ETIMEDOUT), by the seed:
  * half of them are done. */

@@ -11,12 +11,14 @@
 #include "../../check_main.h"
 #include "etcd_process.h"
 #include "metaserver/store.h"
+#include "metaserver/store_hub.h"
 
-enum kind { MEMORY, SQLITE, ETCD, KINDS };
+enum kind { MEMORY, SQLITE, HUB, ETCD, KINDS };
 
 struct fixture {
     char dir[64], path[96];
     struct meta_store *store;
+    struct meta_store_hub *hub; /* that it is a member of; else NULL */
 };
 
 static inline struct meta_store *open_sqlite(const char *path)
@@ -54,22 +56,31 @@ static inline void setup(struct fixture *f, enum kind kind)
 {
     static struct meta_store *(*const open_of[KINDS])(const char *) = {
         [MEMORY] = open_memory, [SQLITE] = open_sqlite, [ETCD] = open_etcd};
+    f->hub = kind == HUB ? meta_store_hub_new() : NULL;
     snprintf(f->dir, sizeof f->dir, "/tmp/kedge-store-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(f->dir));
     snprintf(f->path, sizeof f->path, "%s/metad.db", f->dir);
-    f->store = open_of[kind](f->path);
+    f->store = f->hub != NULL ? meta_store_hub_open(f->hub, "only") : open_of[kind](f->path);
 }
 
 static inline void teardown(struct fixture *f)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", "-lock"};
     meta_store_close(f->store);
+    if (f->hub != NULL)
+        meta_store_hub_free(f->hub);
     for (int i = 0; i < 4; i++) {
         char path[128];
         snprintf(path, sizeof path, "%s%s", f->path, suffixes[i]);
         unlink(path);
     }
     ck_assert_int_eq(rmdir(f->dir), 0);
+}
+
+/* Whether it is one that several metaservers share: an endpoint is its owner's while that lives. */
+static inline bool is_shared(const struct meta_store *store)
+{
+    return strcmp(store->ops->name, "etcd") == 0 || strcmp(store->ops->name, "hub") == 0;
 }
 
 static inline struct meta_store_node node(const char *id, uint32_t incarnation, int endpoints,

@@ -90,7 +90,7 @@ static void leaves_an_endpoint_to_who_has_it_until_that_expires(struct meta_stor
 
 static void moves_endpoints(struct meta_store *s)
 {
-    if (strcmp(s->ops->name, "etcd") == 0)
+    if (is_shared(s))
         leaves_an_endpoint_to_who_has_it_until_that_expires(s);
     else
         moves_an_endpoint_to_who_has_it_last(s);

@@ -199,7 +199,7 @@ static void gives_an_endpoint_to_one_of_several(struct meta_store *s)
     struct meta_store_outcome out;
     ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
     ck_assert_uint_eq(out.put_count, 3);
-    if (strcmp(s->ops->name, "etcd") == 0) {
+    if (is_shared(s)) {
         ck_assert_int_eq(puts[1].status, -EEXIST);
         expect(s, "a:1:fedcba98:fd.01/7:fd.02/7 c:1:fedcba98:fd.03/7 ");
     } else {
@@ -227,6 +227,40 @@ START_TEST(every_store_does_what_a_transaction_says)
             rules[i](f.store);
             teardown(&f);
         }
+}
+END_TEST
+
+/* The double of a shared store, as etcd: what is refused has cast no vote, and who has written to
+ * one that was put back since is refused until it has heard what is there. */
+START_TEST(the_double_of_a_shared_store_is_as_unkind_as_etcd)
+{
+    struct meta_store_hub *hub = meta_store_hub_new();
+    struct meta_store *a = meta_store_hub_open(hub, "a"), *b = meta_store_hub_open(hub, "b");
+    struct meta_store *before = meta_store_memory(NULL);
+    const struct meta_store_life n = {"n", 1};
+    struct meta_store_txn txn = {.compare = true, .last = 99, .expire = &n, .expire_count = 1};
+    struct meta_store_outcome out;
+    struct meta_store_heard *heard;
+    put(a, node("n", 1, 1, 1));
+    ck_assert_int_eq(meta_store_commit(a, &txn, &out), -EREMCHG);
+    txn.compare = false;
+    ck_assert_int_eq(meta_store_commit(b, &txn, &out), 0);
+    ck_assert_uint_eq(out.heard_elsewhere[0], 1);
+    expect(a, "n:1:fedcba98:fd.01/7 ");
+    ck_assert_int_eq(meta_store_commit(a, &txn, &out), 0);
+    expect(a, "n:1:fedcba98:expired ");
+    const uint64_t at = out.at;
+    meta_store_hub_put_back(hub, before);
+    ck_assert_int_eq(meta_store_commit(a, &txn, &out), -EIO);
+    ck_assert_int_eq(meta_store_commit(b, &txn, &out), 0);
+    heard = meta_store_hub_hear(a);
+    ck_assert(heard->kind == META_STORE_HEARD_SNAPSHOT && heard->at < at);
+    meta_store_heard_free(heard);
+    ck_assert_int_eq(meta_store_commit(a, &txn, &out), 0);
+    meta_store_close(before);
+    meta_store_close(a);
+    meta_store_close(b);
+    meta_store_hub_free(hub);
 }
 END_TEST
 
@@ -413,6 +447,7 @@ START_TEST(a_worker_on_sqlite_tells_what_it_refuses)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(the_double_of_a_shared_store_is_as_unkind_as_etcd)                                           \
     T(every_store_does_what_a_transaction_says)                                                    \
     T(a_late_store_tells_in_an_order_that_its_seed_chooses_and_fails_when_it_says)                 \
     T(a_worker_keeps_nobody_waiting_and_tells_in_order_on_its_owners_thread)                       \
