@@ -32,7 +32,7 @@ struct host {
     struct base_prng prng;
     struct world_task *task[TASKS];
     uint32_t tasks;
-    uint32_t puts, put_off, settings;
+    uint32_t puts, settings;
     struct agent agent;
     struct pool pool;
     struct fab fab;
@@ -166,13 +166,12 @@ static void tell_lane(struct world *w, struct world_lane *l, const struct lane_c
     (void)w, (void)l, (void)command;
 }
 
-/* That it is put off is counted, beside what is wrong. */
+/* What is wrong; and all of it, if that is wanted. */
 static void write_log(struct world *w, enum base_log_level level, const char *event,
                       const char *format, va_list args)
 {
     char line[1024];
     vsnprintf(line, sizeof line, format, args);
-    host_of(w)->put_off += strstr(line, "429: ") != NULL;
     if (level <= BASE_LOG_ERROR || getenv("KEDGE_AGENTS_LOG") != NULL)
         fprintf(stderr, "%s: %s %s\n", host_of(w)->agent.config.node, event, line);
 }
@@ -339,9 +338,4 @@ bool host_follows(const struct host *h)
 uint32_t host_puts(const struct host *h)
 {
     return h->puts;
-}
-
-uint32_t host_put_off(const struct host *h)
-{
-    return h->put_off;
 }

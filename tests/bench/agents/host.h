@@ -37,6 +37,5 @@ bool host_is_registered(const struct host *h, uint32_t metaserver);
 bool host_follows(const struct host *h);
 /* PUTs of the node so far, at all metaservers. */
 uint32_t host_puts(const struct host *h);
-uint32_t host_put_off(const struct host *h);
 
 #endif

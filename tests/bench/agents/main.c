@@ -30,7 +30,7 @@ enum {
 
 /* What a process tells; of all its agents. */
 struct told {
-    _Atomic uint32_t registered[URLS], follow, in, puts, put_off;
+    _Atomic uint32_t registered[URLS], follow, in, puts;
 };
 
 struct shared {
@@ -65,7 +65,7 @@ static void fail(const struct base_errbuf *err)
 
 static void look_at_all(struct crowd *c)
 {
-    uint32_t registered[URLS] = {0}, follow = 0, in = 0, puts = 0, put_off = 0;
+    uint32_t registered[URLS] = {0}, follow = 0, in = 0, puts = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         uint32_t at = 0;
         for (uint32_t k = 0; k < c->storm->hosts.urls; k++) {
@@ -77,7 +77,6 @@ static void look_at_all(struct crowd *c)
         follow += follows;
         in += all;
         puts += host_puts(c->host[i]);
-        put_off += host_put_off(c->host[i]);
         if (all && c->storm->shared->in_ns[c->first + i] == 0)
             c->storm->shared->in_ns[c->first + i] = base_clock_ns();
     }
@@ -86,7 +85,6 @@ static void look_at_all(struct crowd *c)
     c->told->follow = follow;
     c->told->in = in;
     c->told->puts = puts;
-    c->told->put_off = put_off;
 }
 
 static void begin_all(struct crowd *c)
@@ -146,7 +144,6 @@ static struct told sum_up(const struct storm *s)
         all.follow += t->follow;
         all.in += t->in;
         all.puts += t->puts;
-        all.put_off += t->put_off;
     }
     return all;
 }
@@ -156,8 +153,7 @@ static void print_line(const struct storm *s, const struct told *t, uint64_t ns)
     printf("t=%.1f in=%" PRIu32 " registered=", (double)ns / 1e9, t->in);
     for (uint32_t k = 0; k < s->hosts.urls; k++)
         printf("%s%" PRIu32, k > 0 ? "," : "", t->registered[k]);
-    printf(" follow=%" PRIu32 " puts=%" PRIu32 " put_off=%" PRIu32 "\n", t->follow, t->puts,
-           t->put_off);
+    printf(" follow=%" PRIu32 " puts=%" PRIu32 "\n", t->follow, t->puts);
     fflush(stdout);
 }
 

@@ -77,6 +77,11 @@ cpu_of_agents() {
     for p in $(pgrep -P "$agents_pid"); do sum=$((sum + $(ticks "$p"))); done
     echo $sum
 }
+cpu_of_etcd() {
+    local p sum=0
+    for p in "${etcd_pids[@]}"; do sum=$((sum + $(ticks "$p"))); done
+    echo $sum
+}
 await_all() { # sentence
     local before=$1 i
     for ((i = 0; i < patience * 2; i++)); do
@@ -99,7 +104,8 @@ declare -A before
 await_all "the storm"
 echo "the storm: $(grep "^all" "$work/agents.out" || true); $(line)"
 echo "  CPU: agents $(($(cpu_of_agents) / 100)) s$(for name in "${metaservers[@]}"; do
-    echo -n ", $name $(($(ticks "${pids[$name]}") / 100)) s"; done); load $(others)"
+    echo -n ", $name $(($(ticks "${pids[$name]}") / 100)) s"; done)$(
+    [[ -z $shared ]] || echo ", etcd $(($(cpu_of_etcd) / 100)) s"); load $(others)"
 for name in "${metaservers[@]}"; do
     curl -sk --max-time 60 "$(at "$name" | sed "s/http/$scheme/")/metrics" \
         >"$work/metrics-$name" || true
@@ -113,12 +119,14 @@ done
 sleep 5
 for name in "${metaservers[@]}"; do before[$name]=$(ticks "${pids[$name]}"); done
 agents_before=$(cpu_of_agents)
+[[ -z $shared ]] || etcd_before=$(cpu_of_etcd)
 sleep "$rest"
 for name in "${metaservers[@]}"; do
     echo "at rest: $name: $(memory "${pids[$name]}") MiB, $((($(ticks "${pids[$name]}") -
         ${before[$name]}) / rest))% of a CPU; load $(others)"
 done
-echo "  agents: $((($(cpu_of_agents) - agents_before) / rest))% of a CPU"
+echo "  agents: $((($(cpu_of_agents) - agents_before) / rest))% of a CPU$([[ -z $shared ]] ||
+    echo ", etcd: $((($(cpu_of_etcd) - etcd_before) / rest))%")"
 
 name=${metaservers[0]}
 kill -KILL "${pids[$name]}"
