@@ -197,6 +197,18 @@ static void take_body(struct http_exchange *r, const char *bytes, size_t length)
     r->public.body = r->body;
 }
 
+/* Of a request that waits for its answer nothing is kept but what it holds: many may. */
+static void fit_body(struct http_exchange *r)
+{
+    const size_t needed = r->public.body_length + 1;
+    char *body = r->capacity > needed ? realloc(r->body, needed) : NULL;
+    if (body == NULL)
+        return;
+    http_admission_count_body(r, needed);
+    r->body = body;
+    r->public.body = body;
+}
+
 static struct MHD_Response *make_response(const struct http_response *response)
 {
     size_t length = response->body == NULL ? 0 : response->body_length;
@@ -382,6 +394,7 @@ static enum MHD_Result give_to_handler(struct http_exchange *r)
     r->stage = HTTP_HANDLING;
     http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);
     r->public.whole_ns = base_clock_ns();
+    fit_body(r);
     s->stats.requests++;
     if (s->ending) {
         r->stage = HTTP_ANSWERED;

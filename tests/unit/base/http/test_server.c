@@ -255,6 +255,31 @@ START_TEST(one_address_cannot_take_all_the_room_for_bodies)
 }
 END_TEST
 
+/* Many may wait for their answer: each takes the room of what it holds. */
+START_TEST(requests_that_wait_take_no_more_room_than_their_bodies)
+{
+    enum { WAIT = 16, BODY = 1 << 13 }; /* one address has the room of one whole body, of four */
+    static const char small[] = "POST /defer HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+                                "some body";
+    int fd[WAIT];
+    harness_start(&h, (struct http_server_config){.body_bytes = BODY, .bodies_bytes = 4 * BODY});
+    for (int i = 0; i < WAIT; i++) {
+        fd[i] = harness_connect(&h);
+        harness_send(&h, fd[i], small, sizeof small - 1);
+        for (int k = 0; k < 500 && (int)h.deferred_count <= i; k++)
+            harness_run(&h, 20);
+    }
+    ck_assert_uint_eq(h.deferred_count, WAIT);
+    for (int i = 0; i < WAIT; i++) {
+        ck_assert_str_eq(h.deferred[i]->body, "some body");
+        http_reply_error(h.deferred[i], -EBUSY, "woken");
+        close(fd[i]);
+    }
+    harness_run(&h, 20);
+    harness_stop(&h);
+}
+END_TEST
+
 START_TEST(a_request_that_is_not_whole_in_time_gets_408)
 {
     size_t length;
@@ -394,6 +419,7 @@ END_TEST
     T(a_body_that_is_announced_as_huge_is_refused_before_it_comes)                                 \
     T(who_sends_chunks_is_told_411_and_cut_off)                                                    \
     T(all_bodies_together_have_a_bound_that_answers_503)                                           \
+    T(requests_that_wait_take_no_more_room_than_their_bodies)                                      \
     T(one_address_cannot_take_all_the_room_for_bodies)                                             \
     T(a_request_that_is_not_whole_in_time_gets_408)                                                \
     T(idle_connections_are_closed_in_time_even_when_they_trickle)                                  \
