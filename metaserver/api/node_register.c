@@ -174,6 +174,14 @@ static bool begin_registration(struct call *c, struct meta_write *w)
     return true;
 }
 
+static bool is_registration_kept(struct call *c, const struct meta_write *w)
+{
+    const struct pending *p = (const struct pending *)w;
+    struct meta_verdict verdict;
+    return meta_directory_check(c->s->directory, &p->registration, &verdict) == 0 &&
+           !verdict.write && verdict.evict.id[0] == '\0';
+}
+
 /* Another metaserver knows of a later life, or of another owner. Whether this one knows it too by
  * now or not, the store is right. */
 static bool is_refused_by_store(struct call *c, struct pending *p)
@@ -230,6 +238,7 @@ static void free_registration(struct meta_write *w)
 static const struct meta_write_kind registering = {.what = "registering",
                                                    .gathers = true,
                                                    .begin = begin_registration,
+                                                   .is_kept = is_registration_kept,
                                                    .end = end_registration,
                                                    .free = free_registration,
                                                    .abandon = discard_responder};

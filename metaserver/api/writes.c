@@ -185,10 +185,27 @@ static bool has_room(struct call *c, const struct meta_write *w)
     return false;
 }
 
+/* What another metaserver has written need not wait for what this one writes of other nodes. */
+static bool is_kept(struct call *c, const struct meta_write *w)
+{
+    if (w->kind->is_kept == NULL || c->s->writes.stopping || !w->kind->is_kept(c, w))
+        return false;
+    for (const struct meta_write *o = c->s->writes.first; o != NULL; o = o->next)
+        if (strcmp(o->id, w->id) == 0)
+            return false;
+    return true;
+}
+
 /* What waited for something else first, as for a queue pair, may have lost its token meanwhile. */
 void meta_write_decide(struct call *c, struct meta_write *w)
 {
     struct meta_writes *q = &c->s->writes;
+    if (is_kept(c, w)) {
+        const bool stores = is_let_in(c, w) && w->kind->begin(c, w);
+        BASE_ASSERT(!stores);
+        w->kind->free(w);
+        return;
+    }
     if (!has_room(c, w) || (q->first == NULL && !(is_let_in(c, w) && w->kind->begin(c, w)))) {
         w->kind->free(w);
         return;

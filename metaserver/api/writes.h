@@ -36,6 +36,9 @@ struct meta_write_kind {
     bool of_names;    /* is of a region's name */
     /* Its turn: decides. True: w->job.txn goes to the store. False: it is over, and answered. */
     bool (*begin)(struct call *c, struct meta_write *w);
+    /* NULL, or: whether it needs no write as things are; then begin answers it, before its turn if
+     * nothing of what waits is of the same node. */
+    bool (*is_kept)(struct call *c, const struct meta_write *w);
     /* The store has done it, or has not (w->job.outcome): answers. If the answer is to be
      * META_SERVICE_LATER it comes by another way. */
     void (*end)(struct call *c, struct meta_write *w);

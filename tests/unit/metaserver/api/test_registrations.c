@@ -177,6 +177,31 @@ START_TEST(renewals_and_liveness_cost_no_write)
 }
 END_TEST
 
+/* Others' writes are none of its matter; what waits of the same node is. */
+START_TEST(a_registration_that_needs_no_write_waits_for_no_other)
+{
+    begin();
+    for (int i = 0; i < 2; i++) {
+        register_slowly(i, 5, 16 + i);
+        settle();
+    }
+    const uint64_t before = count_transactions();
+    stop_disk();
+    register_slowly(3, 5, 20);
+    register_slowly(4, 5, 21);
+    register_slowly(1, 6, 17);
+    ck_assert_int_eq(ask_now("PUT", "/v1/nodes/m0", NODE(5, 10)), 200);
+    ck_assert(says("\"incarnation\":5"));
+    register_slowly(1, 5, 17); /* a later life of it waits */
+    start_disk();
+    ck_assert_int_eq(replies, 2 + 4);
+    ck_assert_int_eq(ask_now("GET", "/v1/nodes/m1", ""), 200);
+    ck_assert(says("\"incarnation\":6"));
+    ck_assert_uint_eq(count_transactions(), before + 2);
+    end();
+}
+END_TEST
+
 static int answered[600];
 
 static void count_answers(const struct meta_service_answer *a, const struct base_text *text)
@@ -292,6 +317,7 @@ END_TEST
     T(registrations_go_before_names_and_checks_but_those_of_their_own_node)                        \
     T(a_registration_that_the_store_refuses_harms_no_other)                                        \
     T(registrations_of_one_transaction_have_room_together)                                         \
+    T(a_registration_that_needs_no_write_waits_for_no_other)                                       \
     T(renewals_and_liveness_cost_no_write)                                                         \
     T(registrations_beyond_a_bound_are_put_off_one_after_the_other)                                \
     T(who_is_put_off_comes_back_at_the_pace_of_the_store)                                          \
