@@ -54,8 +54,14 @@ enum {
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
     RETRY_AFTER_MAX_S = 60, /* a metaserver that says later is asked all the same */
-    CALL_MS = 10000,        /* one HTTP call: many register at once when a rack comes up */
-    RESOLVE_MS = 4000,      /* a name, all metaservers together; libkedge waits 5 s */
+    /* A pool that no metaserver has is asked for at one of them, and at another one when that has
+     * said nothing for so long; sooner, if its last try has failed; and no later than so, if it has
+     * too much to do and says when to come again. */
+    TURN_MS = 2000,
+    TURN_FAILING_MS = 250,
+    TURN_PUT_OFF_MS = 5000,
+    CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
+    RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
     /* A renewal that comes before its time, since the metaserver may have been started again: many
      * agents may think so at once, so each comes at a moment of its own within the first, and not
      * before the second is over again. */

@@ -176,6 +176,7 @@ void agent_registration_lose(struct registration *r, const char *why)
     if (was_sound)
         agent_prefer_tell_lane(r->pool);
     try_later(r);
+    agent_registration_end_turn(r);
 }
 
 void agent_registration_come_again(struct registration *r, uint32_t after_s)
@@ -191,8 +192,9 @@ void agent_registration_come_again(struct registration *r, uint32_t after_s)
 /* That it is crowded says nothing against it: the next try is no later for that. */
 static void put_off(struct registration *r, const struct http_answer *answer, const char *why)
 {
-    const uint64_t backoff_ms = r->backoff_ms;
+    const uint64_t backoff_ms = r->backoff_ms, ms = 1000 * (uint64_t)answer->retry_after_s;
     agent_registration_lose(r, why);
+    agent_registration_begin_turn(r, ms < TURN_PUT_OFF_MS ? ms : TURN_PUT_OFF_MS);
     r->backoff_ms = backoff_ms;
     agent_registration_come_again(r, answer->retry_after_s);
 }
@@ -250,6 +252,7 @@ static void complete_registration(struct registration *r)
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     agent_registration_answered(r, r->put_ns);
     agent_prefer_tell_lane(r->pool);
+    agent_registration_end_turn(r);
     agent_publications_registered(r->pool->agent, (uint32_t)(r - r->pool->registration),
                                   r->pool->place);
     look_again(r);
@@ -374,7 +377,7 @@ void agent_registration_put(struct registration *r)
     /* Targets and tables of the former address, under the new incarnation, would be what tells
      * this process from others: what is put later would be another's, and refused. */
     r->held = r->pool->agent->readdressing > 0;
-    if (r->held)
+    if (r->held || agent_registration_must_wait(r))
         return;
     if (r->pool->device.rc) {
         r->offered = agent_table_initiator_offer(r);
@@ -396,6 +399,7 @@ void agent_registration_put(struct registration *r)
         return;
     }
     r->put_ns = world_now_ns(r->pool->world);
+    agent_registration_begin_turn(r, r->backoff_ms == BACKOFF_MS ? TURN_MS : TURN_FAILING_MS);
     r->putting = put_body(r, body, on_registered);
     free(body);
 }
@@ -421,15 +425,18 @@ static void on_timer(void *user)
 
 void agent_registrations_start(struct pool *p)
 {
-    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+    const uint32_t count = p->config->metaservers, first = agent_registration_first(p);
+    for (uint32_t i = 0; i < count; i++) {
         struct registration *r = &p->registration[i];
         r->pool = p;
         r->url = p->config->metaserver[i];
         r->state = REGISTRATION_ASKING;
         r->backoff_ms = BACKOFF_MS;
+        r->turn_ns = 0;
         r->timer = (struct world_timer){.fired = on_timer, .user = r};
-        agent_registration_put(r);
     }
+    for (uint32_t i = 0; i < count; i++)
+        agent_registration_put(&p->registration[(first + i) % count]);
 }
 
 static bool is_raising(const struct registration *r)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node and its pools at the metaservers (register.c, renew.c, registered.c, unregister.c).
+/* The node and its pools at the metaservers (register.c, register_turn.c, renew.c,
+ * registered.c, unregister.c).
  * Control thread. */
 #ifndef CONTROL_REGISTER_H
 #define CONTROL_REGISTER_H
@@ -51,6 +52,8 @@ struct registration {
     enum registration_state state;
     struct world_timer timer; /* the next renewal, or the next try */
     uint64_t backoff_ms;
+    uint64_t turn_ns;          /* while none has the pool: it is the others' turn from then on */
+    bool waits;                /* for another one's turn to end */
     uint64_t put_ns, asked_ns; /* when it was put last, and a renewal asked for */
     uint64_t kept_ns;          /* DONE: its lease runs until then, as far as this node can know */
     bool renewing, renew_soon; /* a renewal is out; and another one is to follow it */
@@ -78,8 +81,8 @@ struct registration {
     struct lane_metaserver lane; /* in force; ah in the system PD, once done */
 };
 
-/* Begins to register with every metaserver: all endpoints of the node, and this pool's table
- * initiators; needs agent->incarnation. */
+/* Begins to register with every metaserver, one of them first: all endpoints of the node, and this
+ * pool's table initiators; needs agent->incarnation. */
 void agent_registrations_start(struct pool *p);
 /* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
  * broken. */

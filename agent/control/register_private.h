@@ -25,6 +25,17 @@ int agent_registration_call(struct registration *r, const char *method, const ch
 /* Of the own pool: the node's endpoints, if it has not been told. */
 void agent_registration_tell_endpoints(struct registration *r);
 
+/* ---- register_turn.c */
+
+/* The number of the metaserver that is asked first when none has the pool. */
+uint32_t agent_registration_first(const struct pool *p);
+/* Whether another one is being asked first; then its timer says when it has its own turn. */
+bool agent_registration_must_wait(struct registration *r);
+/* It is asked now, or comes again later: for so long the others wait for it. */
+void agent_registration_begin_turn(struct registration *r, uint64_t ms);
+/* It has answered, whatever that was: those that waited for it are asked. */
+void agent_registration_end_turn(struct registration *r);
+
 /* ---- renew.c */
 
 /* Whether a request with that status was left without an answer of the metaserver's own: it may not

@@ -12,6 +12,7 @@ static struct registration *registered_with(uint32_t metaservers)
     struct registration *r = begin_with(metaservers);
     w.lease_ms = LEASE_MS;
     for (uint32_t i = 0; i < metaservers; i++) {
+        wait_for_call(i + 1, "PUT");
         answer(i);
         resolve();
     }
