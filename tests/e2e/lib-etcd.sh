@@ -66,11 +66,12 @@ etcd_save() { # file
         fail "etcd gives no snapshot"
 }
 etcd_restore() { # file name...
-    local file=$1 name
+    local file=$1 name tool=etcdutl # 3.6 has it nowhere else
     shift
+    command -v etcdutl >/dev/null || tool=etcdctl
     for name in "$@"; do
         rm -rf "${etcd_dir:?}/$name"
-        ETCDCTL_API=3 etcdctl snapshot restore "$file" --name "$name" \
+        ETCDCTL_API=3 "$tool" snapshot restore "$file" --name "$name" \
             --data-dir "$etcd_dir/$name" --initial-cluster "$etcd_members" \
             --initial-advertise-peer-urls "http://127.0.0.1:${etcd_peer[$name]}" \
             >"$work/restore-$name.log" 2>&1 || fail "etcd's $name takes no snapshot"
