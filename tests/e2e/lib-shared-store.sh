@@ -26,26 +26,32 @@ shared_metad_begin() { # name
     done
     fail "the metaserver $1 did not start: $(tail -n 3 "$work/$1.again")"
 }
-# Once cluster_directories has been called. Lines of [metaserver] in $more_metad.
-shared_store_begin() { # agent...
-    local name port
+# For the first time: its settings are written, and name from now on the port that it got. Lines of
+# [metaserver] in $more_metad.
+shared_metad_first() { # name
+    local name=$1 port=0 # one that is free, or where it is alone its usual one
+    [[ -z ${metad_host[$name]-} ]] || port=7480
+    metad_conf "$name" "${metad_host[$name]:-127.0.0.1}:$port"
+    sed -i "s/^node_lease/${more_metad:+$more_metad\n}node_lease/" "$work/$name.conf"
+    printf '%s\n' "[store]" "kind = etcd" "member = $name" "endpoints = $etcd_urls" \
+        >>"$work/$name.conf"
+    shared_metad_begin "$name"
+    port=port_$name
+    sed -i "s/^listen = .*/listen = ${metad_host[$name]:-127.0.0.1}:${!port}/" "$work/$name.conf"
+}
+shared_etcd_begin() {
+    local name
     etcd_cluster "${members[@]}"
     for name in "${members[@]}"; do etcd_begin "$name"; done
     for name in "${members[@]}"; do
         until_is true "etcd's $name is well" etcd_ready "$name"
     done
-    for name in "${metaservers[@]}"; do
-        port=0 # one that is free, or where it is alone its usual one
-        [[ -z ${metad_host[$name]-} ]] || port=7480
-        metad_conf "$name" "${metad_host[$name]:-127.0.0.1}:$port"
-        sed -i "s/^node_lease/${more_metad:+$more_metad\n}node_lease/" "$work/$name.conf"
-        printf '%s\n' "[store]" "kind = etcd" "member = $name" "endpoints = $etcd_urls" \
-            >>"$work/$name.conf"
-        shared_metad_begin "$name"
-        port=port_$name
-        sed -i "s/^listen = .*/listen = ${metad_host[$name]:-127.0.0.1}:${!port}/" \
-            "$work/$name.conf" # from now on
-    done
+}
+# Once cluster_directories has been called.
+shared_store_begin() { # agent...
+    local name
+    shared_etcd_begin
+    for name in "${metaservers[@]}"; do shared_metad_first "$name"; done
     urls="$(at one), $(at two), $(at three)"
     for name in "$@"; do
         mkdir -m 0700 "$work/state-$name"

@@ -6,32 +6,11 @@
 # workers and libkedge with a new agent and new ones with an old one, old and new rdmactl, and the
 # store of the old metaserver. A worker of the old version lends throughout.
 source "$(dirname "$0")/lib.sh"
-root=$(cd "$(dirname "$0")/../.." && pwd)
-previous=$(grep -v '^#' "$root/ops/previous-version")
-git -C "$root" cat-file -e "$previous^{commit}" 2>/dev/null || {
-    skip "the history of this repository is not here: version $previous cannot be built"
-    exit 77
-}
-new=$bin old=$1/previous/${previous:0:12}
-if [[ ! -e $old/built ]]; then
-    rm -rf "$old"
-    mkdir -p "$old"
-    git -C "$root" archive "$previous" | tar -x -C "$old"
-    log=$1/previous/log
-    (cd "$old" && cmake --preset release && cmake --build build --target kedge-agentd kedge-metad \
-        rdmactl export_region read_region) >"$log" 2>&1 ||
-        fail "version $previous cannot be built: $(tail -n 20 "$log")"
-    touch "$old/built"
-fi
-old=$old/build/bin
+source "$(dirname "$0")/lib-previous.sh"
+previous_build "$1" "$(sed -n 's/^version //p' "$root/ops/previous-version")"
 [[ $("$old/rdmactl" --version) != "$("$new/rdmactl" --version)" ]] ||
     echo "note: both say the version $("$new/rdmactl" --version)"
 
-with() { # build command...: of that build's programs
-    local bin=$1
-    shift
-    "$@"
-}
 ctl() { # build arguments...
     timeout 60 "$1/rdmactl" --server "$url" "${@:2}" ||
         fail "rdmactl of $1: ${*:2}" >&2
