@@ -343,7 +343,7 @@ static bool is_own(const struct publication_at *at, const json_t *problem)
     const struct agent *a = at->of->agent;
     const char *node = json_string_value(json_object_get(problem, "node"));
     return node != NULL && strcmp(node, a->config.node) == 0 &&
-           json_integer_value(json_object_get(problem, "incarnation")) ==
+           json_integer_value(json_object_get(problem, "incarnation")) >=
                (json_int_t)a->incarnation;
 }
 

@@ -22,6 +22,7 @@ static_assert(META_STORE_ID_BYTES + META_STORE_NAME_BYTES <= REST_CURSOR_BYTES, 
 struct region_write {
     struct meta_write base;
     struct meta_store_name name;
+    uint32_t life; /* of the node, as it says */
     bool created;
 };
 
@@ -71,14 +72,14 @@ static bool keeps_names(struct call *c)
 /* ---- publishing */
 
 /* Whether the node is this life, and lives; else the answer has been given. */
-static bool is_life(struct call *c, const struct meta_store_name *name, struct meta_node_view *view)
+static bool is_life(struct call *c, const struct region_write *r, struct meta_node_view *view)
 {
-    if (meta_directory_show(c->s->directory, name->node, c->now, view) != 0) {
+    if (meta_directory_show(c->s->directory, r->name.node, c->now, view) != 0) {
         meta_rest_problem(c, REST_NO_NODE, NULL);
-    } else if (view->incarnation > name->incarnation) {
+    } else if (view->incarnation > r->life) {
         c->s->count.stale++;
         meta_rest_stale(c, view->incarnation);
-    } else if (view->incarnation != name->incarnation || view->state != META_NODE_LIVE) {
+    } else if (view->incarnation != r->life || view->state != META_NODE_LIVE) {
         meta_rest_problem(c, REST_REGISTER_AGAIN,
                           "PUT the node: this metaserver does not hold its endpoints");
     } else {
@@ -87,16 +88,19 @@ static bool is_life(struct call *c, const struct meta_store_name *name, struct m
     return false;
 }
 
-/* What a node grants is reached through an endpoint of its own. */
-static bool is_of_node(struct call *c, const struct meta_store_name *name,
+/* What a node grants is reached through an endpoint of its own, whose incarnation the name has:
+ * where the endpoint was made anew since, nobody takes the name for one of what is there now. */
+static bool is_of_node(struct call *c, struct meta_store_name *name,
                        const struct meta_node_view *view)
 {
     struct schema_token grant = {.pool = 0};
     const bool parsed = schema_token_parse(name->grant, &grant) == 0;
     for (uint32_t i = 0; parsed && i < view->endpoint_count; i++)
         if (view->endpoint[i].pool == grant.pool &&
-            memcmp(view->endpoint[i].gid, grant.gid, sizeof grant.gid) == 0)
+            memcmp(view->endpoint[i].gid, grant.gid, sizeof grant.gid) == 0) {
+            name->incarnation = view->endpoint[i].incarnation;
             return true;
+        }
     meta_rest_malformed(c, "grant", "must be the token of a region of one of the node's endpoints");
     return false;
 }
@@ -140,7 +144,7 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
         meta_rest_problem(c, REST_BEHIND, "it does not know who has which name");
         return false;
     }
-    if (!is_life(c, &r->name, &view) || !is_of_node(c, &r->name, &view))
+    if (!is_life(c, r, &view) || !is_of_node(c, &r->name, &view))
         return false;
     const struct meta_store_name *known =
         meta_names_find(c->s->names, r->name.tenant, r->name.name);
@@ -222,18 +226,28 @@ void meta_rest_put_region(struct call *c)
     if (r == NULL)
         return;
     r->name = name;
+    r->life = name.incarnation;
     meta_write_decide(c, &r->base);
 }
 
 /* ---- taking back */
+
+/* Whether that life of the node has published it. */
+static bool is_of_life(struct call *c, const struct meta_store_name *name, uint32_t life)
+{
+    struct meta_node_view view;
+    return name->incarnation == life ||
+           (name->incarnation > life &&
+            meta_directory_show(c->s->directory, name->node, c->now, &view) == 0 &&
+            view.incarnation == life);
+}
 
 static bool begin_taking_back(struct call *c, struct meta_write *w)
 {
     struct region_write *r = (struct region_write *)w;
     const struct meta_store_name *known =
         meta_names_find(c->s->names, r->name.tenant, r->name.name);
-    if (known == NULL || strcmp(known->node, r->name.node) != 0 ||
-        known->incarnation != r->name.incarnation) {
+    if (known == NULL || strcmp(known->node, r->name.node) != 0 || !is_of_life(c, known, r->life)) {
         meta_rest_problem(c, REST_NO_REGION, "the node has not published it in this life");
         return false;
     }
@@ -287,6 +301,7 @@ void meta_rest_delete_region(struct call *c)
     if (r == NULL)
         return;
     r->name = name;
+    r->life = name.incarnation;
     meta_write_decide(c, &r->base);
 }
 

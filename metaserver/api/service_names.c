@@ -18,8 +18,7 @@ enum meta_name_life meta_service_name_life(void *service, const struct meta_stor
     if (meta_directory_show(s->directory, name->node, s->at, &view) != 0 ||
         view.incarnation > name->incarnation || view.state == META_NODE_EXPIRED)
         return META_NAME_DEAD;
-    return view.incarnation == name->incarnation && view.state != META_NODE_LAPSED ? META_NAME_LIVE
-                                                                                   : META_NAME_AWAY;
+    return view.state != META_NODE_LAPSED ? META_NAME_LIVE : META_NAME_AWAY;
 }
 
 void meta_service_put_name(struct meta_service *s, const struct meta_store_name *name, uint64_t now)

@@ -562,6 +562,7 @@ static void show_node(const struct meta_directory *m, const struct node *n, uint
             const struct schema_endpoint_record *record = record_at(m, e->slot);
             out->endpoint[k].flags = record->flags;
             out->endpoint[k].mtu = (uint16_t)(128u << (record->dctn_mtu >> 24));
+            out->endpoint[k].incarnation = record->incarnation;
         }
     }
 }

@@ -20,7 +20,7 @@ static uint32_t place_of_name(const struct memory *s, const struct meta_store_na
 static bool is_alive(const struct memory *s, const struct meta_store_name *name)
 {
     const struct meta_store_node *node = meta_memory_find(s, name->node);
-    return node != NULL && !node->expired && node->incarnation == name->incarnation;
+    return node != NULL && !node->expired && node->incarnation <= name->incarnation;
 }
 
 int meta_memory_check_name(const struct memory *s, const struct meta_store_name *name,

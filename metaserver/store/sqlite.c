@@ -48,7 +48,7 @@ static const char *const sql[STATEMENTS] = {
     [LOAD_SETTINGS] = "SELECT kind, name, revision, body FROM settings ORDER BY kind, name",
     [LOAD_EVENTS] = "SELECT revision, time_ms, who, kind, name, before, after FROM events "
                     "ORDER BY revision",
-    [FIND_LIFE] = "SELECT 1 FROM nodes WHERE id = ?1 AND incarnation = ?2 AND expired = 0",
+    [FIND_LIFE] = "SELECT 1 FROM nodes WHERE id = ?1 AND incarnation <= ?2 AND expired = 0",
     [FIND_NAME] = "SELECT tenant, name, node, incarnation, token FROM names "
                   "WHERE tenant = ?1 AND name = ?2",
     [PUT_NAME] = "INSERT OR REPLACE INTO names (tenant, name, node, incarnation, token) "

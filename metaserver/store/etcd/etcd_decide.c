@@ -201,7 +201,7 @@ static bool is_alive(struct meta_etcd_decision *d, const struct meta_store_name 
 {
     const struct meta_etcd_subject *s = meta_etcd_find_subject(d, name->node);
     return s != NULL && s->there && !s->now.node.expired &&
-           s->now.node.incarnation == name->incarnation;
+           s->now.node.incarnation <= name->incarnation;
 }
 
 static int check_published(struct meta_etcd_decision *d, struct base_errbuf *err)

@@ -25,7 +25,7 @@ struct schema_name_record {
     uint32_t seq;
     uint32_t crc;
     uint8_t key[16];
-    uint32_t incarnation; /* of the owner's node when it published */
+    uint32_t incarnation; /* of the region's endpoint when it was published */
     uint16_t flags;       /* SCHEMA_RECORD_LIVE */
     uint16_t pool;        /* from here on, what the region's token says */
     uint8_t gid[16];

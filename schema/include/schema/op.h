@@ -46,7 +46,7 @@ enum schema_op_flag {
 struct schema_found {
     uint64_t addr, length; /* as its owner names it */
     uint8_t gid[16];       /* the owner's endpoint */
-    uint32_t incarnation;  /* which of its node's lives has published it */
+    uint32_t incarnation;  /* which life of its endpoint has published it */
     uint32_t vkey;
     uint16_t access; /* enum schema_record_flag */
     uint16_t reserved[3];

@@ -89,8 +89,9 @@ struct meta_node_view {
     struct {
         uint8_t gid[16];
         uint16_t pool;
-        uint16_t flags; /* enum schema_record_flag; 0 while waiting */
-        uint16_t mtu;   /* bytes; 0 while waiting */
+        uint16_t flags;       /* enum schema_record_flag; 0 while waiting */
+        uint16_t mtu;         /* bytes; 0 while waiting */
+        uint32_t incarnation; /* the node's, or one of its own; 0 while waiting */
     } endpoint[META_STORE_NODE_ENDPOINTS];
 };
 

@@ -19,6 +19,8 @@ struct meta_store_name {
     char tenant[META_STORE_ID_BYTES];
     char name[META_STORE_NAME_BYTES];
     char node[META_STORE_ID_BYTES];
+    /* Of its endpoint: the node's, or a later one that the endpoint got in the same life of the
+     * node, of which no later life has one that is less. */
     uint32_t incarnation;
     char grant[META_STORE_GRANT_BYTES]; /* the region's token: who holds it may use the region */
 };
@@ -27,8 +29,9 @@ struct meta_store_name {
 int meta_store_name_order(const struct meta_store_name *a, const struct meta_store_name *b);
 /* All of it. */
 bool meta_store_name_equals(const struct meta_store_name *a, const struct meta_store_name *b);
-/* Whether a name may be published, whose owner's life is the one that is stored and not expired
- * (lives); known: who has the name, and whether that life is; NULL: nobody. 0, or as a commit. */
+/* Whether a name may be published, whose owner is stored, with no later life than its name's, and
+ * not expired (lives); known: who has the name, and whether that life is; NULL: nobody. 0, or as a
+ * commit. */
 int meta_store_name_check(const struct meta_store_name *name, bool lives,
                           const struct meta_store_name *known, bool known_lives,
                           struct base_errbuf *err);

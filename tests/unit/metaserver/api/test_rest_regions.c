@@ -97,6 +97,61 @@ START_TEST(a_name_is_published_listed_without_its_grant_and_taken_back)
 }
 END_TEST
 
+/* Node a in its life 5, with a pool that stays, and perhaps one more, whose endpoint says what else
+ * there is of it. */
+static int put_pools(bool more, const char *what)
+{
+    char json[640], other[256] = "";
+    if (more)
+        snprintf(other, sizeof other,
+                 ",{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"dc\"],\"dct_number\":8,"
+                 "\"dc_key\":\"0000000000000001\",\"mtu\":4096%s}",
+                 what);
+    snprintf(json, sizeof json,
+             "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":2,\"transports\":["
+             "\"dc\"],\"dct_number\":7,\"dc_key\":\"0000000000000001\",\"mtu\":4096}%s]}",
+             other);
+    return ask("PUT", "/v1/nodes/a", json);
+}
+
+/* A pool that was made again in one life of its node: its names have the incarnation by which those
+ * who know the endpoint know it, and what the former one granted does not. */
+START_TEST(a_name_has_the_incarnation_of_its_endpoint)
+{
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_pools(true, ""), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "former"), 201);
+    ck_assert_int_eq(put_pools(false, ""), 200);
+    ck_assert_int_eq(put_pools(true, ",\"incarnation\":7"), 200);
+    tick();
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_uint_eq(read_name("x"), 7);
+    ck_assert_uint_eq(read_name("former"), 5);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 200);
+    ck_assert_int_eq(publish("a", 6, 1, "y"), 404);
+    ck_assert_int_eq(take_back("a", "4", "x"), 404);
+    ck_assert_int_eq(take_back("a", "6", "x"), 404);
+    ck_assert_int_eq(take_back("a", "5", "former"), 204);
+    struct meta_store *store = s.store;
+    close_names();
+    close_service();
+    open_service(store);
+    open_names(NAMES);
+    ck_assert_uint_eq(read_name("x"), 7);
+    ck_assert_int_eq(take_back("a", "5", "x"), 204);
+    /* And none outlives the life of its node. */
+    ck_assert_int_eq(put_pools(true, ",\"incarnation\":7"), 200);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_int_eq(put_node("a", 8, 1), 200);
+    tick();
+    ck_assert_uint_eq(read_name("x"), 0);
+    ck_assert_int_eq(take_back("a", "5", "x"), 404);
+    close_names();
+    teardown();
+}
+END_TEST
+
 START_TEST(a_name_is_anothers_only_when_its_owner_has_gone)
 {
     setup();
@@ -278,6 +333,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
+    T(a_name_has_the_incarnation_of_its_endpoint)                                                  \
     T(a_name_is_anothers_only_when_its_owner_has_gone)                                             \
     T(names_go_with_the_nodes_lease_and_not_while_the_store_fails)                                 \
     T(names_outlive_the_metaserver)                                                                \
