@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "known_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,10 +16,13 @@
 #include "base/log.h"
 
 static const char file_name[] = "store-known.json", part_name[] = "store-known.json.new";
+static const char other_prefix[] = "store-known.";
 
 enum {
-    AGAIN_S = 5, /* after a disk that failed */
-    END_S = 5,   /* that the end waits for a disk */
+    OTHERS = 8,      /* stores that are remembered beside the one in use */
+    NAME_BYTES = 64, /* of a file */
+    AGAIN_S = 5,     /* after a disk that failed */
+    END_S = 5,       /* that the end waits for a disk */
 };
 
 struct meta_known_file {
@@ -42,11 +46,12 @@ static int read_text(int fd, struct base_text *text)
     return n < 0 ? -errno : 0;
 }
 
-int meta_known_file_read(const char *data_dir, struct meta_known *out, struct base_errbuf *err)
+static int read_known(const char *data_dir, const char *name, struct meta_known *out,
+                      struct base_errbuf *err)
 {
     char path[4096];
     struct base_text text;
-    snprintf(path, sizeof path, "%s/%s", data_dir, file_name);
+    snprintf(path, sizeof path, "%s/%s", data_dir, name);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return -ENOENT;
@@ -63,6 +68,87 @@ int meta_known_file_read(const char *data_dir, struct meta_known *out, struct ba
                  path);
     base_text_fini(&text);
     return status;
+}
+
+/* ---- other stores, on which this metaserver has begun once: a file each */
+
+static bool has_prefix(const char *name)
+{
+    return strncmp(name, other_prefix, sizeof other_prefix - 1) == 0 &&
+           strcmp(name, part_name) != 0 && strcmp(name, file_name) != 0;
+}
+
+/* False: it is no id of a store. */
+static bool name_other(const char *store, char out[NAME_BYTES])
+{
+    const size_t length = strlen(store);
+    snprintf(out, NAME_BYTES, "%s%s.json", other_prefix, store);
+    return length > 0 && strspn(store, "0123456789abcdef") == length;
+}
+
+/* The one that was written first goes, if there are so many. */
+static void bound_others(int dir)
+{
+    char oldest[NAME_BYTES] = "";
+    struct timespec when = {0};
+    struct stat st;
+    unsigned count = 0;
+    const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (d == NULL && fd >= 0)
+        close(fd);
+    for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        if (!has_prefix(e->d_name) || strlen(e->d_name) >= sizeof oldest ||
+            fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (count++ == 0 || st.st_mtim.tv_sec < when.tv_sec ||
+            (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec < when.tv_nsec)) {
+            when = st.st_mtim;
+            snprintf(oldest, sizeof oldest, "%s", e->d_name);
+        }
+    }
+    if (d != NULL)
+        closedir(d);
+    if (count >= OTHERS)
+        (void)unlinkat(dir, oldest, 0);
+}
+
+static int set_aside(const char *data_dir, const char *store, struct base_errbuf *err)
+{
+    char name[NAME_BYTES];
+    if (!name_other(store, name)) /* a metaserver's own, or nobody's */
+        return 0;
+    const int dir = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = dir < 0 ? -errno : 0;
+    if (status == 0)
+        bound_others(dir);
+    if (status == 0 && (renameat(dir, file_name, dir, name) != 0 || fsync(dir) != 0))
+        status = -errno;
+    if (dir >= 0)
+        close(dir);
+    return status == 0 ? 0
+                       : base_err(err, status, "%s/%s cannot be renamed to %s: %s", data_dir,
+                                  file_name, name, strerror(-status));
+}
+
+int meta_known_file_read(const char *data_dir, const char *store, struct meta_known *out,
+                         struct base_errbuf *err)
+{
+    char name[NAME_BYTES];
+    struct meta_known own;
+    int status = read_known(data_dir, file_name, out, err);
+    if (status != -ENOENT && (status != 0 || strcmp(out->store, store) == 0))
+        return status;
+    int found = status == 0 ? set_aside(data_dir, out->store, err) : 0;
+    if (found == 0)
+        found = name_other(store, name) ? read_known(data_dir, name, &own, err) : -ENOENT;
+    if (found == -ENOENT)
+        return status;
+    if (status == 0)
+        meta_known_fini(out);
+    if (found == 0)
+        *out = own;
+    return found;
 }
 
 /* ---- writing */

@@ -9,8 +9,11 @@
 
 struct meta_known_file;
 
-/* What is in data_dir's: 0; -ENOENT: there is none; else -errno and a sentence. */
-int meta_known_file_read(const char *data_dir, struct meta_known *out, struct base_errbuf *err);
+/* What data_dir has of that store (its id): 0; -ENOENT: there is nothing; else -errno and a
+ * sentence. What it has of another store is set aside, in a file of that store's own, and is read
+ * again when this one begins on it; it is what is given if there is nothing else. */
+int meta_known_file_read(const char *data_dir, const char *store, struct meta_known *out,
+                         struct base_errbuf *err);
 
 /* -errno and a sentence. */
 int meta_known_file_new(const char *data_dir, struct meta_known_file **out,

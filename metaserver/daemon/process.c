@@ -70,7 +70,7 @@ static void ask_snapshot(struct meta_process *p, uint64_t now_ns)
 int meta_process_remember(struct meta_process *p, const char *data_dir, struct base_errbuf *err)
 {
     struct meta_known known;
-    const int status = meta_known_file_read(data_dir, &known, err);
+    const int status = meta_known_file_read(data_dir, p->service.store_id, &known, err);
     if (status == 0) {
         meta_service_remember(&p->service, &known);
         meta_known_fini(&known);
