@@ -103,22 +103,6 @@ static int write_change(void *user, const struct meta_store_change *c)
     return w->out->error;
 }
 
-static int write_name(void *user, const struct meta_store_name *n)
-{
-    struct writing *w = user;
-    base_json_object(w->out, NULL);
-    base_json_string(w->out, "region", n->name);
-    base_json_string(w->out, "tenant", n->tenant);
-    base_json_string(w->out, "owner", n->node);
-    base_json_u64(w->out, "incarnation", n->incarnation);
-    base_json_string(w->out, "grant", n->grant);
-    base_json_object_end(w->out);
-    base_text_append(w->out, "\n", 1);
-    w->counts.names++;
-    w->lines++;
-    return w->out->error;
-}
-
 static int digest_of(const char *text, char out[DIGEST_TEXT], struct base_errbuf *err)
 {
     uint8_t digest[BASE_DIGEST_BYTES];
@@ -132,7 +116,7 @@ int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct base_te
                       struct meta_backup_counts *counts, struct base_errbuf *err)
 {
     struct writing w = {.out = out, .counts.time_ms = wall_ms, .lines = 1};
-    const struct meta_store_visitor visitor = {write_setting, write_change, &w, write_name};
+    const struct meta_store_visitor visitor = {write_setting, write_change, &w, NULL};
     char digest[DIGEST_TEXT];
     err->text[0] = '\0';
     base_json_object(out, NULL);
@@ -278,24 +262,6 @@ static bool read_change(json_t *root, struct meta_store_change *c)
            read_number(root, "time_ms", INT64_MAX, &c->time_ms);
 }
 
-static bool read_text(json_t *root, const char *name, char *out, size_t room)
-{
-    const char *text = json_string_value(json_object_get(root, name));
-    return text != NULL && text[0] != '\0' && (size_t)snprintf(out, room, "%s", text) < room;
-}
-
-static bool read_name(json_t *root, struct meta_store_name *n)
-{
-    uint64_t incarnation = 0;
-    const bool good = read_text(root, "region", n->name, sizeof n->name) &&
-                      read_text(root, "tenant", n->tenant, sizeof n->tenant) &&
-                      read_text(root, "owner", n->node, sizeof n->node) &&
-                      read_text(root, "grant", n->grant, sizeof n->grant) &&
-                      read_number(root, "incarnation", UINT32_MAX, &incarnation);
-    n->incarnation = (uint32_t)incarnation;
-    return good && incarnation > 0;
-}
-
 /* The next line, whole. */
 static json_t *take_line(struct reading *r)
 {
@@ -340,14 +306,27 @@ static int add_restore(struct reading *r, struct meta_store_item *item, struct b
     return 1;
 }
 
+/* The next line that is of something else than a region's name: those that older versions wrote are
+ * passed over, since agents publish again what they have. False: there is none. */
+static bool take_item(struct reading *r)
+{
+    while (r->at != r->end) {
+        r->root = take_line(r);
+        if (json_object_get(r->root, "region") == NULL)
+            return true;
+        json_decref(r->root);
+        r->root = NULL;
+    }
+    return false;
+}
+
 static int next_item(void *user, struct meta_store_item *item, struct base_errbuf *err)
 {
     struct reading *r = user;
     json_decref(r->root);
     r->root = NULL;
-    if (r->at == r->end)
+    if (!take_item(r))
         return r->over ? 0 : add_restore(r, item, err);
-    r->root = take_line(r);
     bool good = false;
     if (json_object_get(r->root, "node") != NULL) {
         item->kind = META_STORE_NODE;
@@ -364,10 +343,6 @@ static int next_item(void *user, struct meta_store_item *item, struct base_errbu
         good = read_change(r->root, &item->change);
         raise_revision(&r->counts, good ? item->change.revision : 0);
         r->counts.changes++;
-    } else if (json_object_get(r->root, "region") != NULL) {
-        item->kind = META_STORE_NAME;
-        good = read_name(r->root, &item->name);
-        r->counts.names++;
     }
     return good ? 1 : refuse_line(r, err);
 }

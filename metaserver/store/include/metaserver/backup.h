@@ -2,9 +2,9 @@
 /* What a store holds as a text, and back: whatever kind of store it came from or goes to.
  *
  * Lines of JSON: what it is, then a node, a resource or an entry of the trail each, and last how
- * many lines there were before it and their SHA-256. Of tokens it holds hashes; but with names of
- * regions what grants these, which is good for as long as their owners live: it is nobody else's to
- * read. One thread. */
+ * many lines there were before it and their SHA-256. Of tokens it holds hashes, and of regions that
+ * are published nothing: what grants them is no operator's, and agents publish again what they have
+ * when a store was replaced. One thread. */
 #ifndef METASERVER_BACKUP_H
 #define METASERVER_BACKUP_H
 
@@ -14,7 +14,7 @@
 enum { META_BACKUP_BYTES_MAX = 1 << 30 };
 
 struct meta_backup_counts {
-    uint64_t nodes, resources, changes, names;
+    uint64_t nodes, resources, changes;
     uint64_t tokens;   /* of the resources */
     uint64_t revision; /* its last; 0: none */
     uint64_t time_ms;  /* when it was made, since 1970 */

@@ -64,7 +64,7 @@ START_TEST(what_is_restored_is_what_was_backed_up)
     ck_assert_uint_eq(n.resources, 1);
     ck_assert_uint_eq(n.tokens, 1);
     ck_assert_uint_eq(n.changes, 2);
-    ck_assert_uint_eq(n.names, 1);
+    ck_assert_ptr_null(strstr(base_text_str(&text), "kedge1")); /* no grant */
     by = (struct meta_backup_restorer){.who = "uid 5", .wall_ms = 1234568};
     ck_assert_msg(meta_backup_restore(to, text.data, text.length, &by, &n, &err) == 0, "%s",
                   err.text);
@@ -85,6 +85,51 @@ START_TEST(what_is_restored_is_what_was_backed_up)
     base_text_fini(&text);
     base_text_fini(&again);
     meta_store_close(from);
+    meta_store_close(to);
+}
+END_TEST
+
+static int refuse_name(void *user, const struct meta_store_name *name)
+{
+    (void)user, (void)name;
+    return -EXDEV;
+}
+
+static int pass_resource(void *user, const struct meta_store_resource *resource)
+{
+    (void)user, (void)resource;
+    return 0;
+}
+
+static int pass_change(void *user, const struct meta_store_change *change)
+{
+    (void)user, (void)change;
+    return 0;
+}
+
+/* As the version before wrote them. */
+START_TEST(names_of_regions_of_an_older_backup_are_passed_over)
+{
+    static const char older[] =
+        "{\"backup\":\"kedge-metad\",\"format\":1,\"version\":\"0.1.0\",\"time_"
+        "ms\":1234567}\n"
+        "{\"region\":\"kv\",\"tenant\":\"t\",\"owner\":\"a\",\"incarnation\":5,"
+        "\"grant\":\"kedge1.x\"}\n"
+        "{\"region\":\"kv\",\"tenant\":\"t\",\"owner\":\"a\",\"incarnation\":5,"
+        "\"grant\":\"kedge1.x\"}\n"
+        "{\"change\":1,\"time_ms\":5,\"who\":\"me\",\"kind\":\"window\",\"name"
+        "\":\"w\",\"before\":\"{}\",\"after\":null}\n"
+        "{\"region\":\"kv\",\"tenant\":\"t\",\"owner\":\"a\",\"incarnation\":5,"
+        "\"grant\":\"kedge1.x\"}\n"
+        "{\"lines\":5,\"sha256\":\"46d61dfe664a7977ff2c581e1a52998c4c601f21b454"
+        "2f6fe0af3c07d6bf9a80\"}\n";
+    const struct meta_store_visitor visitor = {pass_resource, pass_change, NULL, refuse_name};
+    struct meta_store *to = meta_store_memory(NULL);
+    by = (struct meta_backup_restorer){.who = "uid 5", .wall_ms = 1234568};
+    ck_assert_msg(meta_backup_restore(to, older, sizeof older - 1, &by, &n, &err) == 0, "%s",
+                  err.text);
+    ck_assert_uint_eq(n.changes, 1);
+    ck_assert_int_eq(meta_store_load_resources(to, &visitor, &err), 0);
     meta_store_close(to);
 }
 END_TEST
@@ -146,6 +191,7 @@ START_TEST(what_is_not_whole_or_was_changed_is_refused_and_nothing_is_replaced)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(names_of_regions_of_an_older_backup_are_passed_over)                                         \
     T(what_is_restored_is_what_was_backed_up)                                                      \
     T(a_restores_revision_is_above_all_that_can_have_been_used)                                    \
     T(what_is_not_whole_or_was_changed_is_refused_and_nothing_is_replaced)
