@@ -12,6 +12,7 @@
 #include "names.h"
 #include "node.h"
 #include "pools.h"
+#include "prefer.h"
 #include "proofs.h"
 #include "publications.h"
 #include "quotas.h"
@@ -249,6 +250,23 @@ static void fenced_metrics(const struct agent *a, struct base_text *t)
                     "Regions' registrations that the device did not make.", a->fenced.failed);
 }
 
+/* By which those that are well, and of one zone, are asked before others. */
+static void nearness_metrics(const struct agent *a, struct base_text *t)
+{
+    static const char trip[] = "kedge_agent_metaserver_round_trip_seconds",
+                      place[] = "kedge_agent_metaserver_place";
+    const struct registration *own = a->pools[0]->registration;
+    base_metric_head(t, trip, GAUGE,
+                     "The shortest of the last renewals at a metaserver; 0: it is not known.");
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        base_metric_double(t, trip, &(struct base_metric_label){"metaserver", own[i].url}, 1,
+                           (double)agent_nearness_ns(&own[i]) / 1e9);
+    base_metric_head(t, place, GAUGE, "Which metaserver is asked first (1), second, and so on.");
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        base_metric_u64(t, place, &(struct base_metric_label){"metaserver", own[i].url}, 1,
+                        1 + agent_prefer_place(a->pools[0], i));
+}
+
 void agent_metrics_print(struct agent *a, struct base_text *t)
 {
     struct used used[AGENT_TENANT_SLOTS];
@@ -303,6 +321,7 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
     base_metric_one(t, "kedge_agent_metaservers", GAUGE,
                     "Metaservers that have this node, with all its pools.",
                     agent_registrations_done(a));
+    nearness_metrics(a, t);
     base_metric_one(t, "kedge_agent_tls_certificate_expiry_timestamp_seconds", GAUGE,
                     "When the certificate that the agent shows ends, in seconds since 1970; 0: it "
                     "shows none.",

@@ -11,6 +11,7 @@
 #include "names.h"
 #include "node.h"
 #include "pools.h"
+#include "prefer.h"
 #include "prewarm.h"
 #include "proofs.h"
 #include "publications.h"
@@ -222,6 +223,7 @@ static void status_tenants(const struct agent *a, struct base_text *t)
 
 static void status_lists(struct agent *a, struct base_text *t)
 {
+    const struct registration *own = a->pools[0]->registration;
     char why[DESIRED_WHY];
     base_json_array(t, "metaservers");
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
@@ -231,6 +233,9 @@ static void status_lists(struct agent *a, struct base_text *t)
         base_json_string(t, "state", state_name(r->state));
         base_json_string(t, "pool", r->state != REGISTRATION_DONE ? r->pool->name : "");
         base_json_string(t, "why", r->state == REGISTRATION_DONE ? r->quiet : r->why);
+        base_json_string(t, "zone", own[i].standing.zone);
+        base_json_u64_or_null(t, "round_trip_us", (agent_nearness_ns(&own[i]) + 999) / 1000, 0);
+        base_json_u64(t, "asked", 1 + agent_prefer_place(a->pools[0], i));
         base_json_object_end(t);
     }
     base_json_array_end(t);

@@ -7,8 +7,8 @@
 #include "pool.h"
 #include "register.h"
 
-/* By which they are sorted: those that are alike stay as the agent's file has them. */
-enum { NEAR, SOUND, BEHIND, QUIET, UNREGISTERED, RANKS };
+/* By which they are sorted; those that are alike, by how near they are. */
+enum { NEAR, SOUND, BEHIND, QUIET, UNREGISTERED };
 
 bool agent_prefer_is_sound(const struct registration *r)
 {
@@ -40,14 +40,32 @@ bool agent_prefer_may_follow(const struct pool *p, uint32_t metaserver)
     return true;
 }
 
+static bool comes_before(const struct registration *r, const struct registration *other)
+{
+    const int rank = rank_of(r), others = rank_of(other);
+    return rank < others || (rank == others && r->nearness.place < other->nearness.place);
+}
+
 uint32_t agent_prefer_order(const struct pool *p, uint8_t order[AGENT_METASERVERS])
 {
-    uint32_t n = 0;
-    for (int rank = 0; rank < RANKS; rank++)
-        for (uint32_t i = 0; i < p->config->metaservers; i++)
-            if (rank_of(&p->registration[i]) == rank)
-                order[n++] = (uint8_t)i;
+    const uint32_t n = p->config->metaservers;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i;
+        for (; at > 0 && comes_before(&p->registration[i], &p->registration[order[at - 1]]); at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)i;
+    }
     return n;
+}
+
+uint32_t agent_prefer_place(const struct pool *p, uint32_t metaserver)
+{
+    uint8_t order[AGENT_METASERVERS];
+    uint32_t place = 0;
+    (void)agent_prefer_order(p, order);
+    while (order[place] != metaserver)
+        place++;
+    return place;
 }
 
 void agent_prefer_tell_lane(struct pool *p)

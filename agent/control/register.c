@@ -435,6 +435,7 @@ void agent_registrations_start(struct pool *p)
         r->turn_ns = 0;
         r->timer = (struct world_timer){.fired = on_timer, .user = r};
     }
+    agent_nearness_begin(p);
     for (uint32_t i = 0; i < count; i++)
         agent_registration_put(&p->registration[(first + i) % count]);
 }

@@ -14,6 +14,7 @@
 #include "control/config.h"
 #include "control/world.h"
 #include "fabric/fabric.h"
+#include "nearness.h"
 #include "table_initiators.h"
 
 struct agent;
@@ -59,6 +60,7 @@ struct registration {
     bool renewing, renew_soon; /* a renewal is out; and another one is to follow it */
     char quiet[160];           /* DONE: why nothing was heard since; "": it has answered */
     struct metaserver_standing standing;
+    struct nearness nearness;
     struct registration_answer answered; /* goes to lane with the way there, once there is one */
     uint64_t looked_ns;                  /* when that was brought forward last; 0: never */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
