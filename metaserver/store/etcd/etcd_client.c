@@ -16,6 +16,8 @@
 
 enum {
     TRY_MS = 1500,   /* of one endpoint, where there is another one */
+    ASK_MS = 500,    /* the same when it is asked for the first time, and changes nothing */
+    ASK_TIMES = 4,   /* but not less than so many times what answers have taken of late */
     PAUSE_MS = 10,   /* before all are asked again, doubled each time */
     PAUSES_GROW = 4, /* times */
     LEAST_MS = 300,  /* of the time, which is not begun with */
@@ -212,14 +214,26 @@ static bool pause_calls(struct meta_etcd_client *c, unsigned rounds)
 /* What is left of the time is not for one endpoint alone, and not for what is to be found out if it
  * is not known whether it was done. */
 static uint64_t time_of_try(const struct meta_etcd_client *c, const struct meta_etcd_call *call,
-                            uint64_t now)
+                            unsigned rounds, uint64_t now)
 {
-    uint64_t most = call->deadline_ns - now;
+    uint64_t most = call->deadline_ns - now, one = TRY_MS * BASE_NS_PER_MS;
     if (call->once || call->large)
         most /= 2;
-    if (!call->large && (c->count > 1 || c->down) && most > TRY_MS * BASE_NS_PER_MS)
-        most = TRY_MS * BASE_NS_PER_MS;
+    if (!call->once && rounds == 0 && !c->down && ASK_TIMES * c->usual_ns < one)
+        one = ASK_TIMES * c->usual_ns < ASK_MS * BASE_NS_PER_MS ? ASK_MS * BASE_NS_PER_MS
+                                                                : ASK_TIMES * c->usual_ns;
+    if (!call->large && (c->count > 1 || c->down) && most > one)
+        most = one;
     return most;
+}
+
+/* The longest that an answer has taken, of which an eighth is forgotten with each that is quicker.
+ */
+static void note_time(struct meta_etcd_client *c, uint64_t took_ns)
+{
+    c->usual_ns -= c->usual_ns / 8;
+    if (c->usual_ns < took_ns)
+        c->usual_ns = took_ns;
 }
 
 /* Of several that fail, the one that answers too late says more than one that is down: it lacks the
@@ -236,8 +250,8 @@ static void say_round(const struct meta_etcd_client *c, const struct base_errbuf
 
 /* Each endpoint once. */
 static enum meta_etcd_verdict ask_round(struct meta_etcd_client *c,
-                                        const struct meta_etcd_call *call, json_t **out,
-                                        int *status, struct base_errbuf *err)
+                                        const struct meta_etcd_call *call, unsigned rounds,
+                                        json_t **out, int *status, struct base_errbuf *err)
 {
     enum meta_etcd_verdict verdict = META_ETCD_NOT_DONE;
     struct base_errbuf worst = {""};
@@ -247,10 +261,12 @@ static enum meta_etcd_verdict ask_round(struct meta_etcd_client *c,
         if (now >= call->deadline_ns || meta_etcd_stopped(c))
             break;
         const uint32_t endpoint = choose_endpoint(c, asked, now);
-        verdict = ask_endpoint(c, endpoint, call, time_of_try(c, call, now), out, status, err);
+        verdict =
+            ask_endpoint(c, endpoint, call, time_of_try(c, call, rounds, now), out, status, err);
         asked |= 1u << endpoint;
         if (verdict == META_ETCD_DONE || verdict == META_ETCD_REFUSED) {
             c->good = endpoint;
+            note_time(c, base_clock_ns() - now);
             return verdict;
         }
         if (verdict == META_ETCD_NOT_KNOWN && call->once) {
@@ -274,7 +290,7 @@ int meta_etcd_call(struct meta_etcd_client *c, const struct meta_etcd_call *call
     const bool was_down = c->down;
     for (unsigned rounds = 0; !meta_etcd_stopped(c); rounds++) {
         const struct base_errbuf before = *err;
-        verdict = ask_round(c, call, out, &status, err);
+        verdict = ask_round(c, call, rounds, out, &status, err);
         /* What the end of the time cut off says less than what was found until then. */
         if (rounds > 0 && status == -EBUSY && base_clock_ns() >= call->deadline_ns)
             *err = before;

@@ -31,7 +31,8 @@ struct meta_etcd_client {
     char url[META_ETCD_ENDPOINTS_MAX][META_ETCD_URL_BYTES];
     uint64_t failed_ns[META_ETCD_ENDPOINTS_MAX]; /* when it failed last; 0: it did not since */
     uint32_t count, good;
-    bool down; /* the last call reached nobody: so the next one does not wait long */
+    uint64_t usual_ns; /* that an answer takes */
+    bool down;         /* the last call reached nobody: so the next one does not wait long */
     char user[128];
     char password_file[512], ca_file[512], cert_file[512], key_file[512]; /* "": none */
     char token[META_ETCD_TOKEN_BYTES];                                    /* "": none yet */

@@ -220,19 +220,28 @@ START_TEST(a_metaserver_that_joins_meanwhile_has_a_say_when_a_node_expires)
 }
 END_TEST
 
-/* One that takes connections and never says anything, as behind a wall that drops. */
-START_TEST(an_endpoint_that_is_silent_costs_its_time_once)
+/* One that takes connections and never says anything, as behind a wall that drops: its socket. Its
+ * URL is added. */
+static int listen_silently(char *urls, size_t room)
 {
-    if (!has_etcd())
-        return;
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof at;
-    char urls[128];
+    const size_t used = strlen(urls);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
     ck_assert_int_eq(listen(fd, 64), 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &length), 0);
-    snprintf(urls, sizeof urls, "http://127.0.0.1:%d,%s", ntohs(at.sin_port), etcd_url());
+    snprintf(urls + used, room - used, "http://127.0.0.1:%d,", ntohs(at.sin_port));
+    return fd;
+}
+
+START_TEST(an_endpoint_that_is_silent_costs_its_time_once)
+{
+    if (!has_etcd())
+        return;
+    char urls[128] = "";
+    const int fd = listen_silently(urls, sizeof urls);
+    snprintf(urls + strlen(urls), sizeof urls - strlen(urls), "%s", etcd_url());
     struct meta_store *a = open_member(urls, "/silent/", "a");
     for (uint32_t i = 1; i < 20; i++)
         put(a, node("n", i, 1, 1));
@@ -243,6 +252,29 @@ START_TEST(an_endpoint_that_is_silent_costs_its_time_once)
     ck_assert_int_le(taken, 4); /* more than once where this machine is that slow */
     meta_store_close(a);
     close(fd);
+}
+END_TEST
+
+/* Most of etcd is out of reach, and the time that there is goes by with those. */
+START_TEST(the_one_that_answers_is_asked_before_the_time_is_over)
+{
+    if (!has_etcd())
+        return;
+    char urls[256] = "";
+    const int one = listen_silently(urls, sizeof urls), two = listen_silently(urls, sizeof urls);
+    snprintf(urls + strlen(urls), sizeof urls - strlen(urls), "%s", etcd_url());
+    const struct meta_store_etcd_config config = {
+        .endpoints = urls, .prefix = "/late/", .member = "a", .timeout_ns = 2900 * BASE_NS_PER_MS};
+    struct meta_store *a = open_member(etcd_url(), "/late/", "b"), *b = NULL;
+    struct meta_store_outcome out = {.status = 0};
+    put(a, node("n", 1, 1, 1));
+    ck_assert_int_eq(meta_store_etcd(&config, &b, &err), 0);
+    meta_store_commit(b, &(struct meta_store_txn){.compare = false}, &out);
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    meta_store_close(a);
+    meta_store_close(b);
+    close(one);
+    close(two);
 }
 END_TEST
 
@@ -494,6 +526,7 @@ END_TEST
     T(what_may_have_been_done_is_settled_before_what_comes_next)                                   \
     T(what_may_have_been_sent_twice_is_not_said_to_be_not_done)                                    \
     T(a_metaserver_that_joins_meanwhile_has_a_say_when_a_node_expires)                             \
+    T(the_one_that_answers_is_asked_before_the_time_is_over)                                       \
     T(an_endpoint_that_is_silent_costs_its_time_once)                                              \
     T(a_watch_that_keeps_silent_is_opened_anew)                                                    \
     T(who_watches_two_writers_has_in_the_end_what_is_there)
