@@ -52,13 +52,14 @@ static const struct ctl_agent_item_kind kinds[] = {
      false},
     {"region",
      "regions",
-     6,
+     7,
      {{"id", "NAME", CTL_PLAIN, false},
       {"node", "NODE", CTL_PLAIN, false},
       {"incarnation", "INCARNATION", CTL_PLAIN, true},
       {"state", "STATE", CTL_PLAIN, false},
       {"bytes", "LENGTH", CTL_BYTES, false},
-      {"access", "ACCESS", CTL_PLAIN, false}},
+      {"access", "ACCESS", CTL_PLAIN, false},
+      {"for", "FOR", CTL_PLAIN, true}},
      true},
 };
 

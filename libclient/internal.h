@@ -63,7 +63,8 @@ struct kedge_mr {
     bool begun;             /* by kedge_dereg_mrs_begin(): kedge_dereg_mrs_wait() ends its handle */
     bool awaited;           /* only within a call: it is one of those that are waited for */
     bool named;             /* it may be published */
-    uint32_t kind;          /* SCHEMA_REG_FENCED, SCHEMA_REG_LEASE_ONLY or 0 */
+    struct client_lent *lent; /* NULL: it is a region of the worker's own */
+    uint32_t kind;            /* SCHEMA_REG_FENCED, SCHEMA_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];
 };
 
@@ -171,11 +172,11 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
 bool client_has_notice(struct kedge_session *s);
 void client_told(struct kedge_session *s);
 
-/* ---- memory.c */
+/* ---- region.c */
 /* The lane has answered the withdrawal with that tag. */
 void client_withdrawn(struct kedge_session *s, uint32_t tag, int status);
-
-/* IBV_ACCESS_REMOTE_* of enum schema_record_flag. */
+/* enum schema_record_flag of IBV_ACCESS_REMOTE_*, and the reverse. */
+uint32_t client_access_flags(int access);
 int client_access_of(uint32_t flags);
 /* Whether others may use it: 0; -EINVAL: none ever, or no more; -EACCES: it is known to be revoked.
  */

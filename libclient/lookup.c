@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions that others have published, found by their names. */
+#include "lent.h"
 #include "request.h"
 
 #include <errno.h>
@@ -8,10 +9,15 @@
 #include "schema/name_record.h"
 
 /* What the lane answers with a number alone, in words. */
-static int refuse_name(const char *name, int status)
+static int refuse_name(const char *owner, const char *name, int status)
 {
     switch (status) {
     case -ENOENT:
+        if (owner[0] != '\0')
+            return client_fail(status,
+                               "tenant %s has published no region as \"%s\" for this session's "
+                               "tenant: not yet, or no longer, or for others",
+                               owner, name);
         return client_fail(status,
                            "no region of this session's tenant is published as \"%s\": not yet, or "
                            "no longer (rdmactl region list)",
@@ -35,22 +41,20 @@ static int refuse_name(const char *name, int status)
     }
 }
 
-int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote *out)
+/* owner: "": the session's own tenant. Both are sound. */
+static int look_up(struct kedge_session *s, const char *owner, const char *name,
+                   struct kedge_remote *out)
 {
+    char text[SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX];
+    const size_t first = strlen(owner), second = strlen(name);
     struct client_reply reply;
-    if (client_is_null(s) || client_is_null(name) || client_is_null(out))
-        return -EINVAL;
-    int status = client_usable(s);
+    struct schema_sq_desc d = {.op = SCHEMA_OP_LOOKUP,
+                               .lookup = {.length = (uint32_t)second, .owner = (uint32_t)first}};
+    memcpy(text, owner, first);
+    memcpy(text + first, name, second);
+    const int status = client_request_with(s, &d, text, first + second, &reply);
     if (status != 0)
-        return status;
-    status = client_check_name(s, name, SCHEMA_FEATURE_LOOKUP);
-    if (status != 0)
-        return status;
-    const size_t length = strlen(name);
-    struct schema_sq_desc d = {.op = SCHEMA_OP_LOOKUP, .lookup = {.length = (uint32_t)length}};
-    status = client_request_with(s, &d, name, length, &reply);
-    if (status != 0)
-        return refuse_name(name, status);
+        return refuse_name(owner, name, status);
     const struct schema_found *found = &reply.found;
     *out = (struct kedge_remote){.addr = found->addr,
                                  .length = found->length,
@@ -58,4 +62,27 @@ int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote 
                                  .access = client_access_of(found->access)};
     memcpy(out->gid, found->gid, sizeof out->gid);
     return 0;
+}
+
+int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote *out)
+{
+    if (client_is_null(s) || client_is_null(name) || client_is_null(out))
+        return -EINVAL;
+    int status = client_usable(s);
+    if (status == 0)
+        status = client_check_name(s, name, SCHEMA_FEATURE_LOOKUP);
+    return status != 0 ? status : look_up(s, "", name, out);
+}
+
+int kedge_lookup_of(struct kedge_session *s, const char *tenant, const char *name,
+                    struct kedge_remote *out)
+{
+    if (client_is_null(s) || client_is_null(tenant) || client_is_null(name) || client_is_null(out))
+        return -EINVAL;
+    int status = client_usable(s);
+    if (status == 0)
+        status = client_check_name(s, name, SCHEMA_FEATURE_TENANTS);
+    if (status == 0)
+        status = client_check_tenant(tenant);
+    return status != 0 ? status : look_up(s, tenant, name, out);
 }

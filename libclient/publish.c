@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names under which others find a session's regions: asked of the agent. */
-#include "internal.h"
+#include "lent.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "schema/name_record.h"
@@ -32,6 +33,15 @@ int client_check_name(const struct kedge_session *s, const char *name,
     if ((s->features & (uint32_t)feature) == 0)
         return client_fail_text(-EOPNOTSUPP, "this host's agent is of before names of regions: "
                                              "run a newer kedge-agentd");
+    return 0;
+}
+
+int client_check_tenant(const char *tenant)
+{
+    char space[SCHEMA_NAME_SPACE_BYTES];
+    if (schema_name_space(tenant, "", space) != 0)
+        return client_fail(-EINVAL, "a tenant's name has 1 to %d letters, digits, dots and dashes",
+                           SCHEMA_NAME_TENANT_MAX);
     return 0;
 }
 
@@ -74,6 +84,101 @@ int kedge_unpublish(struct kedge_mr *mr, const char *name)
         status = ask_agent(mr, SCHEMA_CONTROL_UNPUBLISH, name, &left);
     mr->named &= left > 0;
     return status;
+}
+
+/* ---- for workers of another tenant */
+
+/* The lease that the region has under that name for that tenant. NULL: there is none. */
+static struct kedge_mr *find_lent(const struct kedge_mr *of, const char *name, const char *tenant,
+                                  bool withdrawing)
+{
+    for (struct kedge_mr *mr = of->session->mrs; mr != NULL; mr = mr->next)
+        if (mr->lent != NULL && mr->lent->of == of && mr->withdrawing == withdrawing &&
+            strcmp(mr->lent->name, name) == 0 && strcmp(mr->lent->tenant, tenant) == 0)
+            return mr;
+    return NULL;
+}
+
+static int check_names(const struct kedge_session *s, const char *name, const char *tenant)
+{
+    const int status = client_check_name(s, name, SCHEMA_FEATURE_TENANTS);
+    return status != 0 ? status : client_check_tenant(tenant);
+}
+
+static int add_lease(struct kedge_mr *mr, const char *name, const char *tenant,
+                     struct kedge_mr **out)
+{
+    struct client_lent *lent = calloc(1, sizeof *lent);
+    if (lent == NULL)
+        return client_fail_text(-ENOMEM, "no memory for a region");
+    memcpy(lent->name, name, strlen(name));
+    memcpy(lent->tenant, tenant, strlen(tenant));
+    const int status = client_lend(mr, lent, out);
+    if (status != 0)
+        free(lent);
+    return status;
+}
+
+static int ask_for(struct kedge_mr *lent)
+{
+    struct schema_control_publish_for ask = {.what.vkey = lent->vkey};
+    struct schema_control_published answer;
+    memcpy(ask.what.name, lent->lent->name, sizeof ask.what.name);
+    memcpy(ask.reader, lent->lent->tenant, sizeof ask.reader);
+    lent->named = true; /* also where no answer comes */
+    return explain_refusal(client_message(lent->session, &ask.what.h, sizeof ask,
+                                          SCHEMA_CONTROL_PUBLISH_FOR, &answer, sizeof answer,
+                                          SCHEMA_CONTROL_PUBLISHED, NULL),
+                           lent->lent->name);
+}
+
+/* The sentence is kept. What is not over in time goes with the region. */
+static int give_up(struct kedge_mr *lent, int status)
+{
+    char said[256];
+    strncpy(said, kedge_last_error(), sizeof said - 1);
+    said[sizeof said - 1] = '\0';
+    (void)kedge_dereg_mr(lent);
+    return client_fail(status, "%s", said);
+}
+
+int kedge_publish_for(struct kedge_mr *mr, const char *name, const char *tenant)
+{
+    if (client_is_null(mr) || client_is_null(name) || client_is_null(tenant))
+        return -EINVAL;
+    int status = client_usable(mr->session);
+    if (status == 0)
+        status = client_check_lent(mr);
+    if (status == 0)
+        status = check_names(mr->session, name, tenant);
+    if (status != 0)
+        return status;
+    struct kedge_mr *lent = find_lent(mr, name, tenant, false);
+    const bool is_new = lent == NULL;
+    if (is_new)
+        status = add_lease(mr, name, tenant, &lent);
+    if (status != 0)
+        return status;
+    status = ask_for(lent);
+    return status != 0 && is_new ? give_up(lent, status) : status;
+}
+
+int kedge_unpublish_for(struct kedge_mr *mr, const char *name, const char *tenant)
+{
+    if (client_is_null(mr) || client_is_null(name) || client_is_null(tenant))
+        return -EINVAL;
+    int status = client_usable(mr->session);
+    if (status == 0)
+        status = check_names(mr->session, name, tenant);
+    if (status != 0)
+        return status;
+    struct kedge_mr *lent = find_lent(mr, name, tenant, false);
+    if (lent == NULL)
+        lent = find_lent(mr, name, tenant, true); /* it was not over in time before */
+    if (lent == NULL)
+        return client_fail(-ENOENT, "the region is not published as \"%.100s\" for %s", name,
+                           tenant);
+    return kedge_dereg_mr(lent);
 }
 
 bool client_unpublish_all(struct kedge_mr *mr)

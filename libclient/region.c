@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas and regions. */
+#include "lent.h"
 #include "request.h"
 
 #include <errno.h>
@@ -9,12 +10,10 @@
 
 #include "base/clock.h"
 #include "schema/record.h"
-#include "schema/token.h"
 
 enum {
     REMOTE_ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC
 };
-static_assert(KEDGE_TOKEN_MAX == SCHEMA_TOKEN_TEXT, "the same");
 
 /* One that the session has and that could not be mapped before counts to its tenant's quota: no
  * other of its size is asked for. The smallest; CLIENT_MAX_ARENAS: there is none. */
@@ -120,7 +119,7 @@ void kedge_free(struct kedge_session *s, void *addr)
 /* How a region goes. */
 enum { KINDS = KEDGE_MR_FENCED | KEDGE_MR_LEASE_ONLY };
 
-static uint32_t access_flags(int access)
+uint32_t client_access_flags(int access)
 {
     return (access & IBV_ACCESS_REMOTE_READ ? SCHEMA_RECORD_READ : 0) |
            (access & IBV_ACCESS_REMOTE_WRITE ? SCHEMA_RECORD_WRITE : 0) |
@@ -144,13 +143,51 @@ static int register_region(struct kedge_mr *mr)
                    .offset = (uint64_t)(mr->addr - mr->session->arenas[mr->arena].addr),
                    .length = mr->length,
                    .vaddr = (uintptr_t)mr->addr,
-                   .access = access_flags(mr->access) | mr->kind}};
+                   .access = client_access_flags(mr->access) | mr->kind}};
     mr->revoked_seen = atomic_load_explicit(&mr->session->ro->revoked, memory_order_acquire);
     int status = client_request(mr->session, &d, &reply);
     if (status != 0)
         return status;
     mr->vkey = (uint32_t)reply.value[0];
     memcpy(mr->secret, reply.secret, sizeof mr->secret);
+    return 0;
+}
+
+static void add_mr(struct kedge_session *s, struct kedge_mr *mr)
+{
+    mr->next = s->mrs;
+    mr->link = &s->mrs;
+    if (mr->next != NULL)
+        mr->next->link = &mr->next;
+    s->mrs = mr;
+}
+
+void client_free_mr(struct kedge_mr *mr)
+{
+    free(mr->lent);
+    free(mr);
+}
+
+int client_lend(struct kedge_mr *of, struct client_lent *lent, struct kedge_mr **out)
+{
+    struct kedge_mr *mr = calloc(1, sizeof *mr);
+    if (mr == NULL)
+        return client_fail_text(-ENOMEM, "no memory for a region");
+    *mr = (struct kedge_mr){.session = of->session,
+                            .addr = of->addr,
+                            .length = of->length,
+                            .access = of->access,
+                            .kind = of->kind,
+                            .arena = of->arena};
+    const int status = register_region(mr);
+    if (status != 0) {
+        client_free_mr(mr);
+        return status;
+    }
+    lent->of = of;
+    mr->lent = lent;
+    add_mr(of->session, mr);
+    *out = mr;
     return 0;
 }
 
@@ -212,14 +249,10 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
     if (mr->access != 0)
         status = register_region(mr);
     if (status != 0) {
-        free(mr);
+        client_free_mr(mr);
         return status;
     }
-    mr->next = s->mrs;
-    mr->link = &s->mrs;
-    if (mr->next != NULL)
-        mr->next->link = &mr->next;
-    s->mrs = mr;
+    add_mr(s, mr);
     *out = mr;
     return 0;
 }
@@ -304,7 +337,7 @@ static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
     return status;
 }
 
-static int begin_all(struct kedge_mr *const *mrs, size_t n)
+static int begin_regions(struct kedge_mr *const *mrs, size_t n)
 {
     int status = 0;
     for (size_t i = 0; i < n && (mrs[i]->withdrawing || client_unpublish_all(mrs[i])); i++)
@@ -312,6 +345,33 @@ static int begin_all(struct kedge_mr *const *mrs, size_t n)
     for (size_t i = 0; i < n && status == 0;)
         status = begin_some(mrs, n, &i);
     return status;
+}
+
+/* A region goes with all its leases. */
+static int begin_all(struct kedge_mr *const *mrs, size_t n)
+{
+    struct kedge_mr *part[1 + SCHEMA_DEREG_MORE];
+    int status = begin_regions(mrs, n);
+    size_t count = 0;
+    for (struct kedge_mr *mr = mrs[0]->session->mrs; mr != NULL && status == 0; mr = mr->next) {
+        if (mr->lent != NULL && !mr->withdrawing && mr->lent->of->withdrawing)
+            part[count++] = mr;
+        if (count < 1 + SCHEMA_DEREG_MORE && mr->next != NULL)
+            continue;
+        status = begin_regions(part, count);
+        count = 0;
+    }
+    return status;
+}
+
+/* Those of a region that is given back are waited for as it is. */
+static void await_leases(struct kedge_session *s)
+{
+    for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
+        if (mr->lent != NULL) {
+            mr->begun |= mr->lent->of->begun;
+            mr->awaited |= mr->lent->of->awaited;
+        }
 }
 
 static uint32_t count_left(const struct kedge_session *s)
@@ -347,7 +407,7 @@ static int free_awaited(struct kedge_session *s)
         *mr->link = next;
         if (next != NULL)
             next->link = mr->link;
-        free(mr);
+        client_free_mr(mr);
     }
     return status != 0 ? client_fail(status, "the agent refused: %s", strerror(-status)) : 0;
 }
@@ -370,6 +430,7 @@ int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n)
     status = begin_all(mrs, n);
     for (size_t i = 0; i < n; i++)
         mrs[i]->begun |= mrs[i]->withdrawing;
+    await_leases(mrs[0]->session);
     return status;
 }
 
@@ -382,6 +443,7 @@ int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
         return status;
     for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
         mr->awaited = mr->begun;
+    await_leases(s);
     if (status == 0)
         status =
             await_all(s, timeout_ms < 0 ? UINT64_MAX
@@ -410,6 +472,7 @@ int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n)
         status = begin_all(mrs, n);
     for (size_t i = 0; i < n; i++)
         mrs[i]->awaited = true;
+    await_leases(s);
     if (status == 0) {
         status = await_all(s, until);
         if (status == -ETIMEDOUT)
@@ -487,73 +550,5 @@ int client_check_lent(const struct kedge_mr *mr)
     if (mr->access == 0)
         return client_fail_text(-EINVAL,
                                 "a region without remote access cannot be exported or published");
-    return 0;
-}
-
-int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
-{
-    if (client_is_null(mr) || client_is_null(text))
-        return -EINVAL;
-    const int status = client_check_lent(mr);
-    if (status != 0)
-        return status;
-    if (size < KEDGE_TOKEN_MAX)
-        return client_fail(-ENOSPC, "a token takes %d bytes", KEDGE_TOKEN_MAX);
-    struct schema_token t = {.pool = mr->session->pool,
-                             .access = (uint16_t)access_flags(mr->access),
-                             .vkey = mr->vkey,
-                             .addr = (uintptr_t)mr->addr,
-                             .length = mr->length};
-    client_gid(mr->session, t.gid);
-    memcpy(t.secret, mr->secret, sizeof t.secret);
-    schema_token_format(&t, text);
-    return 0;
-}
-
-/* Who reads it from a file or a pipe has a newline behind it. */
-static int refuse_token(const char *text)
-{
-    char bare[KEDGE_TOKEN_MAX];
-    struct schema_token t;
-    const size_t length = strcspn(text, " \t\r\n");
-    if (length < sizeof bare && text[length] != '\0') {
-        memcpy(bare, text, length);
-        bare[length] = '\0';
-        if (schema_token_parse(bare, &t) == 0)
-            return client_fail_text(-EINVAL, "behind the region's token there is more, such as a "
-                                             "newline: cut it off");
-    }
-    return client_fail_text(-EINVAL, "the text is no region's token as kedge_mr_export() writes "
-                                     "it, or it is damaged");
-}
-
-int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out)
-{
-    struct schema_token t;
-    struct client_reply reply;
-    if (client_is_null(s) || client_is_null(text) || client_is_null(out))
-        return -EINVAL;
-    int status = client_usable(s);
-    if (status != 0)
-        return status;
-    if (schema_token_parse(text, &t) != 0)
-        return refuse_token(text);
-    if (t.pool != s->pool)
-        return client_fail(-EXDEV,
-                           "the region is in pool number %u and this session in %u, which are kept "
-                           "apart: both workers must be of one pool",
-                           t.pool, s->pool);
-    struct schema_sq_desc d = {.op = SCHEMA_OP_IMPORT, .import = {.vkey = t.vkey}};
-    memcpy(d.import.secret, t.secret, sizeof d.import.secret);
-    /* While there is room for certain the answer can only be yes, and whatever is posted comes
-     * after the request: it is not waited for. */
-    status =
-        s->imports < SCHEMA_SESSION_IMPORTS ? client_ask(s, &d) : client_request(s, &d, &reply);
-    s->imports++;
-    if (status != 0)
-        return status;
-    *out = (struct kedge_remote){
-        .addr = t.addr, .length = t.length, .rkey = t.vkey, .access = client_access_of(t.access)};
-    memcpy(out->gid, t.gid, sizeof out->gid);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "internal.h"
+#include "lent.h"
 
 #include <stdatomic.h>
 #include <errno.h>
@@ -88,7 +88,7 @@ void kedge_close(struct kedge_session *s)
     while (s->mrs != NULL) {
         struct kedge_mr *mr = s->mrs;
         s->mrs = mr->next;
-        free(mr);
+        client_free_mr(mr);
     }
     free(s->vqps);
     munmap((void *)(uintptr_t)s->alive, (size_t)sysconf(_SC_PAGESIZE));

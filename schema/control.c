@@ -16,6 +16,7 @@ static const uint16_t sizes[] = {
     [SCHEMA_CONTROL_PUBLISH] = sizeof(struct schema_control_publish),
     [SCHEMA_CONTROL_UNPUBLISH] = sizeof(struct schema_control_publish),
     [SCHEMA_CONTROL_PUBLISHED] = sizeof(struct schema_control_published),
+    [SCHEMA_CONTROL_PUBLISH_FOR] = sizeof(struct schema_control_publish_for),
 };
 
 /* The last byte of an array in a packet whose size was checked. */
@@ -38,6 +39,10 @@ static int check_body(const void *packet, uint16_t type)
     case SCHEMA_CONTROL_PUBLISH:
     case SCHEMA_CONTROL_UNPUBLISH:
         ok = ENDS_IN_NUL(packet, schema_control_publish, name);
+        break;
+    case SCHEMA_CONTROL_PUBLISH_FOR:
+        ok = ENDS_IN_NUL(packet, schema_control_publish_for, what.name) &&
+             ENDS_IN_NUL(packet, schema_control_publish_for, reader);
         break;
     case SCHEMA_CONTROL_ERROR:
         memcpy(&status, (const char *)packet + offsetof(struct schema_control_error, status),

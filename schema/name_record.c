@@ -2,6 +2,7 @@
 #include "schema/name_record.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -15,15 +16,48 @@ int schema_name_check(const char *name)
     return length >= 1 && length <= SCHEMA_NAME_MAX && base_is_printable(name) ? 0 : -EINVAL;
 }
 
-/* A tenant's name has no NUL, so that no pair is another's. */
-void schema_name_key(const struct schema_table_desc *d, const char *tenant, const char *name,
+static bool is_tenant(const char *name)
+{
+    const size_t length = strnlen(name, SCHEMA_NAME_TENANT_MAX + 1);
+    return length <= SCHEMA_NAME_TENANT_MAX && memchr(name, ',', length) == NULL &&
+           base_is_printable(name);
+}
+
+int schema_name_space(const char *owner, const char *reader, char out[SCHEMA_NAME_SPACE_BYTES])
+{
+    if (owner[0] == '\0' || !is_tenant(owner) || !is_tenant(reader))
+        return -EINVAL;
+    const size_t first = strlen(owner), second = strlen(reader);
+    memcpy(out, owner, first + 1);
+    if (second > 0) {
+        out[first] = ',';
+        memcpy(out + first + 1, reader, second + 1);
+    }
+    return 0;
+}
+
+int schema_name_space_of(const char *owner, const char *reader, char out[SCHEMA_NAME_SPACE_BYTES])
+{
+    return owner[0] == '\0' || strcmp(owner, reader) == 0 ? schema_name_space(reader, "", out)
+                                                          : schema_name_space(owner, reader, out);
+}
+
+const char *schema_name_owner(const char *space, char out[SCHEMA_NAME_SPACE_BYTES])
+{
+    const size_t length = strcspn(space, ",");
+    snprintf(out, SCHEMA_NAME_SPACE_BYTES, "%.*s", (int)length, space);
+    return space + length + (space[length] != '\0');
+}
+
+/* A space has no NUL, so that no pair is another's. */
+void schema_name_key(const struct schema_table_desc *d, const char *space, const char *name,
                      uint8_t out[16])
 {
     const uint64_t secrets[2] = {d->seed, d->generation};
     char text[2 * (SCHEMA_NAME_MAX + 1)];
-    const size_t first = strlen(tenant) + 1, second = strlen(name);
+    const size_t first = strlen(space) + 1, second = strlen(name);
     BASE_ASSERT(first <= SCHEMA_NAME_MAX + 1 && second <= SCHEMA_NAME_MAX);
-    memcpy(text, tenant, first);
+    memcpy(text, space, first);
     memcpy(text + first, name, second);
     base_siphash128(secrets, text, first + second, out);
 }

@@ -276,8 +276,12 @@ static void on_published(void *user, int status, const char *why)
     send_answer(c, &m, SCHEMA_CONTROL_PUBLISHED, sizeof m, c->publish_tag, NULL);
 }
 
+/* PUBLISH, UNPUBLISH and PUBLISH_FOR begin alike. */
 static void publish_name(struct connection *c, const struct schema_control_publish *m)
 {
+    const char *reader = m->h.type == SCHEMA_CONTROL_PUBLISH_FOR
+                             ? ((const struct schema_control_publish_for *)m)->reader
+                             : "";
     struct agent_session *s = &c->pool->sessions[c->session];
     if (c->publishing || s->stage != STAGE_LIVE) {
         answer_error(c, m->h.tag, c->publishing ? -EAGAIN : -ECANCELED,
@@ -287,10 +291,10 @@ static void publish_name(struct connection *c, const struct schema_control_publi
     c->publishing = true;
     c->publish_tag = m->h.tag;
     c->publish_vkey = m->vkey;
-    if (m->h.type == SCHEMA_CONTROL_PUBLISH)
-        agent_publish(s, m->vkey, m->name, on_published, c);
-    else
+    if (m->h.type == SCHEMA_CONTROL_UNPUBLISH)
         agent_unpublish(s, m->vkey, m->name, on_published, c);
+    else
+        agent_publish(s, m->vkey, m->name, reader, on_published, c);
 }
 
 /* The tag is that of the one that is being made, as long as there is one. */
@@ -353,7 +357,8 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
         return;
     }
     if (h->type != SCHEMA_CONTROL_ARENA && h->type != SCHEMA_CONTROL_RESOLVE &&
-        h->type != SCHEMA_CONTROL_PUBLISH && h->type != SCHEMA_CONTROL_UNPUBLISH) {
+        h->type != SCHEMA_CONTROL_PUBLISH && h->type != SCHEMA_CONTROL_UNPUBLISH &&
+        h->type != SCHEMA_CONTROL_PUBLISH_FOR) {
         agent_connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
         return;
     }

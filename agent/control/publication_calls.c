@@ -17,7 +17,7 @@
 #include "register.h"
 
 enum {
-    QUERY_BYTES = 3 * (SCHEMA_NAME_MAX + AGENT_NAME) + 64,
+    QUERY_BYTES = 3 * (SCHEMA_NAME_MAX + 2 * AGENT_NAME) + 64,
     UNKNOWING_MS = 30000, /* one that knows no names may be replaced by one that does */
     TAKEN_MS = 1000,      /* another one has it: until it is tried again */
 };
@@ -168,6 +168,8 @@ static void describe_publication(const struct publication *p, struct base_text *
     base_json_object(t, NULL);
     base_json_u64(t, "incarnation", p->agent->incarnation);
     base_json_string(t, "tenant", p->tenant);
+    if (p->reader[0] != '\0')
+        base_json_string(t, "for", p->reader);
     base_json_string(t, "name", p->name);
     base_json_string(t, "grant", token);
     base_json_object_end(t);
@@ -186,6 +188,10 @@ static void describe_name(const struct publication_at *at, struct base_text *t)
 {
     base_text_printf(t, "?incarnation=%u&tenant=", at->incarnation);
     print_escaped(t, at->of->tenant);
+    if (at->of->reader[0] != '\0') {
+        base_text_printf(t, "&for=");
+        print_escaped(t, at->of->reader);
+    }
     base_text_printf(t, "&name=");
     print_escaped(t, at->of->name);
 }

@@ -46,7 +46,8 @@ struct publication {
     uint64_t end_ns;  /* not established: its worker waits no longer */
     int status;       /* not decided: why not yet, of -errno */
     char why[PUBLICATIONS_WHY];
-    char tenant[AGENT_NAME], name[SCHEMA_NAME_MAX + 1];
+    char tenant[AGENT_NAME], reader[AGENT_NAME]; /* "": its own */
+    char name[SCHEMA_NAME_MAX + 1];
     struct publication_at at[AGENT_METASERVERS];
 };
 

@@ -83,10 +83,11 @@ static struct publications_wait *find_wait(const struct publication *p)
 /* ---- one publication */
 
 static struct publication *find_publication(const struct agent *a, const char *tenant,
-                                            const char *name)
+                                            const char *reader, const char *name)
 {
     struct publication *p = a->publications.first;
-    while (p != NULL && (strcmp(p->name, name) != 0 || strcmp(p->tenant, tenant) != 0))
+    while (p != NULL && (strcmp(p->name, name) != 0 || strcmp(p->tenant, tenant) != 0 ||
+                         strcmp(p->reader, reader) != 0))
         p = p->next;
     return p;
 }
@@ -345,8 +346,9 @@ static int find_region(const struct agent_session *s, uint32_t vkey, struct publ
     return -ENOENT;
 }
 
-static int add_publication(struct agent_session *s, const char *tenant, const char *name,
-                           struct publications_account *t, struct publication **out)
+static int add_publication(struct agent_session *s, const char *tenant, const char *reader,
+                           const char *name, struct publications_account *t,
+                           struct publication **out)
 {
     struct agent *a = s->pool->agent;
     struct publication *p = calloc(1, sizeof *p);
@@ -355,6 +357,7 @@ static int add_publication(struct agent_session *s, const char *tenant, const ch
     p->agent = a;
     p->account = t;
     snprintf(p->tenant, sizeof p->tenant, "%s", tenant);
+    snprintf(p->reader, sizeof p->reader, "%s", reader);
     snprintf(p->name, sizeof p->name, "%s", name);
     for (uint32_t i = 0; i < AGENT_METASERVERS; i++)
         p->at[i].of = p;
@@ -400,17 +403,24 @@ static int check_owner(const struct publication *p, const struct agent_session *
 }
 
 /* *out: the name's, which is that region's. 0; or -errno and a sentence. */
-static int claim_name(struct agent_session *s, uint32_t vkey, const char *name,
+static int claim_name(struct agent_session *s, uint32_t vkey, const char *name, const char *reader,
                       struct publication **out, struct base_errbuf *why)
 {
     struct agent *a = s->pool->agent;
     const struct agent_tenant_config *tenant = agent_quota_tenant(a, s->tenant);
-    struct publication region = {.life = 0}, *p = find_publication(a, tenant->name, name);
+    struct publication region = {.life = 0}, *p;
+    char space[SCHEMA_NAME_SPACE_BYTES];
+    if (schema_name_space(tenant->name, reader, space) != 0)
+        return base_err(why, -EINVAL, "what it is published for is no tenant's name");
+    if (strcmp(tenant->name, reader) == 0)
+        return base_err(why, -EINVAL, "%s is the worker's own tenant: kedge_publish() is for that",
+                        reader);
     int status = find_region(s, vkey, &region);
     if (status != 0)
         return base_err(why, status, "%s",
                         status == -EACCES ? "the region was revoked by the operator"
                                           : "the session has no such region that others may use");
+    p = find_publication(a, tenant->name, reader, name);
     if (p != NULL && p->session != NULL) {
         *out = p;
         return check_owner(p, s, vkey, why);
@@ -418,7 +428,7 @@ static int claim_name(struct agent_session *s, uint32_t vkey, const char *name,
     struct publications_account *t = p != NULL ? p->account : find_account(a, tenant->id);
     status = check_budget(s, p == NULL, t, why);
     if (status == 0 && p == NULL)
-        status = add_publication(s, tenant->name, name, t, &p);
+        status = add_publication(s, tenant->name, reader, name, t, &p);
     if (status == -ENOMEM)
         return base_err(why, status, "the agent is out of memory");
     if (status != 0)
@@ -428,7 +438,7 @@ static int claim_name(struct agent_session *s, uint32_t vkey, const char *name,
     return 0;
 }
 
-void agent_publish(struct agent_session *s, uint32_t vkey, const char *name,
+void agent_publish(struct agent_session *s, uint32_t vkey, const char *name, const char *reader,
                    publications_done *done, void *user)
 {
     struct agent *a = s->pool->agent;
@@ -440,7 +450,7 @@ void agent_publish(struct agent_session *s, uint32_t vkey, const char *name,
         status = base_err(&why, -EINVAL,
                           "a name has 1 to 255 bytes of UTF-8 without control characters");
     else
-        status = claim_name(s, vkey, name, &p, &why);
+        status = claim_name(s, vkey, name, reader, &p, &why);
     if (status != 0) {
         a->publications.refused++;
         done(user, status, why.text);

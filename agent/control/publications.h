@@ -59,12 +59,13 @@ struct publications {
 /* What comes of it: 0; or -errno and a sentence. */
 typedef void publications_done(void *user, int status, const char *why);
 
-/* The region with that key of a session that lives is to be found by the name; done() once, later
- * or before this returns. 0: every metaserver that this agent reaches shows it. -EINVAL: no name;
- * -ENOENT: the session has no region with that key that others may use; -EACCES: it was revoked;
- * -EEXIST: another region has it; -EDQUOT, -ENOSPC: no more of them; -EAGAIN: too many at a time;
+/* The region with that key of a session that lives is to be found by the name, by workers of the
+ * reader, another tenant ("": of its own); done() once, later or before this returns. 0: every
+ * metaserver that this agent reaches shows it. -EINVAL: no name, or no other tenant; -ENOENT: the
+ * session has no region with that key that others may use; -EACCES: it was revoked; -EEXIST:
+ * another region has it; -EDQUOT, -ENOSPC: no more of them; -EAGAIN: too many at a time;
  * -EHOSTUNREACH, -ETIMEDOUT: no metaserver answers; -EOPNOTSUPP: they keep none. */
-void agent_publish(struct agent_session *s, uint32_t vkey, const char *name,
+void agent_publish(struct agent_session *s, uint32_t vkey, const char *name, const char *reader,
                    publications_done *done, void *user);
 /* It is not to be found by that name ("": by any) any more. 0: no metaserver that this agent
  * reaches shows it; -ENOENT: that region has no such name; -EHOSTUNREACH: no metaserver has

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishes a region that holds a text under a name, by which workers of the same tenant find it,
- * and says so; ends when its standard input does.
+ * or those of another one, and says so; ends when its standard input does.
  *
- *   publish_region NAME [TEXT] */
+ *   publish_region NAME [TEXT [TENANT]] */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,8 @@
 
 enum { BYTES = 4096 };
 
-static int serve_region(struct kedge_session *s, const char *name, const char *text)
+static int serve_region(struct kedge_session *s, const char *name, const char *text,
+                        const char *tenant)
 {
     char ignored[256];
     struct kedge_mr *mr;
@@ -24,7 +25,7 @@ static int serve_region(struct kedge_session *s, const char *name, const char *t
     strncpy(memory, text, BYTES - 1);
     status = kedge_reg_mr(s, memory, BYTES, IBV_ACCESS_REMOTE_READ, &mr);
     if (status == 0)
-        status = kedge_publish(mr, name);
+        status = tenant != NULL ? kedge_publish_for(mr, name, tenant) : kedge_publish(mr, name);
     if (status != 0)
         return status;
     puts("published");
@@ -38,12 +39,13 @@ int main(int argc, char **argv)
 {
     struct kedge_session *s = NULL;
     if (argc < 2) {
-        fprintf(stderr, "usage: publish_region NAME [TEXT]\n");
+        fprintf(stderr, "usage: publish_region NAME [TEXT [TENANT]]\n");
         return 2;
     }
     int status = kedge_open(NULL, &s);
     if (status == 0)
-        status = serve_region(s, argv[1], argc > 2 ? argv[2] : "hello from the other side");
+        status = serve_region(s, argv[1], argc > 2 ? argv[2] : "hello from the other side",
+                              argc > 3 ? argv[3] : NULL);
     if (status != 0)
         fprintf(stderr, "publish_region: %s\n", kedge_last_error());
     kedge_close(s);

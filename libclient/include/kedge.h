@@ -208,6 +208,16 @@ KEDGE_API int kedge_publish(struct kedge_mr *mr, const char *name);
 /* It is not found by that name any more. -ENOENT: it is not published so; -EHOSTUNREACH: a
  * metaserver has not answered, and may show it until it does. */
 KEDGE_API int kedge_unpublish(struct kedge_mr *mr, const char *name);
+/* The same for workers of another tenant, which need not be there yet, and for those alone: they
+ * find the region as a name of this session's tenant, with kedge_lookup_of(). The region gets a
+ * lease of its own for each such name, with another rkey, which counts as a region does. It ends
+ * with the name: kedge_unpublish_for() returns when nobody of that tenant can touch the region any
+ * more, or -ETIMEDOUT, as kedge_dereg_mr(), which takes all of them back with the region. Names for
+ * one tenant and another, and for the session's own, are different names. -EINVAL also: no tenant's
+ * name, or the session's own; and as kedge_publish() and kedge_reg_mr(). -EACCES also: the operator
+ * has revoked that lease: unpublish it first. */
+KEDGE_API int kedge_publish_for(struct kedge_mr *mr, const char *name, const char *tenant);
+KEDGE_API int kedge_unpublish_for(struct kedge_mr *mr, const char *name, const char *tenant);
 /* Finds the region that a worker of the session's tenant has published under that name: 1 to 255
  * bytes of UTF-8. The agent does one READ of a metaserver's table; the session may use the region
  * from now on. Of one that its owner publishes again, after a restart, that says where it is now.
@@ -216,6 +226,12 @@ KEDGE_API int kedge_unpublish(struct kedge_mr *mr, const char *name);
  * tenant; -EDQUOT: the tenant has used up its control operations; -EOPNOTSUPP: the agent, or every
  * metaserver, is older than names; -ETIMEDOUT. */
 KEDGE_API int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote *out);
+/* The same of a region that a worker of that tenant has published for this session's
+ * (kedge_publish_for()). One that was published for others is not found, and costs as many READs as
+ * one that was not. Each counts to the session's 256 imports: -EDQUOT. Of the session's own tenant
+ * it is kedge_lookup(). -EINVAL also: no tenant's name. */
+KEDGE_API int kedge_lookup_of(struct kedge_session *s, const char *tenant, const char *name,
+                              struct kedge_remote *out);
 
 /* ---- virtual queue pairs */
 

@@ -14,10 +14,13 @@
 
 static_assert(META_STORE_GRANT_BYTES == SCHEMA_TOKEN_TEXT, "a grant is a region's token");
 static_assert(META_STORE_NAME_BYTES == SCHEMA_NAME_MAX + 1, "any name of a region");
+static_assert(META_STORE_ID_BYTES == SCHEMA_NAME_SPACE_BYTES, "any space of names");
+static_assert(SCHEMA_NAME_TENANT_MAX == RESOURCE_TENANT_NAME_MAX, "any tenant");
 static_assert(META_STORE_ID_BYTES + META_STORE_NAME_BYTES <= REST_CURSOR_BYTES, "a cursor");
 
 #define NAME_MUST   "must be 1 to 255 bytes of UTF-8 without control characters"
 #define TENANT_MUST "must be the name of a tenant"
+#define FOR_MUST    "must be the name of another tenant"
 
 struct region_write {
     struct meta_write base;
@@ -38,13 +41,16 @@ static void write_region(struct base_text *out, const struct meta_store_name *na
 {
     static const char *const states[] = {
         [META_NAME_LIVE] = "live", [META_NAME_AWAY] = "away", [META_NAME_DEAD] = "gone"};
-    char id[META_STORE_ID_BYTES + META_STORE_NAME_BYTES];
+    char id[META_STORE_ID_BYTES + META_STORE_NAME_BYTES], owner[SCHEMA_NAME_SPACE_BYTES];
+    const char *reader = schema_name_owner(name->tenant, owner);
     struct schema_token grant = {.length = 0};
     (void)schema_token_parse(name->grant, &grant);
     snprintf(id, sizeof id, "%s/%s", name->tenant, name->name); /* no tenant has a '/' */
     base_json_object(out, NULL);
     base_json_string(out, "id", id);
-    base_json_string(out, "tenant", name->tenant);
+    base_json_string(out, "tenant", owner);
+    if (reader[0] != '\0')
+        base_json_string(out, "for", reader);
     base_json_string(out, "name", name->name);
     base_json_string(out, "node", name->node);
     base_json_u64(out, "incarnation", name->incarnation);
@@ -113,8 +119,9 @@ static bool has_room(struct call *c, const struct meta_store_name *name)
                    of_node = half < META_NAMES_OF_NODE ? half : META_NAMES_OF_NODE,
                    kept = max / 4 < META_STORE_MEMBERS_MAX ? max / 4 : META_STORE_MEMBERS_MAX;
     const bool is_new = meta_names_find(names, name->tenant, name->name) == NULL;
-    char detail[96];
-    if (is_new && meta_names_of_tenant(names, name->tenant) >= META_NAMES_OF_TENANT) {
+    char detail[96], owner[SCHEMA_NAME_SPACE_BYTES];
+    (void)schema_name_owner(name->tenant, owner);
+    if (is_new && meta_names_of_tenant(names, owner) >= META_NAMES_OF_TENANT) {
         snprintf(detail, sizeof detail, "a tenant has %d names of regions at most",
                  META_NAMES_OF_TENANT);
         meta_rest_problem(c, REST_QUOTA, detail);
@@ -173,23 +180,39 @@ static void end_publishing(struct call *c, struct meta_write *w)
     }
 }
 
+/* What was given as a tenant and as another one, for whom it is ("": none is named). Returns which
+ * of the two is wrong, or NULL. */
+static const char *read_space(const char *tenant, const char *reader, char out[META_STORE_ID_BYTES])
+{
+    if (!meta_resource_is_name(tenant, RESOURCE_TENANT_NAME_MAX))
+        return "tenant";
+    if (reader[0] != '\0' &&
+        (!meta_resource_is_name(reader, RESOURCE_TENANT_NAME_MAX) || strcmp(reader, tenant) == 0))
+        return "for";
+    return schema_name_space(tenant, reader, out) == 0 ? NULL : "tenant";
+}
+
 static int decode_publication(struct call *c, struct meta_store_name *out,
                               struct meta_violation *violation)
 {
-    static const char *const names[] = {"incarnation", "tenant", "name", "grant", NULL};
+    static const char *const names[] = {"incarnation", "tenant", "for", "name", "grant", NULL};
     const struct json_at at = {.violation = violation};
+    char tenant[META_STORE_ID_BYTES] = "", reader[META_STORE_ID_BYTES] = "";
+    const char *wrong;
     json_t *root;
     int status = meta_json_parse_agents(c->request->body, c->request->body_bytes, &at, names, &root,
                                         &out->incarnation);
     if (status != 0)
         return status;
-    status = meta_json_text(&at, root, "tenant", out->tenant, sizeof out->tenant);
+    status = meta_json_text(&at, root, "tenant", tenant, sizeof tenant);
+    if (status == 0)
+        status = meta_json_text(&at, root, "for", reader, sizeof reader);
     if (status == 0)
         status = meta_json_text(&at, root, "name", out->name, sizeof out->name);
     if (status == 0)
         status = meta_json_text(&at, root, "grant", out->grant, sizeof out->grant);
-    if (status == 0 && !meta_resource_is_name(out->tenant, RESOURCE_TENANT_NAME_MAX))
-        status = meta_json_bad(&at, "tenant", TENANT_MUST);
+    if (status == 0 && (wrong = read_space(tenant, reader, out->tenant)) != NULL)
+        status = meta_json_bad(&at, wrong, wrong[0] == 't' ? TENANT_MUST : FOR_MUST);
     if (status == 0 && schema_name_check(out->name) != 0)
         status = meta_json_bad(&at, "name", NAME_MUST);
     json_decref(root);
@@ -268,18 +291,20 @@ static void end_taking_back(struct call *c, struct meta_write *w)
 static bool read_which(struct call *c, struct meta_store_name *out)
 {
     const char *const *given = c->request->parameter;
-    const char *tenant = given[META_PARAMETER_TENANT], *name = given[META_PARAMETER_NAME];
+    const char *tenant = given[META_PARAMETER_TENANT], *name = given[META_PARAMETER_NAME],
+               *reader = given[META_PARAMETER_FOR];
+    const char *wrong =
+        read_space(tenant != NULL ? tenant : "", reader != NULL ? reader : "", out->tenant);
     uint64_t incarnation = 0;
     if (given[META_PARAMETER_INCARNATION] == NULL ||
         base_parse_u64(given[META_PARAMETER_INCARNATION], 1, UINT32_MAX, &incarnation) != 0)
         meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
-    else if (tenant == NULL || !meta_resource_is_name(tenant, RESOURCE_TENANT_NAME_MAX))
-        meta_rest_malformed(c, "tenant", TENANT_MUST);
+    else if (wrong != NULL)
+        meta_rest_malformed(c, wrong, wrong[0] == 't' ? TENANT_MUST : FOR_MUST);
     else if (name == NULL || schema_name_check(name) != 0)
         meta_rest_malformed(c, "name", NAME_MUST);
     else {
         out->incarnation = (uint32_t)incarnation;
-        snprintf(out->tenant, sizeof out->tenant, "%s", tenant);
         snprintf(out->name, sizeof out->name, "%s", name);
         memcpy(out->node, c->id, sizeof out->node);
         return true;
@@ -307,7 +332,7 @@ void meta_rest_delete_region(struct call *c)
 
 /* ---- listing */
 
-/* A cursor is "TENANT/NAME": no tenant has a '/'. */
+/* A cursor is "SPACE/NAME": no tenant has a '/'. */
 static bool read_region_cursor(struct call *c, struct meta_store_name *after)
 {
     char cursor[REST_CURSOR_BYTES];
@@ -330,7 +355,11 @@ static bool is_wanted(const struct call *c, const struct meta_store_name *name)
 {
     const char *tenant = c->request->parameter[META_PARAMETER_TENANT];
     const char *node = c->request->parameter[META_PARAMETER_NODE];
-    return (tenant == NULL || strcmp(tenant, name->tenant) == 0) &&
+    const char *wants = c->request->parameter[META_PARAMETER_FOR];
+    char owner[SCHEMA_NAME_SPACE_BYTES];
+    const char *reader = schema_name_owner(name->tenant, owner);
+    return (tenant == NULL || strcmp(tenant, owner) == 0) &&
+           (wants == NULL || strcmp(wants, reader) == 0) &&
            (node == NULL || strcmp(node, name->node) == 0);
 }
 

@@ -28,7 +28,7 @@ struct route {
 static const char *const queries[META_PARAMETERS] = {
     "limit", "cursor", "incarnation", "uid",      "scope",    "tenant",
     "kind",  "name",   "watch",       "revision", "position", "label",
-    "node",  "worker", "force",       "answers",  "verbose",
+    "node",  "worker", "force",       "answers",  "verbose",  "for",
 };
 _Static_assert(META_PARAMETERS <= 31, "a bit of an enumerator each");
 #define TAKES(name) (1 << META_PARAMETER_##name)
@@ -65,7 +65,7 @@ static const struct route routes[] = {
     {"PUT", "/v1/nodes/{id}/reach", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_reach, 0, 0},
     {"PUT", "/v1/nodes/{id}/regions", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_region, 0, 0},
     {"DELETE", "/v1/nodes/{id}/regions", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_delete_region,
-     0, TAKES(INCARNATION) | TAKES(TENANT) | TAKES(NAME)},
+     0, TAKES(INCARNATION) | TAKES(TENANT) | TAKES(FOR) | TAKES(NAME)},
     {"PUT", "/v1/nodes/{id}/answers/{query}", META_NEED_ADMIN, META_AGENT_OWN,
      meta_rest_put_answer, 0, 0},
     {"GET", "/v1/nodes/{id}/settings", META_NEED_READER, META_AGENT_NO, meta_rest_get_resource,
@@ -90,7 +90,7 @@ static const struct route routes[] = {
     {"GET", "/v1/workers/{node}:{worker}", META_NEED_READER, META_AGENT_NO, meta_rest_get_worker, 0,
      0},
     {"GET", "/v1/regions", META_NEED_READER, META_AGENT_NO, meta_rest_list_regions, 0,
-     PAGE | TAKES(NODE) | TAKES(TENANT)},
+     PAGE | TAKES(NODE) | TAKES(TENANT) | TAKES(FOR)},
     {"GET", "/v1/events", META_NEED_READER, META_AGENT_NO, meta_rest_list_events, 0,
      PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
     {"GET", "/v1/metaservers", META_NEED_READER, META_AGENT_ANY, meta_rest_list_metaservers, 0, 0},

@@ -110,14 +110,17 @@ const struct meta_store_name *meta_names_after(const struct meta_names *n, const
     return at < n->count ? &n->order[at]->name : NULL;
 }
 
+/* A comma comes before all that tenants' names are made of: a tenant's spaces are together. */
 uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant)
 {
+    char owner[SCHEMA_NAME_SPACE_BYTES];
     bool found;
     const uint32_t first = place_of_pair(n, tenant, "", &found);
     uint32_t low = first, high = n->count;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (strcmp(n->order[middle]->name.tenant, tenant) == 0)
+        (void)schema_name_owner(n->order[middle]->name.tenant, owner);
+        if (strcmp(owner, tenant) == 0)
             low = middle + 1;
         else
             high = middle;
@@ -191,6 +194,7 @@ static struct entry *add_entry(struct meta_names *n, uint32_t at)
 
 int meta_names_put(struct meta_names *n, const struct meta_store_name *name, bool shown)
 {
+    char owner[SCHEMA_NAME_SPACE_BYTES];
     struct schema_token grant;
     uint8_t key[16];
     bool found;
@@ -206,9 +210,10 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
         return 0; /* nobody reads it torn for nothing */
     n->changes += !same;
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
+    (void)schema_name_owner(name->tenant, owner);
     e->name = *name;
     e->record =
-        schema_name_record_make(key, name->incarnation, schema_tenant_number(name->tenant), &grant);
+        schema_name_record_make(key, name->incarnation, schema_tenant_number(owner), &grant);
     if (shown)
         return show_entry(n, e);
     hide_entry(n, e);

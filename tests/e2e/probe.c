@@ -21,6 +21,7 @@
  *   huge                 asks for 1 TiB, and prints what it was told
  *   lookup NAME [TEXT]   finds a region by its name: its key, or why not; and reads it, if it is
  *                        to hold the text
+ *   lookup-of TENANT NAME [TEXT]   likewise of one of another tenant
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
  * again after each failure, until its key is refused; a line for each change of what came, and when
  * the agent stands still and goes on
@@ -408,10 +409,13 @@ static int read_found(struct kedge_session *s, const struct kedge_remote *from, 
     return strcmp(memory, text) == 0 ? 0 : fail("OTHER BYTES", memory);
 }
 
-static int lookup(struct kedge_session *s, const char *name, const char *text)
+/* owner: NULL: the session's own tenant. */
+static int lookup(struct kedge_session *s, const char *owner, const char *name, const char *text)
 {
     struct kedge_remote from;
-    if (kedge_lookup(s, name, &from) != 0)
+    const int status =
+        owner != NULL ? kedge_lookup_of(s, owner, name, &from) : kedge_lookup(s, name, &from);
+    if (status != 0)
         return fail("not found", kedge_last_error());
     printf("%u\n", from.rkey);
     return text != NULL ? read_found(s, &from, text) : 0;
@@ -493,7 +497,9 @@ int main(int argc, char **argv)
     else if (strcmp(what, "connect") == 0 && argc == 3)
         status = connect_node(s, argv[2]);
     else if (strcmp(what, "lookup") == 0 && (argc == 3 || argc == 4))
-        status = lookup(s, argv[2], argc == 4 ? argv[3] : NULL);
+        status = lookup(s, NULL, argv[2], argc == 4 ? argv[3] : NULL);
+    else if (strcmp(what, "lookup-of") == 0 && (argc == 4 || argc == 5))
+        status = lookup(s, argv[2], argv[3], argc == 5 ? argv[4] : NULL);
     else if ((strcmp(what, "reader") == 0 || strcmp(what, "gaps") == 0) && argc == 4)
         status = reader(s, argv[2], argv[3], what[0] == 'g');
     else if (strcmp(what, "huge") == 0)

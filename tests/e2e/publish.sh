@@ -23,11 +23,11 @@ done
 
 # Starts a worker that publishes, until it has; its process is in ${publisher[WORKER]}.
 declare -A publisher=()
-begin_publishing() { # worker socket name
+begin_publishing() { # worker socket name; $reader: the tenant that it is for
     rm -f "$work/hold-$1"
     mkfifo "$work/hold-$1"
     exec 8<>"$work/hold-$1"
-    KEDGE_SOCKET=$work/$2.sock "$bin/publish_region" "$3" "text of $1" \
+    KEDGE_SOCKET=$work/$2.sock "$bin/publish_region" "$3" "text of $1" ${reader:+"$reader"} \
         <&8 >"$work/out-$1" 2>"$work/err-$1" &
     publisher[$1]=$!
     worker_pids+=($!)
@@ -84,6 +84,28 @@ finds other kv/shard-17 "text of others" "which its workers find"
 finds b kv/shard-17 "text of one" "and no others"
 [[ $(status a published) == 2 ]] || fail "the agent's status: $(status a published)"
 [[ $(agent_metric a region_names) == 2 ]] || fail "the agent's metric"
+
+# For the other tenant, under a name that it has itself.
+reader=other begin_publishing lent a kv/shard-17
+until_is "other/kv/shard-17 workers,other/kv/shard-17 workers/kv/shard-17" \
+    "a worker publishes a region for another tenant, whose own names stay its own" \
+    eval 'names | tr " " "\n" | sed s/=.*// | sort | paste -sd" "'
+finds_of() { # agent owner name text sentence
+    local out
+    out=$(KEDGE_SOCKET=$work/$1.sock timeout 60 "$bin/kedge-probe" lookup-of "$2" "$3" "$4") ||
+        fail "$5: $out"
+    ok "$5"
+}
+finds_of other workers kv/shard-17 "text of lent" \
+    "whose workers find it as the owner's, and READ it"
+finds other kv/shard-17 "text of others" "and their own by the name alone"
+finds_of a workers kv/shard-17 "text of one" "the owner's own workers find what is theirs"
+! out=$(KEDGE_SOCKET=$work/b.sock timeout 60 "$bin/kedge-probe" lookup-of other kv/shard-17) ||
+    fail "what a tenant has for itself is found by another: $out"
+ok "nobody finds what a tenant has for itself: $out"
+ends lent KILL
+until_is "other/kv/shard-17=node-a:live workers/kv/shard-17=node-a:live" \
+    "it goes with its worker, as others do" names
 
 ends one KILL
 until_is "other/kv/shard-17=node-a:live" "a worker that is killed has its name no more" names

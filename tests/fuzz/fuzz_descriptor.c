@@ -114,11 +114,11 @@ static void fuzz_name(struct session *s, const struct schema_sq_desc *d, const u
     uint8_t *extra = calloc(1, room > 0 ? room : 1);
     if (memory == NULL)
         memory = lane_memory_new(1, 1, 1, 1);
-    BASE_ASSERT(extra != NULL && memory != NULL && d->lookup.length <= room);
+    BASE_ASSERT(extra != NULL && memory != NULL && d->lookup.owner + d->lookup.length <= room);
     lane_memory_set_tenant(memory, "a tenant's name that has as many bytes as there can be");
     s->memory = memory;
     memcpy(extra, name, size < room ? size : room);
-    const int status = lane_name_lookup(&lane, s, extra, d->lookup.length);
+    const int status = lane_name_lookup(&lane, s, extra, d->lookup.owner, d->lookup.length);
     BASE_ASSERT(status == -EINVAL || status == -EHOSTUNREACH);
     free(extra);
 }

@@ -10,7 +10,8 @@
 #include "transmit/operation.h"
 #include "transmit/wr.h"
 
-static_assert(SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA && SCHEMA_MAX_INLINE <= SCHEMA_MAX_EXTRA,
+static_assert(SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA &&
+                  SCHEMA_MAX_INLINE <= SCHEMA_MAX_EXTRA,
               "room behind a descriptor");
 
 uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d)
@@ -25,9 +26,9 @@ uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_des
     } else if (op->kind == OPERATION_POST && d->num_sge > 1) {
         slots += 1;
     } else if (op->has_name) {
-        if (d->lookup.length > SCHEMA_NAME_MAX)
+        if (d->lookup.length > SCHEMA_NAME_MAX || d->lookup.owner > SCHEMA_NAME_TENANT_MAX)
             return 0;
-        slots += (d->lookup.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
+        slots += (d->lookup.owner + d->lookup.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
     }
     return d->slots == slots ? slots : 0;
 }

@@ -123,7 +123,7 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
             lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
         return;
     case SCHEMA_OP_LOOKUP:
-        status = lane_name_lookup(l, s, extra, d->lookup.length);
+        status = lane_name_lookup(l, s, extra, d->lookup.owner, d->lookup.length);
         if (status != -EINPROGRESS)
             lane_session_reply_lookup(l, s,
                                       &(struct lookup_answer){.of_name = true, .status = status});

@@ -37,9 +37,9 @@ struct lookup_answer {
     struct schema_name_record name; /* of_name */
 };
 
-/* A region's name among those of a tenant. Its key is another one in each table. */
+/* A region's name among those of a space. Its key is another one in each table. */
 struct lookup_name {
-    char tenant[LANE_TENANT_NAME + 1], name[SCHEMA_NAME_MAX + 1];
+    char space[SCHEMA_NAME_SPACE_BYTES], name[SCHEMA_NAME_MAX + 1];
 };
 
 /* An endpoint or a name that is looked up: at one metaserver, and when that is silent, at the next

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tenant's workers find what it has published and nothing else: in each table its key is a hash
- * of the tenant's name and the region's under that table's secrets, and what is under way is shared
- * by sessions of one tenant alone. A name that nobody has and one that another tenant has cost the
- * same READ and the same time. */
+/* A tenant's workers find what was published for it and nothing else: in each table its key is a
+ * hash of the name and its space, in which the tenant is named, under that table's secrets, and
+ * what is under way is shared by sessions of one tenant alone. A name that nobody has and one that
+ * another tenant has cost the same READ and the same time. */
 #include "resolve/name_lookup.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ bool lane_metaserver_has_names(const struct lane_metaserver *m)
 static void hash_name(const struct lane *l, const struct lookup_name *name, uint8_t out[16])
 {
     const struct schema_table_desc own = {.seed = l->seed};
-    schema_name_key(&own, name->tenant, name->name, out);
+    schema_name_key(&own, name->space, name->name, out);
 }
 
 static bool has_names(const struct lane *l)
@@ -35,14 +35,17 @@ static bool has_names(const struct lane *l)
     return l->metaservers == 0; /* who is not there yet may have */
 }
 
-int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t length)
+int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t owner,
+                     uint32_t length)
 {
+    char tenant[SCHEMA_NAME_TENANT_MAX + 1] = "";
     struct lookup_name wanted;
     uint8_t key[16];
-    memcpy(wanted.tenant, s->memory->tenant, sizeof wanted.tenant);
-    memcpy(wanted.name, bytes, length);
+    memcpy(tenant, bytes, owner);
+    memcpy(wanted.name, (const char *)bytes + owner, length);
     wanted.name[length] = '\0';
-    if (memchr(bytes, '\0', length) != NULL || schema_name_check(wanted.name) != 0)
+    if (memchr(bytes, '\0', owner + length) != NULL || schema_name_check(wanted.name) != 0 ||
+        schema_name_space_of(tenant, s->memory->tenant, wanted.space) != 0)
         return -EINVAL;
     if (!has_names(l))
         return -EOPNOTSUPP;
@@ -53,7 +56,7 @@ int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint3
 struct lookup_span lane_name_span(const struct lane_metaserver *m, const struct lookup_name *name)
 {
     uint8_t key[16];
-    schema_name_key(&m->names, name->tenant, name->name, key);
+    schema_name_key(&m->names, name->space, name->name, key);
     const uint64_t home = schema_name_home(&m->names, key);
     return (struct lookup_span){.addr = m->names.addr + home * SCHEMA_NAME_RECORD_BYTES,
                                 .rkey = m->names.rkey,
@@ -80,7 +83,7 @@ int lane_name_look_into(struct lane *l, const struct lane_metaserver *m,
                         struct schema_name_record *out)
 {
     uint8_t key[16];
-    schema_name_key(&m->names, name->tenant, name->name, key);
+    schema_name_key(&m->names, name->space, name->name, key);
     const int status = schema_name_find(&m->names, span, key, out);
     if (status != 0)
         return status;

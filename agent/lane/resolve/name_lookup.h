@@ -16,10 +16,11 @@ struct session;
 
 /* Whether it has a table of names: older ones have none. */
 bool lane_metaserver_has_names(const struct lane_metaserver *m);
-/* Looks up what a worker has written: `length` bytes. -EINPROGRESS: session s gets a reply later;
- * -EINVAL: it is no name; -EOPNOTSUPP: no metaserver has a table of names; else as
- * lane_lookup_start(). */
-int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t length);
+/* Looks up what a worker has written: `owner` bytes of a tenant's name (0: its own), then `length`
+ * of the region's. -EINPROGRESS: session s gets a reply later; -EINVAL: it is no name; -EOPNOTSUPP:
+ * no metaserver has a table of names; else as lane_lookup_start(). */
+int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t owner,
+                     uint32_t length);
 /* Where its record is in that metaserver's table. */
 struct lookup_span lane_name_span(const struct lane_metaserver *m, const struct lookup_name *name);
 /* What a copy of that span says: 0 and its record; -EXDEV: the region is in another pool; -ENOENT;

@@ -41,7 +41,7 @@ struct operation {
     uint8_t completion; /* enum ibv_wc_opcode */
     enum ibv_wr_opcode opcode;
     /* -- of those that are answered */
-    bool has_name; /* lookup.length bytes of one follow the descriptor */
+    bool has_name; /* lookup.owner and lookup.length bytes of one follow the descriptor */
 };
 
 enum { OPERATIONS = 38 };

@@ -29,15 +29,17 @@ enum schema_control_type {
     SCHEMA_CONTROL_RESOLVE = 5,  /* a node's name */
     SCHEMA_CONTROL_RESOLVED = 6,
     SCHEMA_CONTROL_ERROR = 7,
-    SCHEMA_CONTROL_PUBLISH = 8,    /* a region of the session's is to be found by a name */
-    SCHEMA_CONTROL_UNPUBLISH = 9,  /* and no more */
-    SCHEMA_CONTROL_PUBLISHED = 10, /* either is done */
+    SCHEMA_CONTROL_PUBLISH = 8,      /* a region of the session's is to be found by a name */
+    SCHEMA_CONTROL_UNPUBLISH = 9,    /* and no more */
+    SCHEMA_CONTROL_PUBLISHED = 10,   /* either is done */
+    SCHEMA_CONTROL_PUBLISH_FOR = 11, /* as PUBLISH, for workers of another tenant */
 };
 
 /* In ATTACHED: what this agent knows beside what all of the version do. */
 enum schema_control_feature {
     SCHEMA_FEATURE_PUBLISH = 1 << 0, /* these messages */
     SCHEMA_FEATURE_LOOKUP = 1 << 1,  /* SCHEMA_OP_LOOKUP, its lanes */
+    SCHEMA_FEATURE_TENANTS = 1 << 2, /* both of and for other tenants */
 };
 
 enum schema_attached_fd {
@@ -111,6 +113,12 @@ struct schema_control_publish {
     char name[SCHEMA_NAME_MAX + 1]; /* NUL-padded; UNPUBLISH: empty: all that the region has */
 };
 
+/* PUBLISH_FOR: begins as PUBLISH does. */
+struct schema_control_publish_for {
+    struct schema_control_publish what;
+    char reader[SCHEMA_NAME_TENANT_MAX + 1]; /* a tenant's name, NUL-padded */
+};
+
 struct schema_control_published {
     struct schema_control_header h;
     uint32_t names; /* that the region has now */
@@ -133,9 +141,10 @@ static_assert(sizeof(struct schema_control_resolve) == 80, "layout");
 static_assert(sizeof(struct schema_control_resolved) == 40, "layout");
 static_assert(sizeof(struct schema_control_error) == 264, "layout");
 static_assert(sizeof(struct schema_control_publish) == 280, "layout");
+static_assert(sizeof(struct schema_control_publish_for) == 312, "layout");
 static_assert(sizeof(struct schema_control_published) == 24, "layout");
 
-#define SCHEMA_CONTROL_MAX_BYTES 280
+#define SCHEMA_CONTROL_MAX_BYTES 312
 
 /* Checks a packet that came from outside: magic, version, a known type, the size that this type has
  * (both the packet's and the header's), strings terminated. 0, -EPROTO, -EPROTONOSUPPORT (version).

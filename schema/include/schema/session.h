@@ -41,7 +41,7 @@
 
 #define SCHEMA_MAX_SGE    4   /* more than one: in the next slot, as struct schema_sq_sges */
 #define SCHEMA_MAX_INLINE 128 /* bytes: two slots */
-#define SCHEMA_MAX_EXTRA  256 /* bytes behind a descriptor: the four slots of the longest name */
+#define SCHEMA_MAX_EXTRA  320 /* bytes behind a descriptor: a tenant's name and a region's */
 
 struct schema_sge {
     uint64_t offset; /* into the arena */
@@ -104,6 +104,7 @@ struct schema_sq_desc {
         struct {
             uint32_t tag;
             uint32_t length; /* of the name, whose bytes are in the next slots, without a NUL */
+            uint32_t owner;  /* bytes of its tenant's name before it; 0: the session's own */
         } lookup;
         uint8_t bytes[56];
     };

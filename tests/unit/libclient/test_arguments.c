@@ -117,12 +117,22 @@ static void walk_memory(struct fixture *f)
     REFUSES(kedge_publish, name, -EINVAL, f->mr, NULL);
     REFUSES(kedge_unpublish, mr, -EINVAL, NULL, "x");
     REFUSES(kedge_unpublish, name, -EINVAL, f->mr, NULL);
+    REFUSES(kedge_publish_for, mr, -EINVAL, NULL, "x", "t");
+    REFUSES(kedge_publish_for, name, -EINVAL, f->mr, NULL, "t");
+    REFUSES(kedge_publish_for, tenant, -EINVAL, f->mr, "x", NULL);
+    REFUSES(kedge_unpublish_for, mr, -EINVAL, NULL, "x", "t");
+    REFUSES(kedge_unpublish_for, name, -EINVAL, f->mr, NULL, "t");
+    REFUSES(kedge_unpublish_for, tenant, -EINVAL, f->mr, "x", NULL);
     REFUSES(kedge_import, s, -EINVAL, NULL, text, &remote);
     REFUSES(kedge_import, text, -EINVAL, f->s, NULL, &remote);
     REFUSES(kedge_import, out, -EINVAL, f->s, text, NULL);
     REFUSES(kedge_lookup, s, -EINVAL, NULL, "n", &remote);
     REFUSES(kedge_lookup, name, -EINVAL, f->s, NULL, &remote);
     REFUSES(kedge_lookup, out, -EINVAL, f->s, "n", NULL);
+    REFUSES(kedge_lookup_of, s, -EINVAL, NULL, "t", "n", &remote);
+    REFUSES(kedge_lookup_of, tenant, -EINVAL, f->s, NULL, "n", &remote);
+    REFUSES(kedge_lookup_of, name, -EINVAL, f->s, "t", NULL, &remote);
+    REFUSES(kedge_lookup_of, out, -EINVAL, f->s, "t", "n", NULL);
 }
 
 static void walk_queue_pairs(struct fixture *f)

@@ -120,9 +120,51 @@ START_TEST(what_is_no_name_is_not_asked_for)
 }
 END_TEST
 
+START_TEST(another_tenants_name_stands_before_the_name)
+{
+    struct kedge_remote remote;
+    struct fixture f;
+    char tenant[32], name[256], said[300];
+    setup(&f, SCHEMA_FEATURE_LOOKUP | SCHEMA_FEATURE_TENANTS);
+    memset(tenant, 't', sizeof tenant);
+    memset(name, 'n', sizeof name);
+    for (uint32_t first = 1; first <= 31; first += 10) {
+        const uint32_t second = 255 - 8 * (first - 1);
+        tenant[first] = name[second] = '\0';
+        f.a.reply = (struct schema_reply){.found = {.vkey = 5}};
+        fake_agent_answer(&f.a);
+        ck_assert_int_eq(kedge_lookup_of(f.s, tenant, name, &remote), 0);
+        const struct schema_sq_desc *d = fake_agent_asked(&f.a);
+        ck_assert_uint_eq(d->lookup.owner, first);
+        ck_assert_uint_eq(d->lookup.length, second);
+        ck_assert_uint_eq(d->slots, 1 + (first + second + 63) / 64);
+        snprintf(said, sizeof said, "%s%s", tenant, name);
+        ck_assert_mem_eq(f.a.extra, said, first + second);
+        ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+        tenant[first] = 't', name[second] = 'n';
+    }
+    f.a.reply = (struct schema_reply){.status = -ENOENT};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_lookup_of(f.s, "red", "n", &remote), -ENOENT);
+    (void)fake_agent_asked(&f.a);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "red has published no region as \"n\""));
+    tenant[31] = '\0';
+    const char *const none[] = {"", "a,b", "a\n", "tttttttttttttttttttttttttttttttt"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        ck_assert_int_eq(kedge_lookup_of(f.s, none[i], "n", &remote), -EINVAL);
+    ck_assert_int_eq(kedge_lookup_of(f.s, "red", "", &remote), -EINVAL);
+    teardown(&f);
+    setup(&f, SCHEMA_FEATURE_LOOKUP);
+    ck_assert_int_eq(kedge_lookup_of(f.s, "red", "n", &remote), -EOPNOTSUPP);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    teardown(&f);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(the_name_stands_behind_the_request_and_the_answer_says_where_the_region_is)                  \
     T(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)                                 \
     T(an_older_agent_is_not_asked)                                                                 \
-    T(what_is_no_name_is_not_asked_for)
+    T(what_is_no_name_is_not_asked_for)                                                            \
+    T(another_tenants_name_stands_before_the_name)
 KEDGE_CHECK_MAIN("libclient.lookup", TESTS)

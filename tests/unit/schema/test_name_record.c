@@ -184,11 +184,48 @@ START_TEST(a_name_is_printable_and_has_an_end)
 }
 END_TEST
 
+START_TEST(a_space_is_a_tenants_or_one_tenants_for_another_and_no_third)
+{
+    char space[SCHEMA_NAME_SPACE_BYTES], owner[SCHEMA_NAME_SPACE_BYTES], longest[33];
+    uint8_t keys[4][16];
+    const struct schema_table_desc d = {.seed = 1, .generation = 2};
+    ck_assert_int_eq(schema_name_space("blue", "", space), 0);
+    ck_assert_str_eq(space, "blue");
+    ck_assert_str_eq(schema_name_owner(space, owner), "");
+    ck_assert_str_eq(owner, "blue");
+    schema_name_key(&d, space, "n", keys[0]);
+    ck_assert_int_eq(schema_name_space("blue", "red", space), 0);
+    ck_assert_str_eq(schema_name_owner(space, owner), "red");
+    ck_assert_str_eq(owner, "blue");
+    schema_name_key(&d, space, "n", keys[1]);
+    ck_assert_int_eq(schema_name_space("red", "blue", space), 0);
+    schema_name_key(&d, space, "n", keys[2]);
+    ck_assert_int_eq(schema_name_space("red", "", space), 0);
+    schema_name_key(&d, space, "n", keys[3]);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            ck_assert_mem_ne(keys[i], keys[k], 16);
+    memset(longest, 'x', sizeof longest);
+    longest[32] = '\0';
+    ck_assert_int_eq(schema_name_space("blue", longest, space), -EINVAL);
+    ck_assert_int_eq(schema_name_space(longest, "", space), -EINVAL);
+    longest[31] = '\0';
+    ck_assert_int_eq(schema_name_space(longest, longest, space), 0);
+    ck_assert_str_eq(schema_name_owner(space, owner), longest);
+    ck_assert_str_eq(owner, longest);
+    ck_assert_int_eq(schema_name_space("blue,red", "", space), -EINVAL);
+    ck_assert_int_eq(schema_name_space("blue", "red,", space), -EINVAL);
+    ck_assert_int_eq(schema_name_space("", "red", space), -EINVAL);
+    ck_assert_int_eq(schema_name_space("blue", "\n", space), -EINVAL);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(the_hash_is_siphash_2_4_of_128_bits)                                                         \
     T(a_name_is_found_by_its_tenant_with_all_that_it_grants)                                       \
     T(a_record_of_which_half_is_old_is_not_believed)                                               \
     T(another_life_of_the_table_is_not_believed)                                                   \
     T(all_that_it_is_made_for_fit_and_are_found_by_any_seed)                                       \
-    T(a_name_is_printable_and_has_an_end)
+    T(a_name_is_printable_and_has_an_end)                                                          \
+    T(a_space_is_a_tenants_or_one_tenants_for_another_and_no_third)
 KEDGE_CHECK_MAIN("schema name record", TESTS)

@@ -58,8 +58,7 @@ struct meta_service {
     struct meta_store *store; /* borrowed; meta_service_load() reads it, and nobody else here */
     struct meta_writes writes;
     struct meta_hearing hearing;
-    struct meta_resources
-        *resources; /* borrowed, by whoever frees it: a snapshot may put another in its place */
+    struct meta_resources *resources;   /* borrowed; a snapshot may put another in its place */
     struct meta_names *names;           /* borrowed; NULL: none are kept */
     bool names_stale, names_dead;       /* lives may have changed; some are nobody's any more */
     struct meta_responders *responders; /* borrowed; NULL: the device has no RC */
@@ -138,6 +137,7 @@ enum meta_service_parameter {
     META_PARAMETER_FORCE,
     META_PARAMETER_ANSWERS,
     META_PARAMETER_VERBOSE,
+    META_PARAMETER_FOR,
     META_PARAMETERS,
 };
 

@@ -16,7 +16,7 @@
 /* A region's name among those of its tenant, and who has it: one life of a node. It is good for
  * nothing once that life is over, whether it is stored or not. */
 struct meta_store_name {
-    char tenant[META_STORE_ID_BYTES];
+    char tenant[META_STORE_ID_BYTES]; /* or its space: schema/name_record.h */
     char name[META_STORE_NAME_BYTES];
     char node[META_STORE_ID_BYTES];
     /* Of its endpoint: the node's, or a later one that the endpoint got in the same life of the

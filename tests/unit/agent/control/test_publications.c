@@ -72,7 +72,7 @@ START_TEST(refusals_have_their_own_errors)
     HEARS(0, 1, -EINVAL);
     publish(0, 0, "a\nb");
     HEARS(0, 2, -EINVAL);
-    agent_publish(&w.session[0], vkey_of(1, 0), "kv/0", on_said, &w.session[0]);
+    agent_publish(&w.session[0], vkey_of(1, 0), "kv/0", "", on_said, &w.session[0]);
     HEARS(0, 3, -ENOENT); /* another session's */
     w.state[0][0] = LANE_LEASE_REVOKED;
     publish(0, 0, "kv/0");
@@ -266,6 +266,36 @@ START_TEST(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_en
 }
 END_TEST
 
+START_TEST(a_name_for_another_tenant_is_another_name)
+{
+    begin(1);
+    publish(0, 0, "kv/0");
+    serve(0);
+    HEARS(0, 1, 0);
+    w.shown[0][0] = 0; /* this metaserver does not tell one space from another */
+    publish_for(0, 1, "kv/0", "db");
+    ck_assert_str_eq(w.reader, "db");
+    serve(0);
+    HEARS(0, 2, 0);
+    ck_assert_uint_eq(w.shown[0][0], vkey_of(0, 1));
+    publish_for(1, 0, "kv/0", "db");
+    HEARS(1, 1, -EEXIST);
+    publish_for(1, 0, "kv/0", "web");
+    HEARS(1, 2, -EINVAL);
+    ck_assert_ptr_nonnull(strstr(w.said[1].why, "own tenant"));
+    publish_for(1, 0, "kv/0", "d,b");
+    HEARS(1, 3, -EINVAL);
+    ck_assert_uint_eq(w.agent.publications.count, 2);
+    unpublish(0, 1, ""); /* as its library does, which the query names */
+    serve(0);
+    HEARS(0, 3, 0);
+    ck_assert_uint_eq(w.shown[0][0], 0);
+    ck_assert_uint_eq(w.agent.publications.count, 1);
+    w.reader[0] = '\0';
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(it_is_published_when_each_metaserver_shows_it_and_the_first_one_decides)                     \
     T(one_that_another_metaserver_gives_to_another_is_taken_back_at_the_first)                     \
@@ -276,5 +306,6 @@ END_TEST
     T(a_former_region_of_its_own_node_keeps_no_name_from_another_one)                              \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \
-    T(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_ends)
+    T(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_ends)                     \
+    T(a_name_for_another_tenant_is_another_name)
 KEDGE_CHECK_MAIN("agent.control.publications", TESTS)

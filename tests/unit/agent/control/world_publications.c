@@ -62,6 +62,8 @@ static void read_put(const struct http_call *call, struct call *c)
     ck_assert_int_eq(schema_token_parse(json_string_value(json_object_get(root, "grant")), &grant),
                      0);
     ck_assert(grant.access == SCHEMA_RECORD_READ && grant.length == 4096 && grant.pool == 7);
+    const char *reader = json_string_value(json_object_get(root, "for"));
+    snprintf(w.reader, sizeof w.reader, "%s", reader != NULL ? reader : "");
     c->name = name_of(json_string_value(json_object_get(root, "name")));
     c->vkey = grant.vkey;
     json_decref(root);
@@ -86,8 +88,9 @@ static int begin_call(struct world *world, const struct http_call *call, http_do
     else
         for (; c->name < NAMES; c->name++) {
             snprintf(url, sizeof url,
-                     "http://m%u/v1/nodes/n/regions?incarnation=%u&tenant=web&name=%s",
-                     c->metaserver, w.agent.incarnation,
+                     "http://m%u/v1/nodes/n/regions?incarnation=%u&tenant=web%s%s&name=%s",
+                     c->metaserver, w.agent.incarnation, w.reader[0] != '\0' ? "&for=" : "",
+                     w.reader,
                      c->name == 2       ? "kv%2F%C3%A4"
                      : c->name == TAKEN ? "taken"
                      : c->name == 0     ? "kv%2F0"
@@ -230,7 +233,13 @@ void pass_time(uint64_t ms)
 
 void publish(uint32_t session, uint32_t region, const char *name)
 {
-    agent_publish(&w.session[session], vkey_of(session, region), name, on_said,
+    agent_publish(&w.session[session], vkey_of(session, region), name, "", on_said,
+                  &w.session[session]);
+}
+
+void publish_for(uint32_t session, uint32_t region, const char *name, const char *reader)
+{
+    agent_publish(&w.session[session], vkey_of(session, region), name, reader, on_said,
                   &w.session[session]);
 }
 

@@ -51,7 +51,8 @@ extern struct publications_world {
         uint32_t count;
         int status;
         char why[256];
-    } said[SESSIONS]; /* to its worker */
+    } said[SESSIONS];        /* to its worker */
+    char reader[AGENT_NAME]; /* for whom the last name was that was put */
 } w;
 
 void on_said(void *user, int status, const char *why);
@@ -64,6 +65,7 @@ void begin(uint32_t metaservers);
 void end(void);
 void pass_time(uint64_t ms);
 void publish(uint32_t session, uint32_t region, const char *name);
+void publish_for(uint32_t session, uint32_t region, const char *name, const char *reader);
 void unpublish(uint32_t session, uint32_t region, const char *name);
 void end_session(uint32_t session);
 #define HEARS(session, n, wanted)                                                                  \

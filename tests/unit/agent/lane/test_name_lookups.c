@@ -41,20 +41,10 @@ static struct schema_name_record record_in(const struct world_names *t, uint32_t
     return schema_name_record_make(key, w->node[1].incarnation, whose, &grant);
 }
 
-/* What its owner's lane keeps of the region, as its own agent learnt it. */
-static void find_secret(uint8_t secret[16])
-{
-    const struct schema_table *t = &w->node[1].mr_table;
-    struct schema_mr_record r;
-    const uint8_t *span = t->slots + (size_t)schema_mr_home(&t->desc, vkey) * SCHEMA_RECORD_BYTES;
-    ck_assert_int_eq(schema_mr_find(&t->desc, span, vkey, &r), 0);
-    memcpy(secret, r.secret, 16);
-}
-
 static void publish_in(struct world_names *t, uint32_t tenant, const char *name, uint32_t whose)
 {
     struct schema_name_record r = record_in(t, tenant, name, whose);
-    find_secret(r.secret);
+    world_region_secret(w, 1, vkey, r.secret);
     ck_assert_int_ge(schema_table_put(&t->table, &r), 0);
 }
 
@@ -84,11 +74,15 @@ static void close_all(void)
     world_fault = (struct fault_plan){0};
 }
 
+static uint32_t owner_bytes; /* that the next lookups name their owner in; 0: it is their own */
+
 /* `length` bytes, of which so many slots follow. */
 static void post_lookup(struct world_worker *k, const char *bytes, uint32_t length, uint8_t slots)
 {
     struct schema_sq_desc d = {
         .op = SCHEMA_OP_LOOKUP, .slots = slots, .lookup = {.tag = ++k->tag, .length = length}};
+    d.lookup.owner = owner_bytes;
+    d.lookup.length -= owner_bytes;
     uint8_t room[SCHEMA_MAX_EXTRA + SCHEMA_LINE] = {0};
     memcpy(room, bytes, length < SCHEMA_MAX_EXTRA ? length : SCHEMA_MAX_EXTRA);
     world_post(k, &d);
@@ -138,34 +132,6 @@ static enum ibv_wc_status read_region(struct world_worker *k)
     return world_do(w, k, world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0), LONG).status;
 }
 
-/* ---- several metaservers, with tables of their own at one target */
-
-/* The first one has that table of names (NULL: it has none), the second one w->names; with a wrong
- * target, if the first is to be silent. */
-static void tell_two(const struct world_names *first, bool silent)
-{
-    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
-    struct world_node *n = &w->node[0];
-    if (w->rc)
-        (void)world_rc_metaserver(w, n);
-    for (uint32_t i = 0; i < 2; i++) {
-        struct lane_metaserver *m = &list.metaservers.at[i];
-        *m = (struct lane_metaserver){.ah = n->metaserver_ah,
-                                      .dctn = w->meta_dct->dctn ^ (i == 0 && silent ? 0x800000 : 0),
-                                      .dc_key = w->meta_dct->dc_key,
-                                      .number = i};
-        world_tables(w, m);
-        if (w->rc)
-            m->qp = i == 0 ? n->former_qp : n->metaserver_qp;
-    }
-    if (first != NULL)
-        list.metaservers.at[0].names = first->table.desc;
-    else if (!silent)
-        list.metaservers.at[0].names = (struct schema_table_desc){.log2_slots = 0};
-    ck_assert_int_eq(lane_command(n->lane, &list), 0);
-    world_run(w, 2);
-}
-
 /* ---- */
 
 static bool has_bytes(const struct fab_mem *m, const uint8_t *bytes, size_t n)
@@ -189,7 +155,7 @@ START_TEST(a_name_is_found_with_one_read_and_its_secret_stays_with_the_agent)
     ck_assert_uint_eq(found->access, SCHEMA_RECORD_READ);
     ck_assert_uint_eq(found->incarnation, w->node[1].incarnation);
     ck_assert_mem_eq(found->gid, w->node[1].fab->caps.gid, 16);
-    find_secret(secret);
+    world_region_secret(w, 1, vkey, secret);
     ck_assert(!has_bytes(&reader.ro, secret, sizeof secret));
     ck_assert_int_eq(read_region(&reader), IBV_WC_SUCCESS);
     ck_assert_int_eq(look_up(&reader, "kv/shard-1"), -ENOENT);
@@ -230,17 +196,91 @@ START_TEST(another_tenant_does_not_find_it_and_reads_as_much)
 }
 END_TEST
 
-/* Published under a name of the tenant that looks it up, as its owner's tenant allows. */
+/* The owner's region for workers of another tenant. */
+static void publish_for(const char *of, const char *whom, const char *name)
+{
+    struct schema_name_record r = record_in(w->names, TENANT, name, TENANT);
+    char space[SCHEMA_NAME_SPACE_BYTES];
+    ck_assert_int_eq(schema_name_space(of, whom, space), 0);
+    schema_name_key(&w->names->table.desc, space, name, r.key);
+    world_region_secret(w, 1, vkey, r.secret);
+    ck_assert_int_ge(schema_table_put(&w->names->table, &r), 0);
+}
+
+static int look_up_of(struct world_worker *k, const char *of, const char *name)
+{
+    char text[SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX + 1];
+    snprintf(text, sizeof text, "%s%s", of, name);
+    owner_bytes = (uint32_t)strlen(of);
+    const int status = look_up(k, text);
+    owner_bytes = 0;
+    return status;
+}
+
 START_TEST(a_region_of_another_tenant_is_granted_as_it_is_found)
 {
     open_all();
     world_attach(w, &crowd[0], 0, 1, OTHER);
-    publish_in(w->names, OTHER, "lent", TENANT);
+    publish_for("tenant-1", "tenant-2", "lent");
     ck_assert_int_eq(world_connect(w, &crowd[0], 0, 1), 0);
     const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     ck_assert_int_ne(world_do(w, &crowd[0], d, LONG).status, IBV_WC_SUCCESS);
-    ck_assert_int_eq(look_up(&crowd[0], "lent"), 0);
+    ck_assert_int_eq(look_up_of(&crowd[0], "tenant-1", "lent"), 0);
     ck_assert_int_eq(read_region(&crowd[0]), IBV_WC_SUCCESS);
+    world_detach(w, &crowd[0]);
+    close_all();
+}
+END_TEST
+
+/* Whatever a worker writes, it looks up as of its own tenant, and learns nothing of the others. */
+START_TEST(nobody_finds_what_was_published_for_others_and_it_costs_the_same_read)
+{
+    uint64_t n = 0;
+    open_all();
+    world_attach(w, &crowd[0], 0, 1, OTHER);
+    world_attach(w, &crowd[1], 0, 2, OTHER + 1);
+    publish_for("tenant-1", "tenant-2", "lent");
+    publish("own");
+    static const struct {
+        int who;
+        const char *of, *name;
+    } rows[] = {
+        {1, "tenant-1", "lent"}, {1, "tenant-1", "nobody's"}, {1, "tenant-1", "own"},
+        {1, "nobody", "lent"},   {1, "tenant-2", "lent"},     {0, "tenant-2", "lent"},
+        {0, "", "lent"},         {0, "tenant-1", "own"},      {0, "tenant-1", "nobody's"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ck_assert_int_eq(look_up_of(&crowd[rows[i].who], rows[i].of, rows[i].name), -ENOENT);
+        ck_assert_uint_eq(reads(), ++n);
+    }
+    ck_assert_int_eq(look_up_of(&crowd[0], "tenant-1", "lent"), 0);
+    ck_assert_uint_eq(reads(), ++n);
+    ck_assert_int_eq(look_up(&reader, "lent"), -ENOENT);         /* it was for those alone */
+    ck_assert_int_eq(look_up_of(&reader, "tenant-1", "own"), 0); /* one's own tenant is no other */
+    /* A comma makes no space of somebody else's. */
+    ck_assert_int_eq(look_up_of(&crowd[1], "tenant-1,tenant-2", "lent"), -EINVAL);
+    ck_assert_int_eq(look_up_of(&crowd[1], "a\nb", "lent"), -EINVAL);
+    world_detach(w, &crowd[1]);
+    world_detach(w, &crowd[0]);
+    close_all();
+}
+END_TEST
+
+START_TEST(the_longest_tenants_name_and_the_longest_name_fit)
+{
+    char of[SCHEMA_NAME_TENANT_MAX + 1], name[SCHEMA_NAME_MAX + 1];
+    open_all();
+    world_attach(w, &crowd[0], 0, 1, OTHER);
+    memset(of, 'o', sizeof of);
+    memset(name, 'n', sizeof name);
+    for (uint32_t first = 1; first < sizeof of; first += 6)
+        for (uint32_t second = first + 6 < sizeof of ? 1 : 193; second < sizeof name;
+             second += 31) {
+            of[first] = name[second] = '\0';
+            publish_for(of, "tenant-2", name);
+            ck_assert_int_eq(look_up_of(&crowd[0], of, name), 0);
+            of[first] = 'o', name[second] = 'n';
+        }
     world_detach(w, &crowd[0]);
     close_all();
 }
@@ -290,7 +330,7 @@ START_TEST(one_that_a_metaserver_lacks_is_asked_of_the_next)
 {
     open_all();
     struct world_names *empty = world_names_open(w, 77);
-    tell_two(empty, false);
+    world_names_tell_two(w, empty, false);
     publish("n");
     ck_assert_int_eq(look_up(&reader, "n"), 0);
     ck_assert_uint_eq(reads(), 2);
@@ -307,7 +347,7 @@ END_TEST
 START_TEST(an_older_metaserver_without_names_is_not_asked)
 {
     open_all();
-    tell_two(NULL, false);
+    world_names_tell_two(w, NULL, false);
     publish("n");
     ck_assert_int_eq(look_up(&reader, "n"), 0);
     ck_assert_uint_eq(reads(), 1);
@@ -339,7 +379,7 @@ START_TEST(with_dc_a_silent_metaserver_keeps_nobody_from_the_next)
 {
     open_all();
     if (!w->rc) { /* with RC each has a connection */
-        tell_two(NULL, true);
+        world_names_tell_two(w, NULL, true);
         publish("n");
         ck_assert_int_eq(look_up(&reader, "n"), 0);
         ck_assert_uint_eq(world_stats(w, 0).lookups_failed, 0);
@@ -353,7 +393,7 @@ START_TEST(a_record_of_an_earlier_life_than_is_known_is_not_believed)
 {
     open_all();
     struct world_names *behind = world_names_open(w, 77);
-    tell_two(behind, false);
+    world_names_tell_two(w, behind, false);
     publish_in(behind, TENANT, "n", TENANT);
     w->node[1].incarnation++;
     publish("n");
@@ -535,6 +575,8 @@ END_TEST
     T(a_name_is_found_with_one_read_and_its_secret_stays_with_the_agent)                           \
     T(names_of_all_lengths_are_found)                                                              \
     T(another_tenant_does_not_find_it_and_reads_as_much)                                           \
+    T(nobody_finds_what_was_published_for_others_and_it_costs_the_same_read)                       \
+    T(the_longest_tenants_name_and_the_longest_name_fit)                                           \
     T(a_region_of_another_tenant_is_granted_as_it_is_found)                                        \
     T(grants_are_of_others_regions_alone_and_have_an_end)                                          \
     T(a_record_that_is_being_written_is_read_again)                                                \

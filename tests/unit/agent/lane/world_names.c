@@ -4,6 +4,9 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "world_rc.h"
 
 enum { LOG2_SLOTS = 8, SEED = 5 };
 
@@ -54,4 +57,37 @@ void world_name_key(const struct world_names *n, uint32_t tenant, const char *na
     char text[LANE_TENANT_NAME + 1];
     format_tenant(tenant, text);
     schema_name_key(&n->table.desc, text, name, key);
+}
+
+void world_region_secret(const struct world *w, uint32_t node, uint32_t vkey, uint8_t secret[16])
+{
+    const struct schema_table *t = &w->node[node].mr_table;
+    struct schema_mr_record r;
+    const uint8_t *span = t->slots + (size_t)schema_mr_home(&t->desc, vkey) * SCHEMA_RECORD_BYTES;
+    ck_assert_int_eq(schema_mr_find(&t->desc, span, vkey, &r), 0);
+    memcpy(secret, r.secret, 16);
+}
+
+void world_names_tell_two(struct world *w, const struct world_names *first, bool silent)
+{
+    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
+    struct world_node *n = &w->node[0];
+    if (w->rc)
+        (void)world_rc_metaserver(w, n);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lane_metaserver *m = &list.metaservers.at[i];
+        *m = (struct lane_metaserver){.ah = n->metaserver_ah,
+                                      .dctn = w->meta_dct->dctn ^ (i == 0 && silent ? 0x800000 : 0),
+                                      .dc_key = w->meta_dct->dc_key,
+                                      .number = i};
+        world_tables(w, m);
+        if (w->rc)
+            m->qp = i == 0 ? n->former_qp : n->metaserver_qp;
+    }
+    if (first != NULL)
+        list.metaservers.at[0].names = first->table.desc;
+    else if (!silent)
+        list.metaservers.at[0].names = (struct schema_table_desc){.log2_slots = 0};
+    ck_assert_int_eq(lane_command(n->lane, &list), 0);
+    world_run(w, 2);
 }

@@ -23,4 +23,11 @@ void world_name_tenant(struct world_worker *k, uint32_t tenant);
 void world_name_key(const struct world_names *n, uint32_t tenant, const char *name,
                     uint8_t key[16]);
 
+/* What that node's lane keeps of a region, as its own agent learnt it. */
+void world_region_secret(const struct world *w, uint32_t node, uint32_t vkey, uint8_t secret[16]);
+/* Node 0 has two metaservers with tables of their own at one target: the first one has that table
+ * of names (NULL: it has none), the second one w->names; with a wrong target, if the first is to be
+ * silent. */
+void world_names_tell_two(struct world *w, const struct world_names *first, bool silent);
+
 #endif

@@ -47,16 +47,21 @@ static int take_back(const char *node, const char *incarnation, const char *name
     return ask("DELETE", path, "");
 }
 
+static int read_record(const char *space, const char *name, struct schema_name_record *out)
+{
+    const struct schema_table_desc *d = meta_names_table(s.names);
+    uint8_t key[16];
+    schema_name_key(d, space, name, key);
+    const uint8_t *span =
+        (const uint8_t *)names_memory + (size_t)schema_name_home(d, key) * SCHEMA_NAME_RECORD_BYTES;
+    return schema_name_find(d, span, key, out);
+}
+
 /* The incarnation that who READs the table finds; 0: none. */
 static uint32_t read_name(const char *name)
 {
-    const struct schema_table_desc *d = meta_names_table(s.names);
     struct schema_name_record r;
-    uint8_t key[16];
-    schema_name_key(d, "web", name, key);
-    const uint8_t *span =
-        (const uint8_t *)names_memory + (size_t)schema_name_home(d, key) * SCHEMA_NAME_RECORD_BYTES;
-    return schema_name_find(d, span, key, &r) == 0 ? r.incarnation : 0;
+    return read_record("web", name, &r) == 0 ? r.incarnation : 0;
 }
 
 START_TEST(a_name_is_published_listed_without_its_grant_and_taken_back)
@@ -331,6 +336,81 @@ START_TEST(so_many_names_wait_for_the_store)
 }
 END_TEST
 
+static int publish_for(const char *tenant, const char *reader, const char *node, int incarnation,
+                       int gid, const char *name)
+{
+    char path[96], json[640], tenants[100];
+    snprintf(tenants, sizeof tenants, "%s\",\"for\":\"%s", tenant, reader);
+    write_publication(tenants, node, incarnation, gid, name, path, json);
+    return ask("PUT", path, json);
+}
+
+START_TEST(a_name_for_another_tenant_is_its_owners_alone)
+{
+    struct schema_name_record r;
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(put_node("b", 6, 2), 201);
+    ck_assert_int_eq(publish_for("web", "db", "a", 5, 1, "x"), 201);
+    ck_assert(says("\"id\":\"web,db/x\",\"tenant\":\"web\",\"for\":\"db\",\"name\":\"x\","));
+    ck_assert_int_eq(publish_for("web", "db", "a", 5, 1, "x"), 200);
+    ck_assert_int_eq(read_record("web,db", "x", &r), 0);
+    ck_assert_uint_eq(r.tenant, schema_tenant_number("web")); /* so that its secret is needed */
+    ck_assert_int_eq(read_record("web", "x", &r), -ENOENT);
+    ck_assert_int_eq(read_record("db", "x", &r), -ENOENT);
+    ck_assert_int_eq(read_record("db,web", "x", &r), -ENOENT);
+    /* It keeps the name from nobody but for its own tenant's workers. */
+    ck_assert_int_eq(publish_of("db", "b", 6, 2, "x"), 201);
+    ck_assert_int_eq(publish_for("db", "web", "b", 6, 2, "x"), 201);
+    ck_assert_int_eq(publish_for("other", "db", "b", 6, 2, "x"), 201);
+    ck_assert_int_eq(publish("b", 6, 2, "x"), 201);
+    ck_assert_int_eq(publish_for("web", "db", "b", 6, 2, "x"), 409);
+    query(META_PARAMETER_TENANT, "web");
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    ck_assert(says("\"web/x\"") && says("\"web,db/x\"") && !says("\"db/") && !says("\"db,") &&
+              !says("other"));
+    query(META_PARAMETER_FOR, "db");
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    ck_assert(says("\"web,db/x\"") && says("\"other,db/x\"") && !says("\"web/x\""));
+    ck_assert_int_eq(take_back("a", "5", "x"), 404);
+    query(META_PARAMETER_FOR, "db");
+    ck_assert_int_eq(take_back("a", "5", "x"), 204);
+    ck_assert_int_eq(read_record("web,db", "x", &r), -ENOENT);
+    ck_assert_uint_eq(read_name("x"), 6);
+    close_names();
+    teardown();
+}
+END_TEST
+
+START_TEST(names_for_others_count_and_are_for_tenants)
+{
+    static const char *const wrong[] = {"web", "a,b", "A", "a b", "-a"};
+    char name[16];
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(publish_for("web", wrong[i], "a", 5, 1, "x"), 400);
+        ck_assert(says("\"field\":\"for\""));
+    }
+    ck_assert_int_eq(publish_of("web,db", "a", 5, 1, "x"), 400);
+    ck_assert(says("\"field\":\"tenant\""));
+    query(META_PARAMETER_FOR, "a,b");
+    ck_assert_int_eq(take_back("a", "5", "x"), 400);
+    for (uint32_t i = 0; i < META_NAMES_OF_TENANT; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        ck_assert_int_eq(publish_for("web", i % 2 ? "db" : "dc", "a", 5, 1, name), 201);
+    }
+    ck_assert_int_eq(publish_for("web", "db", "a", 5, 1, "more"), 403);
+    ck_assert_int_eq(publish("a", 5, 1, "more"), 403);
+    ck_assert_int_eq(put_node("b", 6, 2), 201);
+    ck_assert_int_eq(publish_of("db", "b", 6, 2, "more"), 201); /* whom they are for pays nothing */
+    close_names();
+    teardown();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
     T(a_name_has_the_incarnation_of_its_endpoint)                                                  \
@@ -338,5 +418,7 @@ END_TEST
     T(names_go_with_the_nodes_lease_and_not_while_the_store_fails)                                 \
     T(names_outlive_the_metaserver)                                                                \
     T(names_have_bounds)                                                                           \
-    T(so_many_names_wait_for_the_store)
+    T(so_many_names_wait_for_the_store)                                                            \
+    T(a_name_for_another_tenant_is_its_owners_alone)                                               \
+    T(names_for_others_count_and_are_for_tenants)
 KEDGE_CHECK_MAIN("metaserver rest regions", TESTS)

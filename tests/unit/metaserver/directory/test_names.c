@@ -189,9 +189,30 @@ START_TEST(any_order_of_changes_leaves_what_it_should)
 }
 END_TEST
 
+/* Names that sort around a comma, which tenants do not have. */
+START_TEST(a_tenants_names_are_counted_with_those_for_others_and_no_other_tenants)
+{
+    static const char *const spaces[] = {"a",     "a,b", "a,z", "a-b", "a.b",
+                                         "a-b,a", "a0",  "b,a", "aa"};
+    struct fixture f;
+    setup(&f);
+    for (uint32_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
+        ck_assert_int_eq(put(&f, named(spaces[i], "x", "n", i + 1), true), 0);
+        ck_assert_int_eq(put(&f, named(spaces[i], "y", "n", i + 1), true), 0);
+        ck_assert_uint_eq(read_name(&f, spaces[i], "x"), i + 1);
+    }
+    ck_assert_uint_eq(meta_names_of_tenant(f.names, "a"), 6);
+    ck_assert_uint_eq(meta_names_of_tenant(f.names, "a-b"), 4);
+    ck_assert_uint_eq(meta_names_of_tenant(f.names, "b"), 2);
+    ck_assert_uint_eq(meta_names_of_tenant(f.names, "z"), 0);
+    teardown(&f);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(names_are_found_in_their_order_and_in_the_table)                                             \
     T(what_grants_nothing_and_what_has_no_room_is_refused)                                         \
     T(a_sweep_shows_who_lives_and_tells_who_is_dead)                                               \
-    T(any_order_of_changes_leaves_what_it_should)
+    T(any_order_of_changes_leaves_what_it_should)                                                  \
+    T(a_tenants_names_are_counted_with_those_for_others_and_no_other_tenants)
 KEDGE_CHECK_MAIN("metaserver names", TESTS)
