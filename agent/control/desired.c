@@ -126,6 +126,7 @@ static int decode_tenant(json_t *object, struct agent_desired *s, struct base_er
     t->vqps = is.numbers.vqps;
     t->mrs = is.numbers.mrs;
     t->control_ops_per_s = is.numbers.control_ops_per_s;
+    t->region_names = is.numbers.region_names != RESOURCE_UNSAID ? is.numbers.region_names : 0;
     w.most = (struct agent_limits){.bytes = is.numbers.window_bytes, .ops = is.numbers.window_ops};
     return add_window(s, &w, why);
 }

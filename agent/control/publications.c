@@ -2,6 +2,7 @@
 #include "publications.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +313,8 @@ static int check_budget(struct agent_session *s, bool is_new, struct publication
                         struct base_errbuf *why)
 {
     struct agent *a = s->pool->agent;
+    const uint64_t said = agent_quota_tenant(a, s->tenant)->region_names,
+                   most = said != 0 ? said : PUBLICATIONS_OF_TENANT;
     if (t == NULL || is_too_soon(a, t))
         return base_err(why, -EAGAIN,
                         "the tenant's workers publish too many names: try again in a second");
@@ -319,11 +322,11 @@ static int check_budget(struct agent_session *s, bool is_new, struct publication
         return base_err(why, -EDQUOT, "a session has %d names at most", PUBLICATIONS_OF_SESSION);
     if (!is_new)
         return 0;
-    if (t->count >= PUBLICATIONS_OF_TENANT)
+    if (t->count >= most)
         return base_err(why, -EDQUOT,
-                        "the tenant's workers have %d names on this node, some of which may be "
-                        "being taken back: there can be no more",
-                        PUBLICATIONS_OF_TENANT);
+                        "the tenant's workers have %" PRIu64 " names on this node, some of which "
+                        "may be being taken back: there can be no more (region_names)",
+                        most);
     if (!has_room(a, s->tenant))
         return base_err(why, -ENOSPC,
                         "this node's agent has room for %d names, a part of it kept for others",

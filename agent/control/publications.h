@@ -29,7 +29,8 @@ struct publications_wait;
 
 enum {
     PUBLICATIONS_OF_SESSION = 64,
-    /* With those that are being taken back: as many as a metaserver gives a tenant. */
+    /* With those that are being taken back: as many as a metaserver gives a tenant of which nothing
+     * is said (region_names). */
     PUBLICATIONS_OF_TENANT = 256,
     PUBLICATIONS_MOST = 1024,
     PUBLICATIONS_OUT = 16,        /* calls at a time, beside NAMES_OUT */

@@ -111,6 +111,14 @@ static bool is_of_node(struct call *c, struct meta_store_name *name,
     return false;
 }
 
+/* How many names a tenant may have, in all of its spaces. */
+static uint64_t names_of(const struct meta_service *s, const char *owner)
+{
+    const struct meta_resource *r = meta_resources_find(s->resources, META_TENANT, owner);
+    const uint64_t said = r != NULL ? r->tenant.numbers.region_names : RESOURCE_UNSAID;
+    return said != RESOURCE_UNSAID ? said : META_NAMES_OF_TENANT;
+}
+
 /* Others may publish at other metaservers at this moment: each of these keeps room for one. */
 static bool has_room(struct call *c, const struct meta_store_name *name)
 {
@@ -119,11 +127,12 @@ static bool has_room(struct call *c, const struct meta_store_name *name)
                    of_node = half < META_NAMES_OF_NODE ? half : META_NAMES_OF_NODE,
                    kept = max / 4 < META_STORE_MEMBERS_MAX ? max / 4 : META_STORE_MEMBERS_MAX;
     const bool is_new = meta_names_find(names, name->tenant, name->name) == NULL;
-    char detail[96], owner[SCHEMA_NAME_SPACE_BYTES];
+    char detail[160], owner[SCHEMA_NAME_SPACE_BYTES];
     (void)schema_name_owner(name->tenant, owner);
-    if (is_new && meta_names_of_tenant(names, owner) >= META_NAMES_OF_TENANT) {
-        snprintf(detail, sizeof detail, "a tenant has %d names of regions at most",
-                 META_NAMES_OF_TENANT);
+    if (is_new && meta_names_of_tenant(names, owner) >= names_of(c->s, owner)) {
+        snprintf(detail, sizeof detail,
+                 "tenant %s has %" PRIu64 " names of regions at most (region_names)", owner,
+                 names_of(c->s, owner));
         meta_rest_problem(c, REST_QUOTA, detail);
     } else if (is_new && meta_names_of_node(names, name->node) >= of_node) {
         snprintf(detail, sizeof detail, "a node has %" PRIu32 " names of regions at most", of_node);

@@ -57,6 +57,7 @@ struct agent_tenant_config {
     uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
     uint64_t memory;              /* bytes of arenas */
     uint64_t control_ops_per_s;   /* of all its workers; 0: no bound */
+    uint64_t region_names;        /* likewise; 0: what one has of which nothing is said */
     struct agent_limits window;
     /* Of its own, which the file alone can say; "": none. Whoever can open it is of the tenant. */
     char socket[AGENT_SOCKET_PATH];

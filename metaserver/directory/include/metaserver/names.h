@@ -11,7 +11,7 @@
 #include "schema/table.h"
 
 #define META_NAMES_MAX       65536 /* that there can be at most */
-#define META_NAMES_OF_TENANT 256   /* that one tenant can have */
+#define META_NAMES_OF_TENANT 256   /* that a tenant can have of which nothing is said */
 #define META_NAMES_OF_NODE   1024  /* that one node can have, and half of all there can be */
 
 struct meta_names;

@@ -21,7 +21,9 @@
     NUMBER(window_ops, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "WINDOW OPS", WIDE,                    \
            "requests in flight at a time")                                                         \
     NUMBER(control_ops_per_s, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "CONTROL OPS/S", WIDE,          \
-           "what they ask for beside data operations: attaching, regions, connections")
+           "what they ask for beside data operations: attaching, regions, connections")            \
+    NUMBER(region_names, FIELD_COUNT, 1, 65536, "REGION NAMES", WIDE,                              \
+           "names of regions, on all nodes, with those for other tenants' workers (256)")
 /* clang-format on */
 
 #endif

@@ -27,7 +27,7 @@ START_TEST(a_document_is_read)
     ck_assert_int_eq(
         decode("{\"revision\":7,\"later\":{},\"tenants\":[{\"name\":\"red\",\"revision\":3,"
                "\"uids\":[1000,\"2000-2999\"],\"sessions\":5,\"vqps\":6,\"mrs\":0,"
-               "\"control_ops_per_s\":44,"
+               "\"control_ops_per_s\":44,\"region_names\":12,"
                "\"memory_bytes\":0,\"window_bytes\":4096,\"window_ops\":0}],"
                "\"windows\":[{\"name\":\"w\",\"scope\":\"device\",\"bytes\":0,\"ops\":64},"
                "{\"name\":\"x\",\"scope\":\"tenant\",\"tenant\":\"red\",\"bytes\":8192,\"ops\":9},"
@@ -47,6 +47,7 @@ START_TEST(a_document_is_read)
     ck_assert_uint_eq(t->vqps, 6);
     ck_assert_uint_eq(t->mrs, 0);
     ck_assert_uint_eq(t->control_ops_per_s, 44);
+    ck_assert_uint_eq(t->region_names, 12);
     ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
     struct agent_limits w = agent_desired_window(&s, RESOURCE_WINDOW_DEVICE, "");
     ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */

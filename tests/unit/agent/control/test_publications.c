@@ -296,6 +296,25 @@ START_TEST(a_name_for_another_tenant_is_another_name)
 }
 END_TEST
 
+START_TEST(a_tenant_has_as_many_on_a_node_as_its_quota_says)
+{
+    begin(1);
+    w.agent.tenants.at[0].config.region_names = 2;
+    publish(0, 0, "kv/0");
+    serve(0);
+    publish(1, 0, "kv/1");
+    serve(0);
+    publish(2, 0, NAME[2]);
+    HEARS(2, 1, -EDQUOT);
+    ck_assert_ptr_nonnull(strstr(w.said[2].why, "have 2 names on this node"));
+    w.agent.tenants.at[0].config.region_names = 3;
+    publish(2, 0, NAME[2]);
+    serve(0);
+    HEARS(2, 2, 0);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(it_is_published_when_each_metaserver_shows_it_and_the_first_one_decides)                     \
     T(one_that_another_metaserver_gives_to_another_is_taken_back_at_the_first)                     \
@@ -307,5 +326,6 @@ END_TEST
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \
     T(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_ends)                     \
-    T(a_name_for_another_tenant_is_another_name)
+    T(a_name_for_another_tenant_is_another_name)                                                   \
+    T(a_tenant_has_as_many_on_a_node_as_its_quota_says)
 KEDGE_CHECK_MAIN("agent.control.publications", TESTS)

@@ -411,6 +411,31 @@ START_TEST(names_for_others_count_and_are_for_tenants)
 }
 END_TEST
 
+START_TEST(a_tenant_has_as_many_names_as_operators_say)
+{
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"region_names\":0}"), 400);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"region_names\":65537}"), 400);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"region_names\":2}"), 201);
+    ck_assert(says("\"region_names\":2"));
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_int_eq(publish_for("web", "db", "a", 5, 1, "x"), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "y"), 403);
+    ck_assert(says("urn:kedge:problem:over-quota") && says("tenant web has 2 names"));
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 200); /* it has that one */
+    ck_assert_int_eq(publish_of("db", "a", 5, 1, "y"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"region_names\":3}"), 200);
+    ck_assert_int_eq(publish("a", 5, 1, "y"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"region_names\":1}"), 200);
+    ck_assert_int_eq(publish("a", 5, 1, "z"), 403);
+    ck_assert_uint_eq(read_name("y"), 5); /* which stays */
+    close_names();
+    teardown();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
     T(a_name_has_the_incarnation_of_its_endpoint)                                                  \
@@ -420,5 +445,6 @@ END_TEST
     T(names_have_bounds)                                                                           \
     T(so_many_names_wait_for_the_store)                                                            \
     T(a_name_for_another_tenant_is_its_owners_alone)                                               \
-    T(names_for_others_count_and_are_for_tenants)
+    T(names_for_others_count_and_are_for_tenants)                                                  \
+    T(a_tenant_has_as_many_names_as_operators_say)
 KEDGE_CHECK_MAIN("metaserver rest regions", TESTS)
