@@ -232,6 +232,7 @@ int ctl_agent_item_list(const struct ctl_options *o, struct base_errbuf *err)
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
     const struct ctl_list list = {.kind = kind->name,
                                   .plural = kind->plural,
+                                  .events = kind->of_server ? "/v1/regions" : NULL,
                                   .fill = fill_rows,
                                   .say_none = say_none,
                                   .finish = say_gaps};

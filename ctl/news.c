@@ -51,6 +51,10 @@ static int find_path(const struct ctl_options *o, const char *kinds, char path[P
     uint64_t revision;
     char position[CTL_WORD_BYTES];
     struct http_result result;
+    if (kinds[0] == '/') {
+        snprintf(path, PATH_BYTES, "%s?watch=1", kinds);
+        return 0;
+    }
     int status = ctl_fetch_server(o, "/v1/events?limit=1", &result, err);
     if (status != 0)
         return status;

@@ -142,6 +142,7 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
         return base_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->row = c;
     o->command = c->command;
+    o->watch |= c->command == CTL_AGENT_ITEM_LIST && strcmp(c->word[1], "watch") == 0;
     o->kind = c->kind;
     o->id = none ? NULL : word[own];
     o->words = (const char *const *)word + wanted;

@@ -26,6 +26,7 @@ void agent_publications_status(const struct agent *a, struct base_text *t)
     const struct counts n = count_publications(a);
     base_json_object(t, "region_names");
     base_json_u64(t, "published", n.shown);
+    base_json_u64(t, "max_published", PUBLICATIONS_MOST);
     base_json_u64(t, "waiting", n.waiting);
     base_json_u64(t, "taking_back", n.taking_back);
     base_json_u64(t, "asked_for", a->publications.begun);

@@ -127,6 +127,10 @@ void meta_rest_put_reach(struct call *c);
 void meta_rest_put_region(struct call *c);
 void meta_rest_delete_region(struct call *c);
 void meta_rest_list_regions(struct call *c);
+/* Instead of its list (rest_watch.c). */
+void meta_rest_watch_regions(struct call *c);
+/* Which list of names that is: of which life of a metaserver. */
+void meta_rest_names_position(const struct meta_service *s, char out[TRAIL_POSITION_BYTES]);
 void meta_rest_get_health(struct call *c);
 void meta_rest_get_ready(struct call *c);
 void meta_rest_get_metrics(struct call *c);

@@ -376,11 +376,20 @@ void meta_rest_list_regions(struct call *c)
 {
     struct meta_store_name after = {.incarnation = 0};
     const struct meta_store_name *at = NULL;
-    char cursor[REST_CURSOR_BYTES];
+    char cursor[REST_CURSOR_BYTES], position[TRAIL_POSITION_BYTES];
     uint64_t limit, n = 0, looks = 0;
-    if (!keeps_names(c) || !meta_rest_read_limit(c, &limit) || !read_region_cursor(c, &after))
+    if (!keeps_names(c))
+        return;
+    if (c->request->parameter[META_PARAMETER_WATCH] != NULL ||
+        c->request->parameter[META_PARAMETER_POSITION] != NULL) {
+        meta_rest_watch_regions(c);
+        return;
+    }
+    if (!meta_rest_read_limit(c, &limit) || !read_region_cursor(c, &after))
         return;
     base_json_object(c->body, NULL);
+    meta_rest_names_position(c->s, position);
+    base_json_string(c->body, "position", position);
     base_json_array(c->body, "regions");
     while ((at = meta_names_after(c->s->names, after.tenant, after.name)) != NULL && n < limit &&
            looks < REST_LOOKS) {

@@ -263,3 +263,39 @@ void meta_rest_list_events(struct call *c)
     else
         list_events(c, &filter);
 }
+
+/* ---- names of regions */
+
+static uint64_t names_generation(const struct meta_service *s)
+{
+    return s->liveness != NULL ? meta_liveness_generation(s->liveness) : 0;
+}
+
+void meta_rest_names_position(const struct meta_service *s, char out[TRAIL_POSITION_BYTES])
+{
+    meta_trail_write_position(names_generation(s), meta_names_version(s->names), out);
+}
+
+void meta_rest_watch_regions(struct call *c)
+{
+    const char *const *given = c->request->parameter;
+    const char *position = given[META_PARAMETER_POSITION], *watch = given[META_PARAMETER_WATCH];
+    struct meta_watch *stream = NULL;
+    uint64_t generation = names_generation(c->s), version = meta_names_version(c->s->names);
+    if (watch == NULL)
+        meta_rest_malformed(c, "position", "is for watch=1 alone");
+    else if (strcmp(watch, "1") != 0)
+        meta_rest_malformed(c, "watch", "must be 1");
+    else if (position != NULL && meta_trail_parse_position(position, &generation, &version) != 0)
+        meta_rest_malformed(c, "position", "must be the position of an earlier answer");
+    else if (given[META_PARAMETER_LIMIT] != NULL || given[META_PARAMETER_CURSOR] != NULL ||
+             given[META_PARAMETER_TENANT] != NULL || given[META_PARAMETER_NODE] != NULL ||
+             given[META_PARAMETER_FOR] != NULL)
+        meta_rest_malformed(c, "watch", "is of all names: what narrows a list is for that alone");
+    else {
+        const bool known = generation == names_generation(c->s);
+        const int status =
+            meta_watch_regions(c->s, known, version, c->request->token, c->now, &stream);
+        begin_stream(c, status, stream);
+    }
+}

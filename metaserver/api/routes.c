@@ -90,7 +90,7 @@ static const struct route routes[] = {
     {"GET", "/v1/workers/{node}:{worker}", META_NEED_READER, META_AGENT_NO, meta_rest_get_worker, 0,
      0},
     {"GET", "/v1/regions", META_NEED_READER, META_AGENT_NO, meta_rest_list_regions, 0,
-     PAGE | TAKES(NODE) | TAKES(TENANT) | TAKES(FOR)},
+     PAGE | TAKES(NODE) | TAKES(TENANT) | TAKES(FOR) | TAKES(WATCH) | TAKES(POSITION)},
     {"GET", "/v1/events", META_NEED_READER, META_AGENT_NO, meta_rest_list_events, 0,
      PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
     {"GET", "/v1/metaservers", META_NEED_READER, META_AGENT_ANY, meta_rest_list_metaservers, 0, 0},

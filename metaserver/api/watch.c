@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "metaserver/resources_json.h"
 #include "metaserver/service.h"
+#include "rest_private.h"
 #include "metaserver/trail.h"
 
 enum {
@@ -33,6 +35,8 @@ struct meta_watch {
     struct meta_service *s;
     void *token;
     bool trail;                                /* watches the trail; else the configuration */
+    bool regions;                              /* or else the names of regions */
+    uint64_t names;                            /* their version that its client has, if `known` */
     bool answers;                              /* and is the node's agent, which is sent queries */
     bool alone;                                /* and nothing of the configuration */
     bool superseded;                           /* by newer ones of that agent */
@@ -161,6 +165,20 @@ int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *fi
     w->trail = true;
     w->place = (struct trail_place){revision, position};
     w->filter = *filter;
+    *out = w;
+    return 0;
+}
+
+int meta_watch_regions(struct meta_service *s, bool known, uint64_t version, void *token,
+                       uint64_t now, struct meta_watch **out)
+{
+    struct meta_watch *w;
+    int status = add_watch(s, false, token, now, &w);
+    if (status != 0)
+        return status;
+    w->regions = true;
+    w->known = known;
+    w->names = version;
     *out = w;
     return 0;
 }
@@ -296,6 +314,27 @@ static int next_events(struct meta_watch *w, const char **bytes, size_t *length)
     return w->piece.error;
 }
 
+/* However many changes there were. */
+static int next_regions(struct meta_watch *w, const char **bytes, size_t *length)
+{
+    const struct meta_service *s = w->s;
+    char position[TRAIL_POSITION_BYTES];
+    if (s->names == NULL)
+        return -ECANCELED;
+    if (w->known && w->names == meta_names_version(s->names))
+        return 0;
+    w->known = true;
+    w->names = meta_names_version(s->names);
+    meta_rest_names_position(s, position);
+    base_json_object(&w->piece, NULL);
+    base_json_string(&w->piece, "position", position);
+    base_json_object_end(&w->piece);
+    base_text_append(&w->piece, "\n", 1);
+    *bytes = w->piece.data;
+    *length = w->piece.length;
+    return w->piece.error;
+}
+
 int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size_t *length)
 {
     *length = 0;
@@ -319,7 +358,9 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
         put_off_beat(w, now);
         return w->piece.error;
     }
-    int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
+    int status = w->trail     ? next_events(w, bytes, length)
+                 : w->regions ? next_regions(w, bytes, length)
+                              : next_configuration(w, bytes, length);
     if (status != 0)
         return status;
     if (*length == 0 && now >= w->beat_at) {
@@ -348,10 +389,17 @@ static uint64_t newest_position(const struct meta_service *s)
     return s->liveness != NULL ? meta_liveness_newest(s->liveness) : 0;
 }
 
+static uint64_t names_version(const struct meta_service *s)
+{
+    return s->names != NULL ? meta_names_version(s->names) : 0;
+}
+
 uint64_t meta_watches_due(const struct meta_service *s)
 {
     if (s->watch_count == 0)
         return UINT64_MAX;
+    if (s->told_names != names_version(s))
+        return 0;
     return s->told_position != newest_position(s) ? 0 : TAILQ_FIRST(&s->beats)->beat_at;
 }
 
@@ -359,8 +407,10 @@ void meta_watches_beat(struct meta_service *s, uint64_t now)
 {
     struct meta_watch *w;
     const uint64_t newest = s->told_position = newest_position(s);
+    const uint64_t names = s->told_names = names_version(s);
     LIST_FOREACH(w, &s->watches, link) {
-        if (now >= w->beat_at || (w->trail && w->place.position < newest))
+        if (now >= w->beat_at || (w->trail && w->place.position < newest) ||
+            (w->regions && w->names != names))
             s->wake(w->token);
     }
 }

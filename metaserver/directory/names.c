@@ -18,6 +18,7 @@ struct entry {
 struct meta_names {
     uint32_t max, count;
     uint64_t changes;
+    uint64_t version;
     struct entry *entries; /* max of them */
     struct entry *
         *order; /* the first count in the order of their names, then those that are free */
@@ -141,6 +142,11 @@ uint32_t meta_names_max(const struct meta_names *n)
     return n->max;
 }
 
+uint64_t meta_names_version(const struct meta_names *n)
+{
+    return n->version;
+}
+
 /* ---- the table */
 
 /* Whether its span has a slot that is its own, or free. */
@@ -160,6 +166,7 @@ static void hide_entry(struct meta_names *n, struct entry *e)
 {
     if (e->shown)
         (void)schema_table_remove(&n->table, &e->record);
+    n->version += e->shown;
     e->shown = false;
 }
 
@@ -167,6 +174,7 @@ static int show_entry(struct meta_names *n, struct entry *e)
 {
     if (schema_table_put(&n->table, &e->record) < 0)
         return -EXFULL;
+    n->version++;
     e->shown = true;
     return 0;
 }
@@ -211,6 +219,7 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
     n->changes += !same;
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
     (void)schema_name_owner(name->tenant, owner);
+    n->version++;
     e->name = *name;
     e->record =
         schema_name_record_make(key, name->incarnation, schema_tenant_number(owner), &grant);
@@ -225,6 +234,7 @@ static void remove_at(struct meta_names *n, uint32_t at)
     struct entry *e = n->order[at];
     hide_entry(n, e);
     n->changes++;
+    n->version++;
     n->count--;
     memmove(&n->order[at], &n->order[at + 1], (n->count - at) * sizeof n->order[0]);
     n->order[n->count] = e;

@@ -53,7 +53,7 @@ done
 refuses 2 'say rdmactl node list, or ' help node fly
 does "that of doctor has two nodes" doctor --help
 for option in config provider serve peer; do shows "^  --$option "; done
-refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant set web
+refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*region_names$' tenant set web
 does "a tenant is made" tenant set web uids=1000,2000-2999 sessions=64 memory_bytes=4GiB
 shows '^memory_bytes +4GiB$'
 [[ $(grep -E '^[a-z_]+ +[^ ]+$' "$work/out" | sed -E 's/[^ ]+$//' | awk '{print length}' |
@@ -71,7 +71,7 @@ does "the list of tenants" tenant list
 shows '^NAME +UIDS +SESSIONS +VQPS +MRS +MEMORY$'
 shows '^web +1000,2000-2999 +64 +4096 +- +4GiB$'
 does "a wide one" tenant list -o wide
-shows 'WINDOW OPS +CONTROL OPS/S +REVISION$'
+shows 'WINDOW OPS +CONTROL OPS/S +REGION NAMES +REVISION$'
 does "one for programs" window list -o json
 [[ $(jq -r '.windows[0].tenant' "$work/out") == web ]] || fail "$(cat "$work/out")"
 does "the trail" event list

@@ -65,7 +65,13 @@ status() { # agent field
     "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq ".region_names.$2"
 }
 
+"$bin/rdmactl" --server "$url" region watch --tenant workers >"$work/watched" 2>"$work/watch-err" &
+worker_pids+=($!)
+until_is 1 "who watches names sees those that there are, which is none" \
+    grep -c CHANGE "$work/watched"
 publishes one a kv/shard-17 "a worker publishes a region"
+until_is 1 "and the first one when it comes" grep -c '^added .*workers/kv/shard-17' "$work/watched"
+[[ ! -s $work/watch-err ]] || fail "rdmactl region watch: $(cat "$work/watch-err")"
 [[ $(names) == "workers/kv/shard-17=node-a:live" ]] || fail "the metaserver shows $(names)"
 "$bin/rdmactl" --server "$url" region list >"$work/list"
 grep -Eq '^workers/kv/shard-17 +node-a +live +4KiB +read' "$work/list" ||
@@ -82,6 +88,7 @@ publishes others other kv/shard-17 "another tenant's worker has a name of that k
     fail "the metaserver shows $(names)"
 finds other kv/shard-17 "text of others" "which its workers find"
 finds b kv/shard-17 "text of one" "and no others"
+[[ $(status a max_published) == 1024 ]] || fail "the agent's status: $(status a max_published)"
 [[ $(status a published) == 2 ]] || fail "the agent's status: $(status a published)"
 [[ $(agent_metric a region_names) == 2 ]] || fail "the agent's metric"
 
@@ -109,6 +116,7 @@ until_is "other/kv/shard-17=node-a:live workers/kv/shard-17=node-a:live" \
 
 ends one KILL
 until_is "other/kv/shard-17=node-a:live" "a worker that is killed has its name no more" names
+until_is 1 "which who watches is told" grep -c '^deleted .*workers/kv/shard-17' "$work/watched"
 publishes two b kv/shard-17 "then a worker of the other node gets it"
 finds a kv/shard-17 "text of two" "and who looks again finds that one"
 

@@ -94,16 +94,22 @@ until_it_holds() { # what is said when it does not; command...
 }
 watches_are() { [[ $(curl -s "$url/metrics" | sed -n 's/^kedge_metad_watches //p') == "$1" ]]; }
 check_json() { # resource verb
-    local line
+    local line from=(--revision 0) publisher=
+    if [[ "$1 $2" == "region watch" ]]; then # which begins with what there is: something
+        from=()
+        sleep 600 > >(KEDGE_SOCKET=$work/a.sock exec "$bin/publish_region" kv/watched >/dev/null) &
+        publisher=$!
+    fi
     if [[ $2 == watch ]]; then
         # It goes on until it is ended, and the metaserver has heard of that. The first change
         # is as good as any.
-        rdmactl "$1" watch --revision 0 -o json >"$work/watched" 2>"$work/err" &
+        rdmactl "$1" watch "${from[@]}" -o json >"$work/watched" 2>"$work/err" &
         local pid=$!
         until_it_holds "nothing was watched: rdmactl $1 watch: $(cat "$work/err")" \
             test -s "$work/watched"
         kill "$pid"
         wait "$pid" 2>/dev/null || true
+        [[ -z $publisher ]] || kill "$publisher"
         until_it_holds "the watch is open still" watches_are 1
         head -n 1 "$work/watched" >"$work/out"
     else

@@ -15,8 +15,8 @@ enum {
 
 struct ctl_news;
 
-/* Of events of these kinds from now on; kinds NULL: there are none, and time alone tells. 0 or
- * -errno. */
+/* Of events of these kinds from now on, or of a list that can be watched ("/v1/regions"); kinds
+ * NULL: there are none, and time alone tells. 0 or -errno. */
 int ctl_news_open(const struct ctl_options *o, const char *kinds, struct ctl_news **out,
                   struct base_errbuf *err);
 /* Until something may have changed. 0; or -errno, -ECONNRESET when the stream has ended. */

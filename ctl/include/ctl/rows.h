@@ -31,7 +31,7 @@ struct ctl_list {
     const char *kind;   /* "tenant" */
     const char *plural; /* the list's member in JSON */
     bool says_kind;     /* rows in JSON get a member that says it */
-    const char *events; /* kinds of the trail's events that tell of changes; NULL: nothing does */
+    const char *events; /* what tells of changes, as for ctl_news_open(); NULL: nothing does */
     /* Adds all rows. 0 or -errno. */
     int (*fill)(const struct ctl_options *o, struct ctl_rows *rows, struct base_errbuf *err);
     /* Says on standard output that there is none; NULL: a table without rows does. */

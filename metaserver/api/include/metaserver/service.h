@@ -78,7 +78,7 @@ struct meta_service {
     uint32_t watch_count, agent_watches;
     LIST_HEAD(, meta_watch) watches;
     TAILQ_HEAD(, meta_watch) beats; /* while there are any: of them, the one that is due first */
-    uint64_t told_position; /* of what becomes of nodes: those who watch were woken for it */
+    uint64_t told_position, told_names;   /* of nodes and names: who watches was woken for it */
     struct meta_watch_document *document; /* the newest that is being sent, or NULL */
     struct meta_queries queries;          /* of agents */
     LIST_HEAD(, meta_proxy) proxies;      /* what clients ask of them */

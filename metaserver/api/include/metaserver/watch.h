@@ -48,6 +48,12 @@ int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *fi
                       uint64_t revision, uint64_t position, void *token, uint64_t now,
                       struct meta_watch **out);
 
+/* Whether the names of regions differ from what they were at a position, "GENERATION-VERSION" of an
+ * answer: each time that they do, the position of the list that is to be fetched again. So it goes
+ * on at any metaserver, whose list is the same: of a position of another one it says so at once. */
+int meta_watch_regions(struct meta_service *s, bool known, uint64_t version, void *token,
+                       uint64_t now, struct meta_watch **out);
+
 /* Ends the watch as soon as that token, which its client has shown, expires, is changed or is gone.
  * wall_ms and now: the same moment. */
 void meta_watch_bind(struct meta_watch *w, const struct meta_resource *token, uint64_t wall_ms,

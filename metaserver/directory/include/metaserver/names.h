@@ -28,6 +28,8 @@ void meta_names_free(struct meta_names *n);
 const struct schema_table_desc *meta_names_table(const struct meta_names *n);
 uint32_t meta_names_count(const struct meta_names *n);
 uint32_t meta_names_max(const struct meta_names *n);
+/* Grows whenever one is put, changed, removed, shown or hidden. */
+uint64_t meta_names_version(const struct meta_names *n);
 /* In all its spaces: for its own workers and for others'. */
 uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant);
 uint32_t meta_names_of_node(const struct meta_names *n, const char *node);

@@ -436,6 +436,92 @@ START_TEST(a_tenant_has_as_many_names_as_operators_say)
 }
 END_TEST
 
+static void read_lines(struct meta_watch *watch, char *out, size_t size)
+{
+    const char *bytes;
+    size_t length;
+    ck_assert_int_eq(meta_watch_next(watch, now, &bytes, &length), 0);
+    snprintf(out, size, "%.*s", (int)length, bytes);
+}
+
+static struct meta_watch *watch_from(const char *position)
+{
+    query(META_PARAMETER_WATCH, "1");
+    if (position != NULL)
+        query(META_PARAMETER_POSITION, position);
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    ck_assert_ptr_nonnull(answer.watch);
+    return answer.watch;
+}
+
+static void list_position(char out[TRAIL_POSITION_BYTES])
+{
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 200);
+    const char *at = strstr(base_text_str(&body), "\"position\":\"") + 12;
+    snprintf(out, TRAIL_POSITION_BYTES, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+START_TEST(who_watches_is_told_when_the_list_is_another_one_wherever_it_goes_on)
+{
+    char line[128], position[TRAIL_POSITION_BYTES], want[128];
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    struct meta_watch *w = watch_from(NULL);
+    read_lines(w, line, sizeof line);
+    ck_assert_str_eq(line, "");
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "y"), 201); /* together */
+    list_position(position);
+    ck_assert_uint_eq(meta_watches_due(&s), 0);
+    read_lines(w, line, sizeof line);
+    snprintf(want, sizeof want, "{\"position\":\"%s\"}\n", position);
+    ck_assert_str_eq(line, want);
+    read_lines(w, line, sizeof line);
+    ck_assert_str_eq(line, "");
+    meta_watches_beat(&s, now);
+    ck_assert_uint_ne(meta_watches_due(&s), 0);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 200); /* as it was */
+    read_lines(w, line, sizeof line);
+    ck_assert_str_eq(line, "");
+    ck_assert_int_eq(take_back("a", "5", "x"), 204);
+    ck_assert_uint_eq(meta_watches_due(&s), 0);
+    read_lines(w, line, sizeof line);
+    ck_assert_str_ne(line, "");
+    meta_watch_free(w);
+    /* From what was known: what has changed meanwhile; and of another life in any case. */
+    w = watch_from(position);
+    read_lines(w, line, sizeof line);
+    ck_assert_str_ne(line, "");
+    meta_watch_free(w);
+    list_position(position);
+    w = watch_from(position);
+    read_lines(w, line, sizeof line);
+    ck_assert_str_eq(line, "");
+    now += LEASE + 1; /* its node lapses, which shows in the list */
+    tick();
+    read_lines(w, line, sizeof line);
+    ck_assert_str_ne(line, "");
+    meta_watch_free(w);
+    list_position(position);
+    position[0] = position[0] == '0' ? '1' : '0';
+    w = watch_from(position);
+    read_lines(w, line, sizeof line);
+    ck_assert_str_ne(line, "");
+    meta_watch_free(w);
+    query(META_PARAMETER_POSITION, position);
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 400);
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_POSITION, "12");
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 400);
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_TENANT, "web");
+    ck_assert_int_eq(ask("GET", "/v1/regions", ""), 400);
+    close_names();
+    teardown();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
     T(a_name_has_the_incarnation_of_its_endpoint)                                                  \
@@ -446,5 +532,6 @@ END_TEST
     T(so_many_names_wait_for_the_store)                                                            \
     T(a_name_for_another_tenant_is_its_owners_alone)                                               \
     T(names_for_others_count_and_are_for_tenants)                                                  \
-    T(a_tenant_has_as_many_names_as_operators_say)
+    T(a_tenant_has_as_many_names_as_operators_say)                                                 \
+    T(who_watches_is_told_when_the_list_is_another_one_wherever_it_goes_on)
 KEDGE_CHECK_MAIN("metaserver rest regions", TESTS)
