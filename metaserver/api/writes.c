@@ -370,10 +370,10 @@ static bool may_be_passed(const struct meta_write *w)
     return w->kind->of_names || w->kind->check;
 }
 
-/* Whether one between them, which is passed over, is of the same node. */
-static bool is_of_passed(const struct meta_write *from, const struct meta_write *w)
+/* Whether one that it would go before, from that one on, is of the same object. */
+static bool is_of_passed(const struct meta_write *first, const struct meta_write *w)
 {
-    for (const struct meta_write *p = from->next; p != w; p = p->next)
+    for (const struct meta_write *p = first; w->id[0] != '\0' && p != w; p = p->next)
         if (strcmp(p->id, w->id) == 0)
             return true;
     return false;
@@ -414,7 +414,7 @@ static void gather_writes(struct meta_service *s, uint64_t now)
             before = w;
             continue;
         }
-        if (!w->kind->gathers || waits_to_hear(s, w, now) || is_of_passed(last, w))
+        if (!w->kind->gathers || waits_to_hear(s, w, now) || is_of_passed(last->next, w))
             break;
         if (begin_write(s, w, before, now) && !gather_write(s, w, &before, &last, &room))
             break;
@@ -477,6 +477,24 @@ static void end_writes(struct meta_service *s, uint64_t now)
     }
 }
 
+/* The first one waits to hear what others did before it: one that does not, and is of something
+ * else, has its turn meanwhile. False: there is none. */
+static bool let_another_pass(struct meta_service *s, uint64_t now)
+{
+    struct meta_writes *q = &s->writes;
+    for (struct meta_write *before = q->first, *w; (w = before->next) != NULL; before = w) {
+        if (waits_to_hear(s, w, now) || is_of_passed(q->first, w))
+            continue;
+        before->next = w->next;
+        if (q->last == w)
+            q->last = before;
+        w->next = q->first;
+        q->first = w;
+        return true;
+    }
+    return false;
+}
+
 /* False: the store has it, or it waits. */
 static bool advance_first(struct meta_service *s, uint64_t now)
 {
@@ -488,7 +506,7 @@ static bool advance_first(struct meta_service *s, uint64_t now)
         return true;
     }
     if (waits_to_hear(s, w, now))
-        return false;
+        return let_another_pass(s, now);
     meta_service_lapse(s, now);
     if (!begin_write(s, w, NULL, now))
         return true;

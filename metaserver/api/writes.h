@@ -2,12 +2,13 @@
 /* What the store has to have before anybody is told of it.
  *
  * One transaction is with the store at a time, and the others wait in the order in which they
- * came. Each is decided when its turn comes, on what is there then, and nothing else that is
- * written can come between its decision and its end but what has nothing in common with it:
- * registrations of other nodes with other endpoints, which follow one another or names of other
- * nodes' regions and checks, are one transaction.
- * So who claims what another one is about to get hears a conflict. Meanwhile leases are renewed,
- * and what is asked for is answered: what an end finds may have lapsed since its beginning.
+ * came; one that waits to hear what other metaservers did first lets those of other objects pass.
+ * Each is decided when its turn comes, on what is there then, and nothing else that is written can
+ * come between its decision and its end but what has nothing in common with it: registrations of
+ * other nodes with other endpoints, which follow one another or names of other nodes' regions and
+ * checks, are one transaction. So who claims what another one is about to get hears a conflict.
+ * Meanwhile leases are renewed, and what is asked for is answered: what an end finds may have
+ * lapsed since its beginning.
  *
  * One thread. */
 #ifndef METASERVER_WRITES_H

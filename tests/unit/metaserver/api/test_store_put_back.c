@@ -353,6 +353,34 @@ START_TEST(agents_hear_that_names_are_others_since_the_store_was_put_back)
 }
 END_TEST
 
+/* One that waits to hear what came before it lets those pass that are of something else. */
+START_TEST(who_waits_to_hear_keeps_nobody_else_waiting)
+{
+    struct reply reply, same, ready, node;
+    setup_all(17);
+    settle_all();
+    all.metad[1].cut_off = true;
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    begin_ask(&all.metad[1], "PUT", "/v1/tenants/other", "{\"uids\":[6]}", &reply);
+    begin_ask(&all.metad[1], "PUT", "/v1/tenants/other", "{\"uids\":[7]}", &same);
+    begin_ask(&all.metad[1], "GET", "/readyz", "", &ready);
+    put_node(&all.metad[1], 3, 5, 3, &node);
+    for (int i = 0; i < 500 && ready.status == META_SERVICE_LATER; i++)
+        step_all();
+    ck_assert_int_ne(ready.status, META_SERVICE_LATER);
+    ck_assert_ptr_null(strstr(ready.body, "has not answered"));
+    for (int i = 0; i < 6000 && node.status == META_SERVICE_LATER; i++)
+        step_all();
+    ck_assert_int_eq(node.status, 201);
+    ck_assert(reply.status == META_SERVICE_LATER && same.status == META_SERVICE_LATER);
+    all.metad[1].cut_off = false;
+    settle_all();
+    ck_assert(reply.status == 201 && same.status == 200);
+    expect_all_the_same(17);
+    teardown_all();
+}
+END_TEST
+
 /* Somebody has begun another one where it was: it is not taken for what this one's has become. */
 START_TEST(another_store_is_not_believed)
 {
@@ -389,6 +417,7 @@ END_TEST
     T(no_token_that_was_deleted_lives_again_when_the_store_is_put_back)                            \
     T(nor_when_it_was_put_back_while_no_metaserver_ran)                                            \
     T(agents_hear_that_names_are_others_since_the_store_was_put_back)                              \
+    T(who_waits_to_hear_keeps_nobody_else_waiting)                                                 \
     T(another_store_is_not_believed)                                                               \
     T(a_backup_that_is_restored_brings_back_what_it_holds)
 KEDGE_CHECK_MAIN("metaserver store put back", TESTS)
