@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "rest_private.h"
+#include "writes_queue.h"
 
 #define ANSWER_BYTES          (64 << 10) /* of one that comes later */
 #define REGISTRATION_WAITS_NS (3 * BASE_NS_PER_S)
@@ -15,43 +16,7 @@
 
 enum { TRIES_MAX = 8 };
 
-/* ---- the queue */
-
-static void append_write(struct meta_writes *q, struct meta_write *w)
-{
-    w->next = NULL;
-    *(q->last == NULL ? &q->first : &q->last->next) = w;
-    q->last = w;
-    q->count++;
-    q->checks += w->kind->check;
-    q->registrations += w->kind->gathers;
-    q->names += w->kind->of_names;
-}
-
-/* before: the one before it; NULL: it is the first. */
-static void remove_write(struct meta_writes *q, struct meta_write *w, struct meta_write *before)
-{
-    *(before == NULL ? &q->first : &before->next) = w->next;
-    if (q->last == w)
-        q->last = before;
-    q->count--;
-    q->checks -= w->kind->check;
-    q->registrations -= w->kind->gathers;
-    q->names -= w->kind->of_names;
-}
-
-/* Its turn comes behind `to`, before what has waited for longer. */
-static void move_write(struct meta_writes *q, struct meta_write *w, struct meta_write *before,
-                       struct meta_write *to)
-{
-    if (before == to)
-        return;
-    before->next = w->next;
-    if (q->last == w)
-        q->last = before;
-    w->next = to->next;
-    to->next = w;
-}
+/* ---- the one that is first */
 
 static void note_done(struct meta_store_job *job)
 {
@@ -210,7 +175,7 @@ void meta_write_decide(struct call *c, struct meta_write *w)
         w->kind->free(w);
         return;
     }
-    append_write(q, w);
+    meta_writes_append(q, w);
     if (q->first == w) {
         begin_first(c->s);
         submit_first(c->s);
@@ -220,7 +185,7 @@ void meta_write_decide(struct call *c, struct meta_write *w)
 
 void meta_write_add(struct meta_service *s, struct meta_write *w)
 {
-    append_write(&s->writes, w);
+    meta_writes_append(&s->writes, w);
 }
 
 bool meta_write_is_stored(struct call *c, const struct meta_write *w)
@@ -315,7 +280,8 @@ static bool waits_to_hear(const struct meta_service *s, const struct meta_write 
            !s->writes.stopping;
 }
 
-/* Its turn: true: it goes to the store; false: it is over, and gone. before: as remove_write(). */
+/* Its turn: true: it goes to the store; false: it is over, and gone. before: as
+ * meta_writes_remove(). */
 static bool begin_write(struct meta_service *s, struct meta_write *w, struct meta_write *before,
                         uint64_t now)
 {
@@ -325,7 +291,7 @@ static bool begin_write(struct meta_service *s, struct meta_write *w, struct met
         base_text_fini(&l.body);
         return true;
     }
-    remove_write(&s->writes, w, before);
+    meta_writes_remove(&s->writes, w, before);
     tell_client(&l, w);
     w->kind->free(w);
     return false;
@@ -379,7 +345,8 @@ static bool is_of_passed(const struct meta_write *first, const struct meta_write
     return false;
 }
 
-/* Whether it goes to the store behind the last one that is gathered. before: as remove_write(). */
+/* Whether it goes to the store behind the last one that is gathered. before: as
+ * meta_writes_remove(). */
 static bool gather_write(struct meta_service *s, struct meta_write *w, struct meta_write **before,
                          struct meta_write **last, struct meta_directory_room *room)
 {
@@ -388,7 +355,7 @@ static bool gather_write(struct meta_service *s, struct meta_write *w, struct me
         return false; /* it is decided again when its turn comes */
     w->state = META_WRITE_UNDER_WAY;
     q->puts[q->under_way++] = (struct meta_store_put){.node = w->job.txn.puts->node};
-    move_write(q, w, *before, *last);
+    meta_writes_move(q, w, *before, *last);
     if (*before == *last)
         *before = w;
     *last = w;
@@ -471,7 +438,7 @@ static void end_writes(struct meta_service *s, uint64_t now)
         begin_later(&l, s, w, now);
         w->kind->end(&l.call, w);
         next = w->next;
-        remove_write(q, w, before);
+        meta_writes_remove(q, w, before);
         tell_client(&l, w);
         w->kind->free(w);
     }
@@ -563,7 +530,7 @@ static void answer_late_checks(struct meta_service *s, uint64_t now)
             before = w;
             continue;
         }
-        remove_write(&s->writes, w, before);
+        meta_writes_remove(&s->writes, w, before);
         w->kind->free(w);
     }
 }
@@ -599,7 +566,7 @@ void meta_writes_stop(struct meta_service *s, uint64_t now)
             continue;
         }
         refuse_write(s, w, now, "this metaserver stops, and has changed nothing: ask again");
-        remove_write(&s->writes, w, before);
+        meta_writes_remove(&s->writes, w, before);
         w->kind->free(w);
     }
 }
