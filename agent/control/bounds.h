@@ -56,7 +56,9 @@ enum {
     RETRY_AFTER_MAX_S = 60, /* a metaserver that says later is asked all the same */
     /* A pool that no metaserver has is asked for at one of them, and at another one when that has
      * said nothing for so long; sooner, if its last try has failed; and no later than so, if it has
-     * too much to do and says when to come again. */
+     * too much to do and says when to come again. Others of the same store have time to hear of it,
+     * once to twice so much. */
+    TURN_HEARD_MS = 300,
     TURN_MS = 2000,
     TURN_FAILING_MS = 250,
     TURN_PUT_OFF_MS = 5000,

@@ -41,15 +41,27 @@ void agent_registration_begin_turn(struct registration *r, uint64_t ms)
     r->turn_ns = world_now_ns(r->pool->world) + ms * BASE_NS_PER_MS;
 }
 
+/* Others of its store have to hear of it first; else they would take it for one more that is to be
+ * written, of which there may be too many. */
+static uint64_t hearing_ms(const struct registration *r)
+{
+    uint32_t random = 0;
+    if (r->state != REGISTRATION_DONE || r->standing.store[0] == '\0')
+        return 0;
+    (void)world_random(r->pool->world, &random, sizeof random); /* else none */
+    return TURN_HEARD_MS + random % TURN_HEARD_MS;
+}
+
 void agent_registration_end_turn(struct registration *r)
 {
     struct pool *p = r->pool;
+    const uint64_t ms = hearing_ms(r);
     r->turn_ns = 0;
     for (uint32_t i = 0; i < p->config->metaservers && !p->stopping; i++) {
         struct registration *other = &p->registration[i];
         if (!other->waits)
             continue;
         other->waits = false;
-        world_timer_after(p->world, &other->timer, 0);
+        world_timer_after(p->world, &other->timer, ms * BASE_NS_PER_MS);
     }
 }

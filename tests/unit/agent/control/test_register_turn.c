@@ -40,6 +40,20 @@ START_TEST(others_are_asked_when_the_first_has_the_pool)
 }
 END_TEST
 
+/* They know the pool then, and have nothing to write. */
+START_TEST(others_of_its_store_have_time_to_hear_of_it)
+{
+    begin_with(3);
+    answer_more(0, 201, '1', ",\"store\":\"0123456789abcdef0123456789abcdef\"");
+    resolve();
+    wait_ms(TURN_HEARD_MS - AHEAD);
+    check_asked(1);
+    wait_ms(TURN_HEARD_MS + AHEAD);
+    check_asked(3);
+    end();
+}
+END_TEST
+
 /* Then one more at a time: most of what waits long does so since many ask. */
 START_TEST(one_that_says_nothing_holds_up_nothing)
 {
@@ -140,6 +154,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(others_are_asked_when_the_first_has_the_pool)                                                \
+    T(others_of_its_store_have_time_to_hear_of_it)                                                 \
     T(one_that_says_nothing_holds_up_nothing)                                                      \
     T(one_that_cannot_be_reached_has_no_turn)                                                      \
     T(one_that_fails_again_and_again_has_a_short_turn)                                             \
