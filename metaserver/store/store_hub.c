@@ -21,7 +21,7 @@ struct member {
     struct meta_store base; /* first */
     struct meta_store_hub *hub;
     char name[META_STORE_ID_BYTES];
-    bool there, has_snapshot, has_members;
+    bool there, lapsed, has_snapshot, has_members;
     uint64_t next;  /* of the log, that it hears */
     uint64_t wrote; /* the last place that it has written, as far as it knows */
     bool stale;     /* the store was put back to before that, and it has not heard what is there */
@@ -97,11 +97,16 @@ static void drop_vote(struct meta_store_hub *hub, const char *id)
         *v = hub->vote[--hub->votes];
 }
 
+static bool counts_as_living(const struct member *m)
+{
+    return m->there && !m->lapsed;
+}
+
 static uint32_t living_mask(const struct meta_store_hub *hub)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
-        mask |= (uint32_t)hub->member[i].there << i;
+        mask |= (uint32_t)counts_as_living(&hub->member[i]) << i;
     return mask;
 }
 
@@ -401,7 +406,8 @@ struct meta_store_hub *meta_store_hub_new(void)
 
 void meta_store_hub_free(struct meta_store_hub *hub)
 {
-    BASE_ASSERT(living_mask(hub) == 0);
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
+        BASE_ASSERT(!hub->member[i].there);
     for (uint64_t i = 0; i < hub->count; i++)
         meta_store_heard_free(hub->log[i]);
     free(hub->log);
@@ -439,7 +445,7 @@ static void list_members(const struct meta_store_hub *hub, struct meta_store_hea
     h->members = calloc(META_STORE_MEMBERS_MAX, sizeof *h->members);
     BASE_ASSERT(h->members != NULL);
     for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
-        if (hub->member[i].there)
+        if (counts_as_living(&hub->member[i]))
             memcpy(h->members[h->member_count++].name, hub->member[i].name, META_STORE_ID_BYTES);
 }
 
@@ -482,6 +488,15 @@ struct meta_store_heard *meta_store_hub_hear(struct meta_store *store)
 void meta_store_hub_compact(struct meta_store *store)
 {
     ((struct member *)store)->has_snapshot = false;
+}
+
+void meta_store_hub_lapse(struct meta_store *store, bool lapsed)
+{
+    struct member *m = (struct member *)store;
+    if (m->lapsed == lapsed)
+        return;
+    m->lapsed = lapsed;
+    tell_members(m->hub);
 }
 
 void meta_store_hub_put_back(struct meta_store_hub *hub, struct meta_store *to)

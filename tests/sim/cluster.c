@@ -10,9 +10,12 @@
 #include "base/clock.h"
 #include "calls.h"
 #include "cluster_state.h"
+#include "common_looks.h"
+#include "common_store.h"
 #include "device_provider.h"
 #include "disk.h"
 #include "faults.h"
+#include "history.h"
 #include "intruder.h"
 #include "kept.h"
 #include "ledger.h"
@@ -137,7 +140,9 @@ void cluster_start_metad(struct node *n)
 {
     n->overflowed_ns = 0;
     struct play_metad_settings s = {.max_nodes = cluster.settings.nodes + 8,
-                                    .node_lease_ns = CLUSTER_LEASE_S * BASE_NS_PER_S};
+                                    .node_lease_ns = CLUSTER_LEASE_S * BASE_NS_PER_S,
+                                    .shared = cluster.settings.shared,
+                                    .number = n->host.number - cluster.settings.nodes};
     cluster_gid(n->host.number, s.gid);
     (void)snprintf(s.authority, sizeof s.authority, "%s:7480", n->host.name);
     n->metad = play_metad_start(&n->host, &s, cluster.settings.seed);
@@ -247,6 +252,10 @@ static void make_world(void)
     play_lives_init();
     play_refusals_init();
     play_calls_init(s->seed, &calls);
+    play_history_begin();
+    if (s->shared)
+        play_common_begin(s->seed);
+    play_common_looks_begin();
     play_provider_init(cluster.net, &cluster.device);
 }
 
@@ -280,6 +289,8 @@ static void supervise(void *user)
         }
         if (n->metad != NULL)
             play_metad_look_at_rest(n->metad);
+        if (n->metad != NULL && cluster.settings.shared)
+            play_common_look_at(n->metad);
         cluster_look_at_device(n);
         if (!has_ended(n))
             continue;
@@ -318,38 +329,6 @@ static void gather_herd(void *user)
                      base_prng_below(&cluster.random, 3) == 0 /* what has broken is wanted again */
                          ? base_prng_below(&cluster.random, ECHO_MS * BASE_NS_PER_MS)
                          : play_random_wait(&cluster.random, HERD_S * BASE_NS_PER_S));
-}
-
-static struct play_fault *plan_faults(const struct play_cluster_settings *s, uint32_t *count)
-{
-    const uint64_t calm_ns = (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S;
-    *count = 0;
-    if (!s->faults || s->duration_ns <= calm_ns)
-        return NULL;
-    struct play_fault *faults = play_faults_plan(
-        s->seed, s->nodes, s->metaservers, s->workers, CLUSTER_FIRST_S * BASE_NS_PER_S,
-        s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S, count);
-    BASE_ASSERT(faults != NULL);
-    return faults;
-}
-
-uint32_t play_cluster_faults(const struct play_cluster_settings *settings)
-{
-    uint32_t count;
-    free(plan_faults(settings, &count));
-    return count;
-}
-
-static void begin_faults(struct play_cluster_result *result)
-{
-    const struct play_cluster_settings *s = &cluster.settings;
-    struct play_fault *faults = plan_faults(s, &result->planned);
-    for (uint32_t i = 0; i < result->planned; i++) {
-        faults[i].left_out = s->left_out != NULL && (s->left_out[i / 8] >> i % 8 & 1);
-        cluster.suspends |= faults[i].kind == FAULT_SUSPEND_HOST; /* also if it is left out */
-    }
-    play_faults_begin(faults, result->planned);
-    free(faults);
 }
 
 /* ---- operators, in half of all clusters, and several tenants in half of them */
@@ -572,7 +551,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
         play_event_after(&cluster.herd, BASE_NS_PER_S);
     cluster.supervise = (struct play_event){.happen = supervise};
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
-    begin_faults(result);
+    cluster_begin_faults(result);
     cluster_begin_operators();
     begin_intruders();
     run_faulty(settings);
@@ -588,6 +567,9 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     end_all();
     play_faults_end();
     fill_result(result);
+    play_history_end();
+    if (settings->shared)
+        play_common_end();
     play_ledger_fini();
     play_lives_fini();
     play_kept_fini();

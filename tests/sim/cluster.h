@@ -31,6 +31,7 @@ struct play_cluster_settings {
     uint64_t arena_bytes;  /* CLUSTER_ARENA_LEAST or more */
     uint32_t clock_ppm;    /* so many millionths the clock of an agent's host is off, at most */
     uint32_t slack_ms; /* that devices may take to see a doorbell, whatever they claim; 0: none */
+    bool shared;       /* all metaservers have one store */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "calls.h"
+#include "clients.h"
 #include "cluster_state.h"
 #include "device_provider.h"
 #include "disk.h"
@@ -23,23 +24,39 @@
 #include "refusals.h"
 #include "trace.h"
 
+static void begin_clients(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    const struct play_clients_settings c = {.seed = s->seed,
+                                            .metaservers = s->metaservers,
+                                            .metaserver = cluster.name + s->nodes,
+                                            .until_ns =
+                                                s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};
+    if (s->shared)
+        cluster.clients = play_clients_start(&c);
+}
+
 void cluster_begin_operators(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
     struct base_prng r = play_random_of(s->seed, "people", 1);
-    if (base_prng_below(&r, 2) == 0 || !s->faults ||
-        s->duration_ns <= (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S)
+    const bool operators = base_prng_below(&r, 2) != 0 && s->faults;
+    if (s->duration_ns <= (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S)
         return;
     cluster.name = calloc(cluster.count, sizeof *cluster.name);
     BASE_ASSERT(cluster.name != NULL);
     for (uint32_t i = 0; i < cluster.count; i++)
         memcpy(cluster.name[i], cluster.node[i].host.name, PLAY_NAME);
+    begin_clients();
+    if (!operators)
+        return;
     const struct play_operators_settings o = {.seed = s->seed,
                                               .nodes = s->nodes,
-                                              .metaservers = s->metaservers,
+                                              .metaservers = s->shared ? 1 : s->metaservers,
                                               .node = cluster.name,
                                               .metaserver = cluster.name + s->nodes,
                                               .gid = cluster_gid,
+                                              .shared = s->shared ? s->metaservers : 0,
                                               .tenants = cluster.tenants,
                                               .until_ns =
                                                   s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};
@@ -49,10 +66,13 @@ void cluster_begin_operators(void)
 
 void cluster_end_operators(void)
 {
-    if (cluster.operators == NULL)
-        return;
-    cluster.changes = play_operators_changes(cluster.operators);
-    play_operators_kill(cluster.operators);
+    play_clients_kill(cluster.clients);
+    cluster.clients = NULL;
+    if (cluster.operators != NULL) {
+        cluster.changes = play_operators_changes(cluster.operators);
+        play_operators_kill(cluster.operators);
+    }
     cluster.operators = NULL;
     free(cluster.name);
+    cluster.name = NULL;
 }

@@ -11,6 +11,7 @@ struct sim_net;
 struct play_agent;
 struct play_metad;
 struct play_operators;
+struct play_clients;
 struct play_intruder;
 
 /* A host. NULL: that is not there now. */
@@ -58,6 +59,7 @@ struct cluster {
     bool intruders;                   /* there are some, of one more tenant */
     char (*name)[PLAY_NAME];          /* of each host, for: */
     struct play_operators *operators; /* NULL: there are none */
+    struct play_clients *clients;     /* of a store that all share; NULL: there are none */
     uint64_t changes;                 /* that they made */
 };
 
@@ -90,6 +92,9 @@ bool cluster_doubts_clock(const struct node *n);
 
 /* cluster_devices.c: cluster.device follows from the seed. */
 void cluster_choose_devices(void);
+
+/* cluster_faults.c: those that its seed plans, but for what is left out. */
+void cluster_begin_faults(struct play_cluster_result *result);
 
 /* cluster_hooks.c */
 struct sim_hooks cluster_hooks(void);

@@ -359,6 +359,8 @@ static const char *settings_of(const struct play_plant *plant, char out[SETTINGS
     if (plant->rate != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--rate %" PRIu32 "`",
                                  plant->rate);
+    if (plant->shared != 0)
+        used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--shared`");
     out[used] = '\0';
     return out;
 }
@@ -395,6 +397,8 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
         s->clock_ppm = plant->clock_ppm;
     if (plant->slack_ms != 0)
         s->slack_ms = plant->slack_ms;
+    if (plant->shared != 0)
+        play_share_store(s);
 }
 
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,

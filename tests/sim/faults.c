@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "calls.h"
 #include "cluster_state.h"
+#include "common_store.h"
 #include "disk.h"
 #include "fabric/sim.h"
 #include "intruder.h"
@@ -116,6 +117,8 @@ static void lose_disk(const struct node *n)
         play_lives_lost(gid);
         return;
     }
+    if (cluster.settings.shared) /* it is elsewhere */
+        return;
     play_lives_forgotten(n->host.name);
     if (cluster.operators != NULL)
         play_operators_lost(cluster.operators, n->host.number - cluster.settings.nodes);
@@ -349,6 +352,56 @@ static void resume_device(struct node *n, const struct play_fault *f)
         sim_device_suspend(device_of(n), false);
 }
 
+/* ---- the store that all metaservers share */
+
+static void set_road(uint32_t number, const struct play_fault *f, bool wrong)
+{
+    enum { SLOW_MS = 4000, LOST_PERCENT = 40 };
+    struct play_common_road r = *play_common_road(number);
+    const uint64_t amount = wrong ? f->amount : 0;
+    switch (f->kind) {
+    case FAULT_CUT_STORE:
+        r.cut_there = wrong && (f->hard || amount % 2 == 0);
+        r.cut_back = wrong && (f->hard || amount % 2 != 0);
+        break;
+    case FAULT_NO_QUORUM:
+        r.cut_there = r.cut_back = wrong;
+        break;
+    case FAULT_DEAF:
+        r.deaf = wrong;
+        break;
+    case FAULT_SLOW_STORE:
+        r.slow_ns = amount % (SLOW_MS * BASE_NS_PER_MS);
+        break;
+    default:
+        r.lost_percent = (uint32_t)(amount % LOST_PERCENT);
+    }
+    play_common_set_road(number, &r);
+}
+
+static void set_roads(const struct play_fault *f, bool wrong)
+{
+    for (uint32_t i = 0; i < cluster.settings.metaservers; i++)
+        if (f->kind == FAULT_NO_QUORUM || f->node - cluster.settings.nodes == i)
+            set_road(i, f, wrong);
+}
+
+static void begin_store_fault(struct node *n, const struct play_fault *f)
+{
+    (void)n;
+    if (f->kind == FAULT_COMPACT)
+        play_common_compact(f->node - cluster.settings.nodes);
+    else
+        set_roads(f, true);
+}
+
+static void end_store_fault(struct node *n, const struct play_fault *f)
+{
+    (void)n;
+    if (f->kind != FAULT_COMPACT)
+        set_roads(f, false);
+}
+
 /* ---- each at its time */
 
 static const struct {
@@ -378,6 +431,12 @@ static const struct {
     [FAULT_DISK_FULL] = {fill_disk, empty_disk},
     [FAULT_DISK_SLOW] = {slow_disk, speed_disk},
     [FAULT_BREAK_TARGET] = {begin_device_fault, NULL},
+    [FAULT_CUT_STORE] = {begin_store_fault, end_store_fault},
+    [FAULT_DEAF] = {begin_store_fault, end_store_fault},
+    [FAULT_SLOW_STORE] = {begin_store_fault, end_store_fault},
+    [FAULT_LOSE_ANSWERS] = {begin_store_fault, end_store_fault},
+    [FAULT_COMPACT] = {begin_store_fault, end_store_fault},
+    [FAULT_NO_QUORUM] = {begin_store_fault, end_store_fault},
 };
 
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks

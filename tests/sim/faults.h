@@ -31,6 +31,12 @@ enum play_fault_kind {
     FAULT_DISK_FULL,
     FAULT_DISK_SLOW,
     FAULT_BREAK_TARGET, /* a DC target of an agent's; half of the time nothing says so */
+    FAULT_CUT_STORE,    /* of a metaserver and the store that all share: one way or both */
+    FAULT_DEAF,         /* it hears nothing of that store, which carries out what it asks for */
+    FAULT_SLOW_STORE,   /* what it asks for takes its time, and what it hears is late */
+    FAULT_LOSE_ANSWERS, /* of that store */
+    FAULT_COMPACT,      /* what it has not heard cannot be told any more */
+    FAULT_NO_QUORUM,    /* the store answers nobody */
     FAULT_KINDS
 };
 
@@ -44,11 +50,12 @@ struct play_fault {
     bool left_out;
 };
 
-/* Faults of a cluster with so many nodes, metaservers and workers a node, which begin in this time
- * and are over by its end. The caller's, count in *count; NULL: no memory. */
+/* Faults of a cluster (shared: whose metaservers share a store) with so many nodes, metaservers and
+ * workers a node, which begin in this time and are over by its end. The caller's, count in *count;
+ * NULL: no memory. */
 struct play_fault *play_faults_plan(uint64_t seed, uint32_t nodes, uint32_t metaservers,
-                                    uint32_t workers, uint64_t from_ns, uint64_t until_ns,
-                                    uint32_t *count);
+                                    uint32_t workers, bool shared, uint64_t from_ns,
+                                    uint64_t until_ns, uint32_t *count);
 /* They happen, each at its time, to the cluster that there is (cluster_state.h). */
 void play_faults_begin(const struct play_fault *faults, uint32_t count);
 void play_faults_end(void);

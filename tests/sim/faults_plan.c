@@ -35,6 +35,12 @@ static const struct {
     [FAULT_DISK_FULL] = {"disk_full", 60, 10000},
     [FAULT_DISK_SLOW] = {"disk_slow", 120, 20000},
     [FAULT_BREAK_TARGET] = {"break_target", 40, 0},
+    [FAULT_CUT_STORE] = {"cut_store", 240, 30000},
+    [FAULT_DEAF] = {"deaf", 120, 20000},
+    [FAULT_SLOW_STORE] = {"slow_store", 240, 20000},
+    [FAULT_LOSE_ANSWERS] = {"lose_answers", 120, 30000},
+    [FAULT_COMPACT] = {"compact", 120, 0},
+    [FAULT_NO_QUORUM] = {"no_quorum", 40, 20000},
 };
 
 const char *play_fault_name(enum play_fault_kind kind)
@@ -67,10 +73,16 @@ static bool has_other_node(enum play_fault_kind kind)
     return kind == FAULT_CUT_LINK || kind == FAULT_BAD_LINK;
 }
 
+/* Between a metaserver and the store that all share. */
+static bool is_of_store(enum play_fault_kind kind)
+{
+    return kind >= FAULT_CUT_STORE;
+}
+
 /* Between two, one way or both. */
 static bool has_direction(enum play_fault_kind kind)
 {
-    return has_other_node(kind) || kind == FAULT_CUT_CALLS;
+    return has_other_node(kind) || kind == FAULT_CUT_CALLS || kind == FAULT_CUT_STORE;
 }
 
 static uint32_t draw_node(struct base_prng *r, enum play_fault_kind kind, uint32_t nodes,
@@ -78,7 +90,7 @@ static uint32_t draw_node(struct base_prng *r, enum play_fault_kind kind, uint32
 {
     if (is_of_host(kind))
         return (uint32_t)base_prng_below(r, nodes + metaservers);
-    if (is_of_metad(kind) || (is_of_disk(kind) && base_prng_below(r, 2) == 0))
+    if (is_of_metad(kind) || is_of_store(kind) || (is_of_disk(kind) && base_prng_below(r, 2) == 0))
         return nodes + (uint32_t)base_prng_below(r, metaservers);
     return (uint32_t)base_prng_below(r, nodes);
 }
@@ -115,18 +127,23 @@ static int compare_faults(const void *a, const void *b)
 }
 
 struct play_fault *play_faults_plan(uint64_t seed, uint32_t nodes, uint32_t metaservers,
-                                    uint32_t workers, uint64_t from_ns, uint64_t until_ns,
-                                    uint32_t *count)
+                                    uint32_t workers, bool shared, uint64_t from_ns,
+                                    uint64_t until_ns, uint32_t *count)
 {
     const uint64_t span_ns = until_ns - from_ns, hour_ns = 3600 * BASE_NS_PER_S;
     struct base_prng others = play_random_of(seed, "faults", 0),
-                     targets = play_random_of(seed, "broken targets", 0);
+                     targets = play_random_of(seed, "broken targets", 0),
+                     stores = play_random_of(seed, "store", 0);
     uint32_t of[FAULT_KINDS], all = 0;
     for (int kind = 0; kind < FAULT_KINDS; kind++) { /* a third of the kinds do not come at all */
-        struct base_prng *r = kind == FAULT_BREAK_TARGET ? &targets : &others;
+        struct base_prng *r = is_of_store(kind)            ? &stores
+                              : kind == FAULT_BREAK_TARGET ? &targets
+                                                           : &others;
         const uint64_t most =
             KINDS[kind].an_hour * (span_ns / BASE_NS_PER_MS) / (hour_ns / BASE_NS_PER_MS);
         of[kind] = base_prng_below(r, 3) == 0 ? 0 : (uint32_t)base_prng_below(r, most + 2);
+        if (is_of_store(kind) && !shared)
+            of[kind] = 0;
         all += of[kind];
     }
     struct play_fault *faults = calloc(all + 1, sizeof *faults), *next = faults;
@@ -134,7 +151,9 @@ struct play_fault *play_faults_plan(uint64_t seed, uint32_t nodes, uint32_t meta
         return NULL;
     for (int kind = 0; kind < FAULT_KINDS; kind++)
         for (uint32_t i = 0; i < of[kind]; i++) {
-            struct base_prng *r = kind == FAULT_BREAK_TARGET ? &targets : &others;
+            struct base_prng *r = is_of_store(kind)            ? &stores
+                                  : kind == FAULT_BREAK_TARGET ? &targets
+                                                               : &others;
             *next = draw_fault(r, (enum play_fault_kind)kind, nodes, metaservers, workers);
             next->at_ns = from_ns + base_prng_below(r, span_ns);
             if (next->lasts_ns > until_ns - next->at_ns)

@@ -63,6 +63,8 @@ static void print_help(void)
         "                    (500, which is what leases allow for)\n"
         "  --slack-ms N      so many ms a device may take to see what is posted, whatever\n"
         "                    it claims (0: what it claims)\n"
+        "  --shared          all metaservers have one store, and there are three, unless\n"
+        "                    --metaservers behind it says otherwise\n"
         "  --calm            nothing goes wrong\n");
 }
 
@@ -126,6 +128,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->slack_ms = (uint32_t)number_of(text, 0, SECONDS_MOST);
     else if (option == 'o')
         s->trace_from_ns = number_of(text, 0, SECONDS_MOST) * BASE_NS_PER_S;
+    else if (option == 'x')
+        play_share_store(s);
     else if (option == 'c')
         s->faults = false;
 }
@@ -200,6 +204,7 @@ int main(int argc, char **argv)
                                           {"clock-ppm", required_argument, NULL, 'k'},
                                           {"slack-ms", required_argument, NULL, 'd'},
                                           {"calm", no_argument, NULL, 'c'},
+                                          {"shared", no_argument, NULL, 'x'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};

@@ -2,8 +2,13 @@
 #include "metad_judge.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "base/clock.h"
+#include "common_looks.h"
+#include "history.h"
 #include "kept.h"
 #include "ledger.h"
 #include "lives.h"
@@ -37,11 +42,176 @@ uint32_t play_metad_find_stored(void *user, const char *id)
     return kept.incarnation;
 }
 
+/* Whose it is what was kept (kept.h): of a common store, and of what was removed there. */
+static const char STORE[] = "store", REMOVED[] = "removed";
+
+const char *play_metad_keeps_in(const struct play_metad *m)
+{
+    return m->settings.shared ? STORE : m->host->name;
+}
+
+/* ---- what the common store has, and what those who share it answer */
+
+/* Since then its store is asked something. */
+struct play_metad_question {
+    struct play_metad_question *next;
+    const struct play_call *call;
+    uint64_t asked_ns;
+};
+
+enum { NAME = 64, BEHIND_S = 10, WENT_ON_S = 12 };
+
+/* Of a transaction that was to do so: a later life stays. */
+static void note_removed(const struct play_metad *m, const char *id)
+{
+    struct base_errbuf err;
+    struct kept kept = {.id = id, .expired = true};
+    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
+    if (kept.incarnation != 0)
+        return;
+    if (play_kept_last(STORE, id) > play_kept_last(REMOVED, id))
+        play_kept_number(REMOVED, id, play_kept_last(STORE, id));
+    play_kept_leaving(STORE, id);
+    play_kept_left(STORE, id, true);
+}
+
+static void look_at_expiries(const struct play_metad *m, const struct meta_store_job *job)
+{
+    struct base_errbuf err;
+    for (uint32_t i = 0; i < job->outcome.expire_count; i++) {
+        struct kept kept = {.id = job->txn.expire[i].id};
+        (void)meta_store_load(m->service.store, find_kept, &kept, &err);
+        if (kept.incarnation == 0) /* it does not live any more */
+            play_common_look_expired(&job->txn.expire[i]);
+    }
+}
+
+void play_metad_judge_commit(void *user, const struct meta_store_job *job)
+{
+    const struct play_metad *m = user;
+    const struct meta_store_txn *t = &job->txn;
+    if (job->outcome.status != 0)
+        return;
+    for (uint32_t i = 0; i < t->remove_count; i++)
+        note_removed(m, t->remove[i].id);
+    const uint32_t puts = t->put_count > 1 ? job->outcome.put_count : t->put_count;
+    for (uint32_t i = 0; i < puts; i++)
+        if (t->puts[i].status == 0)
+            play_kept_number(STORE, t->puts[i].node->id, t->puts[i].node->incarnation);
+    look_at_expiries(m, job);
+    if (t->change != NULL)
+        play_history_changed(m->process->name, t->change->kind, t->change->name,
+                             job->outcome.revision, t->change->after != NULL, play_now_ns());
+}
+
+static uint64_t take_question(struct play_metad *m, const struct play_call *c)
+{
+    struct play_metad_question **at = &m->questions, *q;
+    while ((q = *at) != NULL && q->call != c)
+        at = &q->next;
+    if (q == NULL)
+        return 0;
+    const uint64_t asked_ns = q->asked_ns;
+    *at = q->next;
+    free(q);
+    return asked_ns;
+}
+
+void play_metad_judge_end(struct play_metad *m)
+{
+    for (struct play_metad_question *q = m->questions, *next; q != NULL; q = next) {
+        next = q->next;
+        free(q);
+    }
+    m->questions = NULL;
+    if (m->settings.shared)
+        play_common_look_away(m);
+}
+
+static void note_question(struct play_metad *m, const struct play_call *c)
+{
+    (void)take_question(m, c); /* of one that nobody waited for any more */
+    struct play_metad_question *q = calloc(1, sizeof *q);
+    BASE_ASSERT(q != NULL);
+    *q = (struct play_metad_question){m->questions, c, play_now_ns()};
+    m->questions = q;
+}
+
+/* Kind and name of the resource that is asked for. */
+static bool is_of_resource(const struct play_call *c, char kind[NAME], char name[NAME])
+{
+    static const char *const KINDS[] = {"window", "pool", "token", "tenant"};
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
+        char prefix[NAME];
+        const int length = snprintf(prefix, sizeof prefix, "/v1/%ss/", KINDS[i]);
+        const char *target = play_call_target(c), *rest = target + length;
+        if (strncmp(target, prefix, (size_t)length) != 0 || strpbrk(rest, "/?") != NULL)
+            continue;
+        (void)snprintf(kind, NAME, "%s", KINDS[i]);
+        (void)snprintf(name, NAME, "%s", rest);
+        return true;
+    }
+    return false;
+}
+
+/* What it says that it knows. One whose host stood still has not had its time to learn. */
+static uint64_t knows_since(const struct play_metad *m)
+{
+    const uint64_t now_ns = play_now_ns(), behind_ns = BEHIND_S * BASE_NS_PER_S;
+    const bool went_on = m->process->owner.paused_until_ns + WENT_ON_S * BASE_NS_PER_S > now_ns ||
+                         m->host->clock_at_ns + WENT_ON_S * BASE_NS_PER_S > now_ns;
+    return went_on || now_ns <= behind_ns ||
+                   meta_service_is_behind(&m->service, play_host_now_ns(m->host))
+               ? 0
+               : now_ns - behind_ns;
+}
+
+static void judge_shared(struct play_metad *m, const struct play_call *c,
+                         const struct meta_service_answer *answer)
+{
+    char kind[NAME], name[NAME];
+    const uint64_t asked_ns = take_question(m, c);
+    if (!is_of_resource(c, kind, name))
+        return;
+    const struct play_history_answer a = {.who = m->process->name,
+                                          .life = m->life,
+                                          .method = play_call_method(c),
+                                          .kind = kind,
+                                          .name = name,
+                                          .status = answer->status,
+                                          .revision = answer->revision,
+                                          .asked_ns = asked_ns,
+                                          .now_ns = play_now_ns(),
+                                          .since_ns = knows_since(m)};
+    play_history_judge(&a);
+}
+
+/* ---- registrations */
+
+/* Others may have written a later life of it, or have removed it meanwhile. */
+static void judge_shared_registered(const struct play_metad *m, const char *id,
+                                    uint32_t incarnation)
+{
+    struct base_errbuf err;
+    struct kept kept = {.id = id, .expired = true};
+    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
+    if (kept.incarnation < incarnation && play_kept_last(REMOVED, id) < incarnation)
+        play_violation(m->process->name,
+                       "%s was told that incarnation %u is registered, and the store has %u", id,
+                       incarnation, kept.incarnation);
+}
+
 static void judge_registered(const struct play_metad *m, const char *id)
 {
     struct meta_node_view view;
     struct base_errbuf err;
     struct kept kept = {.id = id};
+    if (m->settings.shared) {
+        if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0 &&
+            view.state == META_NODE_LIVE)
+            judge_shared_registered(m, id, view.incarnation);
+        return;
+    }
     if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) != 0 ||
         view.state != META_NODE_LIVE || play_kept_last(m->host->name, id) == view.incarnation)
         return;
@@ -73,21 +243,28 @@ static void note_leaving(const struct play_metad *m, const char *id, bool leaves
             play_lives_left(m->host->name, view.endpoint[i].gid, leaves);
 }
 
-void play_metad_note_asked(const struct play_metad *m, const struct play_call *c)
+void play_metad_note_asked(struct play_metad *m, const struct play_call *c)
 {
     char id[META_STORE_ID_BYTES];
+    if (m->settings.shared)
+        note_question(m, c);
     if (!is_of_node(c, "DELETE", id))
         return;
-    play_kept_leaving(m->host->name, id);
+    if (!m->settings.shared)
+        play_kept_leaving(m->host->name, id);
     note_leaving(m, id, true);
 }
 
-void play_metad_judge_answer(const struct play_metad *m, const struct play_call *c, int status)
+void play_metad_judge_answer(struct play_metad *m, const struct play_call *c,
+                             const struct meta_service_answer *answer)
 {
     char id[META_STORE_ID_BYTES];
+    const int status = answer->status;
+    if (m->settings.shared)
+        judge_shared(m, c, answer);
     if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
         judge_registered(m, id);
-    if (is_of_node(c, "DELETE", id)) {
+    if (is_of_node(c, "DELETE", id) && !m->settings.shared) {
         play_kept_left(m->host->name, id, status / 100 == 2);
         if (status / 100 != 2)
             note_leaving(m, id, false);

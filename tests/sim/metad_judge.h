@@ -6,9 +6,15 @@
 
 #include "metad_process.h"
 
-/* A request has come; its answer is given. */
-void play_metad_note_asked(const struct play_metad *m, const struct play_call *c);
-void play_metad_judge_answer(const struct play_metad *m, const struct play_call *c, int status);
+/* A request has come; its answer is given; the process has ended or was killed. */
+void play_metad_note_asked(struct play_metad *m, const struct play_call *c);
+void play_metad_judge_answer(struct play_metad *m, const struct play_call *c,
+                             const struct meta_service_answer *answer);
+void play_metad_judge_end(struct play_metad *m);
+/* The common store has carried out a transaction of m (user). */
+void play_metad_judge_commit(void *user, const struct meta_store_job *job);
+/* Of which store it is what m has said (kept.h): its host's, or all metaservers'. */
+const char *play_metad_keeps_in(const struct play_metad *m);
 void play_metad_judge_table(const struct play_metad *m);
 /* The incarnation that the store of m (user) has of an id, also of a node that has expired since;
  * 0: it has none. */

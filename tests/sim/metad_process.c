@@ -22,6 +22,7 @@
 #include "trace.h"
 
 enum { ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
+#define ASK_NS (10 * BASE_NS_PER_S)
 
 /* ---- its world */
 
@@ -45,8 +46,12 @@ static void write_log(struct meta_world *w, enum base_log_level level, const cha
 
 static void submit_job(struct meta_world *w, struct meta_store_job *job)
 {
-    ((struct play_metad *)w)->effects++;
-    play_store_thread_submit(&((struct play_metad *)w)->store, job);
+    struct play_metad *m = (struct play_metad *)w;
+    m->effects++;
+    if (m->settings.shared)
+        play_common_submit(&m->common, job);
+    else
+        play_store_thread_submit(&m->store, job);
 }
 
 static const struct meta_world_ops METAD_WORLD_OPS = {
@@ -62,6 +67,99 @@ static void advance_service(struct play_metad *m)
 static void on_stored(void *user)
 {
     advance_service(user);
+}
+
+/* ---- a store that all share, as metaserver/daemon/process.c has it */
+
+static void apply_heard(void *user, const struct meta_store_heard *heard)
+{
+    struct play_metad *m = user;
+    meta_service_hear(&m->service, heard, play_host_now_ns(m->host));
+}
+
+/* Now and then, as long as one is wanted. */
+static void ask_snapshot(struct play_metad *m, uint64_t now_ns)
+{
+    if (!m->service.hearing.wants_snapshot || now_ns < m->asked_ns + ASK_NS)
+        return;
+    m->asked_ns = now_ns;
+    play_common_ask(&m->common);
+}
+
+static void note_state(struct play_metad *m, uint64_t now_ns)
+{
+    struct base_errbuf why;
+    if (m->common.state < 0) {
+        base_err(&why, m->common.state, "etcd does not answer");
+        meta_service_hear_nothing(&m->service, &why, now_ns);
+    } else if (m->common.state > 0 && meta_store_order_is_idle(&m->common.order)) {
+        meta_service_hear_nothing(&m->service, NULL, now_ns);
+    }
+    m->common.state = 0;
+}
+
+static void on_common(void *user)
+{
+    struct play_metad *m = user;
+    const uint64_t now_ns = play_host_now_ns(m->host);
+    meta_service_at(&m->service, now_ns, play_host_wall_ms(m->host));
+    play_common_take(&m->common);
+    while (meta_store_order_run(&m->common.order, now_ns))
+        meta_service_advance(&m->service, now_ns);
+    note_state(m, now_ns);
+    ask_snapshot(m, now_ns);
+    meta_service_advance(&m->service, now_ns);
+}
+
+static int open_store(struct play_metad *m, struct base_errbuf *err)
+{
+    play_process_sleep(play_disk_time(m->host->disk));
+    if (m->settings.shared) {
+        const int status = play_common_open(&m->common, m->settings.number, m->host->name, err);
+        m->service.store = m->common.store;
+        return status;
+    }
+    const int status = meta_daemon_open_store(&m->config, false, &m->service.store, err);
+    play_store_thread_init(&m->store, m->service.store, &m->inbox, on_stored, m);
+    return status;
+}
+
+/* When it has loaded what is there. */
+static void begin_hearing(struct play_metad *m)
+{
+    if (!m->settings.shared)
+        return;
+    meta_store_order_init(&m->common.order, apply_heard, m);
+    m->common.inbox = &m->inbox;
+    m->common.ran = on_common;
+    m->common.committed = play_metad_judge_commit;
+    m->common.user = m;
+    play_common_listen(&m->common);
+}
+
+static void close_store(struct play_metad *m)
+{
+    if (m->settings.shared)
+        play_common_close(&m->common);
+    else
+        meta_store_close(m->service.store);
+    m->service.store = NULL;
+}
+
+/* Of a process that is killed. What it has of the heap is not the process's. */
+static void crash_store(struct play_metad *m)
+{
+    struct play_disk *d = m->host->disk;
+    if (m->settings.shared) {
+        play_common_crash(&m->common);
+        return;
+    }
+    struct play_process *before = play_process_enter(m->process);
+    play_store_thread_crash(&m->store);
+    play_disk_fail_after(d, 0);
+    meta_store_close(m->service.store);
+    play_disk_recover(d);
+    play_process_leave(before);
 }
 
 /* ---- requests */
@@ -107,11 +205,11 @@ static void take_parameters(char *target, struct meta_service_request *request)
 
 /* ---- answers */
 
-static void send_answer(const struct play_metad *m, struct play_call *c,
+static void send_answer(struct play_metad *m, struct play_call *c,
                         const struct meta_service_answer *answer, const struct base_text *body)
 {
     BASE_ASSERT(body->error == 0);
-    play_metad_judge_answer(m, c, answer->status);
+    play_metad_judge_answer(m, c, answer);
     if (answer->watch != NULL) {
         play_call_set_data(c, answer->watch);
         play_call_stream(c);
@@ -325,6 +423,10 @@ static int make_core(struct play_metad *m, struct base_errbuf *err)
     s->resources = meta_resources_new((uint32_t)m->config.events);
     s->liveness = meta_liveness_new((uint32_t)m->config.max_nodes + 64, random[1]);
     BASE_ASSERT(s->directory != NULL && s->resources != NULL && s->liveness != NULL);
+    s->hearing.shared = m->settings.shared;
+    (void)snprintf(s->hearing.self.name, sizeof s->hearing.self.name, "%s", m->host->name);
+    if (m->settings.shared)
+        meta_directory_share(s->directory);
     s->max_watches = (uint32_t)m->config.max_watches;
     s->reader_watches = (uint32_t)m->config.reader_watches;
     s->tokens_needed = false;
@@ -352,9 +454,7 @@ static int start_metad(struct play_metad *m, struct base_errbuf *err)
     m->config.events = 256;
     base_text_init(&m->body, ANSWER_MAX);
     (void)snprintf(m->config.data_dir, sizeof m->config.data_dir, "%s", OS_DISK);
-    play_process_sleep(play_disk_time(m->host->disk));
-    status = meta_daemon_open_store(&m->config, false, &m->service.store, err);
-    play_store_thread_init(&m->store, m->service.store, &m->inbox, on_stored, m);
+    status = open_store(m, err);
     if (status == 0)
         status = meta_table_endpoint_init(
             &m->endpoint, &m->config,
@@ -363,9 +463,11 @@ static int start_metad(struct play_metad *m, struct base_errbuf *err)
         status = make_core(m, err);
     if (status == 0)
         status = meta_service_load(&m->service, play_host_now_ns(m->host), err);
-    if (status == 0)
-        play_kept_compare(m->host->name, play_metad_find_stored, m);
-    return status;
+    if (status != 0)
+        return status;
+    play_kept_compare(play_metad_keeps_in(m), play_metad_find_stored, m);
+    begin_hearing(m);
+    return 0;
 }
 
 static void stop_responders(struct play_metad *m)
@@ -393,8 +495,7 @@ static void stop_metad(struct play_metad *m)
         play_server_end(&m->server);
     }
     m->ready = false;
-    meta_store_close(s->store);
-    s->store = NULL;
+    close_store(m);
     base_text_fini(&m->body);
     meta_responders_free(s->responders);
     meta_directory_free(s->directory);
@@ -426,17 +527,12 @@ static void run_metad(void *user)
 static void on_killed(struct play_process *process, void *user)
 {
     struct play_metad *m = user;
-    struct play_disk *d = m->host->disk;
+    (void)process;
+    play_metad_judge_end(m);
     if (m->ready)
         play_server_end(&m->server);
-    if (m->service.store != NULL) {
-        struct play_process *before = play_process_enter(process);
-        play_store_thread_crash(&m->store);
-        play_disk_fail_after(d, 0);
-        meta_store_close(m->service.store); /* what it has of the heap is not the process's */
-        play_disk_recover(d);
-        play_process_leave(before);
-    }
+    if (m->service.store != NULL)
+        crash_store(m);
     if (m->endpoint.fab != NULL)
         sim_device_crash(m->endpoint.fab);
 }
@@ -450,8 +546,10 @@ static void on_stop(void *user)
 struct play_metad *play_metad_start(struct play_host *host,
                                     const struct play_metad_settings *settings, uint64_t seed)
 {
+    static uint64_t lives;
     struct play_metad *m = calloc(1, sizeof *m);
     BASE_ASSERT(m != NULL);
+    m->life = ++lives;
     m->process = play_process_new(host, "metad", seed, run_metad, m);
     BASE_ASSERT(m->process != NULL);
     m->process->killed = on_killed;

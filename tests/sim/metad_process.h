@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metaserver as a simulated process: its directory, resources and REST interface, the table that
- * agents READ on a device of its own, and its store, SQLite's, on its host's disk. It begins and
- * ends as metaserver/daemon/main.c and loop.c do. One thread. */
+ * agents READ on a device of its own, and its store: SQLite's, on its host's disk, or the one that
+ * all share (common_store.h). It begins and ends as metaserver/daemon/main.c, process.c and loop.c
+ * do. One thread. */
 #ifndef SIM_METAD_PROCESS_H
 #define SIM_METAD_PROCESS_H
 
 #include "calls.h"
+#include "common_store.h"
 #include "inbox.h"
 #include "metaserver/service.h"
 #include "metaserver/table_endpoint.h"
@@ -18,7 +20,11 @@ struct play_metad_settings {
     char authority[64]; /* "metad-a:7480" */
     uint32_t max_nodes;
     uint64_t node_lease_ns;
+    bool shared;     /* its store is the one of all, */
+    uint32_t number; /* where it has this number */
 };
+
+struct play_metad_question;
 
 struct play_metad {
     struct meta_world world; /* the first member */
@@ -26,7 +32,9 @@ struct play_metad {
     struct play_host *host;
     struct play_inbox inbox;
     struct play_metad_settings settings;
-    struct play_store_thread store;
+    struct play_store_thread store; /* of a store of its own, */
+    struct play_common_link common; /* or of the common one */
+    uint64_t asked_ns;              /* when it last wanted a snapshot, by its host's clock */
     struct play_server server;
     struct meta_config config;
     struct meta_service service;
@@ -39,6 +47,8 @@ struct play_metad {
     uint64_t effects;     /* how much it has had its world do, but for its device */
     bool ready, told_to_stop, failed;
     struct base_errbuf why;
+    uint64_t life;                         /* of all that there were, the how manieth it is */
+    struct play_metad_question *questions; /* that are not answered (metad_judge.h) */
 };
 
 /* Begins one. NULL: no memory. */

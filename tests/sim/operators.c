@@ -2,7 +2,6 @@
 #include "operators.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +27,8 @@ enum {
     OP_ANSWER = 64 << 10,
     OP_BODY = 1024,
     OP_LOOK_PPM = 300000,
-    OP_BACK_S = 25,  /* within this all that was set is taken back */
+    OP_BACK_S = 25, /* within this all that was set is taken back */
+    OP_LATE_S = 10, /* after so long nothing that was asked for is under way, if nothing is wrong */
     OP_FORCE_S = 60, /* after so long an agent has done what it was told to, or will not */
     OP_RETRY_MS = 500
 };
@@ -91,6 +91,8 @@ static int call_with(struct play_operators *o, uint32_t metaserver, const char *
                                    .token = token,
                                    .body = body,
                                    .body_length = body != NULL ? strlen(body) : 0};
+    if (o->settings.shared > 0)
+        metaserver = (uint32_t)draw(o, o->settings.shared);
     (void)snprintf(url, sizeof url, "http://%s:7480%s", o->settings.metaserver[metaserver], path);
     o->answered = false;
     const int status = play_call_begin(&o->inbox, &call, on_answer, o, NULL);
@@ -109,6 +111,8 @@ static int call_metaserver(struct play_operators *o, uint32_t metaserver, const 
 /* A server that stops leaves open whether it has stored what was asked for, and says so. */
 static int status_of(const struct play_operators *o)
 {
+    if (o->settings.shared > 0 && o->status == 503)
+        return 504;
     return o->status == 503 && strstr(o->answer, "whether anything") != NULL ? 504 : o->status;
 }
 
@@ -310,7 +314,7 @@ static int change(struct play_operators *o, struct op_path *p, uint32_t metaserv
         status = call_metaserver(o, metaserver, method, p->path, body);
         if (o->losses[metaserver] != losses) /* the answer may be of before */
             status = o->status = -ECONNRESET;
-        if (!play_known_change(k, method, status_of(o), body_of(o, p)))
+        if (!play_known_change(k, method, status_of(o), body_of(o, p)) && o->settings.shared == 0)
             play_violation(o->settings.metaserver[metaserver],
                            "%s %s is answered with %d, and there is: %.300s", method, p->path,
                            status, k->body);
@@ -357,6 +361,8 @@ static void show_secret(struct play_operators *o, const struct op_path *p, uint3
 
 static void look_at_all(struct play_operators *o, uint32_t metaserver)
 {
+    if (o->settings.shared > 0)
+        return;
     for (uint32_t i = 0; i < o->paths; i++) {
         const struct op_path *p = &o->path[i];
         if (p->known[metaserver].what != ANSWERED_NOTHING)
@@ -388,20 +394,6 @@ static void change_something(struct play_operators *o)
 
 /* ---- leases */
 
-/* One of those that are listed, by chance: its id. */
-static bool choose_lease(struct play_operators *o, const char *list, const char *key, char id[96])
-{
-    json_t *root = json_loads(o->answer, 0, NULL);
-    const json_t *all = json_object_get(root, list);
-    const size_t n = json_array_size(all);
-    const char *text =
-        n > 0 ? json_string_value(json_object_get(json_array_get(all, draw(o, n)), key)) : NULL;
-    if (text != NULL)
-        (void)snprintf(id, 96, "%s", text);
-    json_decref(root);
-    return text != NULL;
-}
-
 /* Of an id of a lease or a worker: "node-a:12-9f01ab34-1". */
 static void note_forced(struct play_operators *o, const char *id)
 {
@@ -415,9 +407,9 @@ static void revoke_something(struct play_operators *o)
 {
     const uint32_t metaserver = (uint32_t)draw(o, o->settings.metaservers);
     const bool whole = draw(o, 4) == 0, forced = draw(o, 2) == 0;
-    char id[96], path[160];
+    char id[PLAY_LEASE_ID], path[160];
     if (call_metaserver(o, metaserver, "GET", "/v1/leases?limit=100", NULL) != 200 ||
-        !choose_lease(o, "leases", whole ? "worker" : "id", id))
+        !play_choose_lease(o->answer, whole ? "worker" : "id", &o->random, id))
         return;
     (void)snprintf(path, sizeof path, whole ? "/v1/leases?worker=%s%s" : "/v1/leases/%s%s", id,
                    !forced ? ""
@@ -469,8 +461,19 @@ static bool take_back(struct play_operators *o, uint32_t metaserver)
     return all;
 }
 
+/* What one metaserver did not answer it may do later, when another one has answered the next. */
+static void doubt_all(struct play_operators *o)
+{
+    play_process_sleep(OP_LATE_S * BASE_NS_PER_S);
+    for (uint32_t i = 0; i < o->paths; i++)
+        if (o->path[i].known[0].what != ANSWERED_NOTHING)
+            o->path[i].known[0].what = ANSWERED_UNKNOWN;
+}
+
 static void take_all_back(struct play_operators *o)
 {
+    if (o->settings.shared > 0)
+        doubt_all(o);
     const uint64_t until_ns = play_now_ns() + OP_BACK_S * BASE_NS_PER_S;
     for (uint32_t i = 0; i < o->settings.metaservers; i++)
         while (!take_back(o, i)) {
@@ -503,11 +506,8 @@ static void run_operators(void *user)
     take_all_back(o);
 }
 
-static void add_path(struct play_operators *o, enum op_kind kind, uint32_t number,
-                     const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void add_path(struct play_operators *o, enum op_kind kind, uint32_t number,
-                     const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void
+add_path(struct play_operators *o, enum op_kind kind, uint32_t number, const char *format, ...)
 {
     BASE_ASSERT(o->paths < OP_PATHS);
     struct op_path *p = &o->path[o->paths++];

@@ -21,7 +21,10 @@ struct play_operators_settings {
     uint32_t nodes, metaservers;
     char (*node)[PLAY_NAME], (*metaserver)[PLAY_NAME]; /* names of hosts; borrowed until the end */
     void (*gid)(uint32_t number, uint8_t gid[16]);     /* of a node's endpoint */
-    uint32_t tenants;                                  /* that the agents' files have */
+    /* Not 0: there are so many, which share a store: all together are taken for one, each call goes
+     * to any of them, and what is answered is history.h's to judge. */
+    uint32_t shared;
+    uint32_t tenants;  /* that the agents' files have */
     uint64_t until_ns; /* then they begin to take back what they have set; nothing goes wrong from
                         * then on, and they are given some time for it */
 };
@@ -45,6 +48,12 @@ bool play_operators_may_force(const struct play_operators *o, uint32_t node);
 /* That metaserver has lost its disk, and all that they have set there with it. */
 void play_operators_lost(struct play_operators *o, uint32_t metaserver);
 void play_operators_kill(struct play_operators *o);
+
+enum { PLAY_LEASE_ID = 96 };
+/* One of the leases that are listed in an answer, by chance: its "id" or "worker". False: there is
+ * none. */
+bool play_choose_lease(const char *answer, const char *key, struct base_prng *r,
+                       char id[PLAY_LEASE_ID]);
 
 /* ---- what a metaserver has answered of one path; for the unit test */
 

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "plants.h"
 
+enum { SHARED_METASERVERS = 3 };
+
 const struct play_cluster_settings PLAY_USUAL = {.nodes = 4,
                                                  .metaservers = 2,
                                                  .workers = 2,
@@ -15,6 +17,12 @@ const struct play_cluster_settings PLAY_USUAL = {.nodes = 4,
                                                  .arena_bytes = CLUSTER_ARENA_USUAL,
                                                  .clock_ppm = CLUSTER_CLOCK_PPM,
                                                  .faults = true};
+
+void play_share_store(struct play_cluster_settings *s)
+{
+    s->shared = true;
+    s->metaservers = SHARED_METASERVERS;
+}
 
 bool play_is_left_out(const uint8_t *left_out, uint32_t fault)
 {
@@ -57,8 +65,13 @@ static void print_only(const struct play_cluster_settings *s)
 
 void play_replay_print(const struct play_cluster_settings *s)
 {
-    const struct play_cluster_settings *usual = &PLAY_USUAL;
+    struct play_cluster_settings as_usual = PLAY_USUAL;
+    const struct play_cluster_settings *usual = &as_usual;
     printf("kedge-sim --seed %" PRIu64, s->seed);
+    if (s->shared) {
+        play_share_store(&as_usual);
+        printf(" --shared");
+    }
     print_only(s);
     if (kedge_planted != 0)
         printf(" --plant %s", PLAY_PLANTS[kedge_planted - 1].name);

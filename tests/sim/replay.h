@@ -11,6 +11,8 @@ enum { FAULTS_MOST = 4096 };
 /* What holds where the command line says nothing. */
 extern const struct play_cluster_settings PLAY_USUAL;
 
+/* As --shared says. */
+void play_share_store(struct play_cluster_settings *s);
 /* Of left_out, as struct play_cluster_settings has it. */
 bool play_is_left_out(const uint8_t *left_out, uint32_t fault);
 /* Of a worker that takes so many turns a second, and the other way round. */

@@ -21,6 +21,9 @@ struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *m
 struct meta_store_heard *meta_store_hub_hear(struct meta_store *store);
 /* As if that metaserver had been away for too long: a snapshot comes next. */
 void meta_store_hub_compact(struct meta_store *store);
+/* As if that metaserver's lease was over, from now on or no longer: it does not count as living,
+ * and reads and writes as before. */
+void meta_store_hub_lapse(struct meta_store *store, bool lapsed);
 /* As if it was put back to what it held before, as another store has it, and to half of the places
  * that it had by now; who has written behind that is refused (-EIO) until it has heard what is
  * there. An operator's restore is meta_store_replace(). */
