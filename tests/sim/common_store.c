@@ -90,21 +90,6 @@ void play_common_end(void)
     memset(&all, 0, sizeof all);
 }
 
-struct meta_store *play_common_copy(void)
-{
-    struct base_errbuf err;
-    for (uint32_t i = 0; i < COMMON_MEMBERS; i++) {
-        struct meta_store *from = all.member[i].store;
-        if (from == NULL)
-            continue;
-        struct meta_store *copy = meta_store_memory(NULL);
-        const int status = meta_store_copy(from, copy, &err);
-        BASE_ASSERT(copy != NULL && status == 0);
-        return copy;
-    }
-    return NULL;
-}
-
 /* Something is there to be heard. */
 static void wake_all(void)
 {
@@ -113,12 +98,6 @@ static void wake_all(void)
         if (m->link != NULL)
             play_event_after(&m->link->hear, draw_way(m));
     }
-}
-
-void play_common_put_back(struct meta_store *to)
-{
-    meta_store_hub_put_back(all.hub, to);
-    wake_all();
 }
 
 void play_common_set_road(uint32_t number, const struct play_common_road *road)

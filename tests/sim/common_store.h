@@ -21,11 +21,6 @@ enum { COMMON_MEMBERS = 4 };
 
 void play_common_begin(uint64_t seed);
 void play_common_end(void);
-/* All of it as it is now, in memory of the simulation: meta_store_close() it. NULL: no metaserver
- * has ever opened it. */
-struct meta_store *play_common_copy(void);
-/* It is what that was, and goes on from there. */
-void play_common_put_back(struct meta_store *to);
 
 /* What is between a metaserver and the store, by its number. */
 struct play_common_road {

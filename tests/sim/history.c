@@ -125,17 +125,6 @@ uint64_t play_history_last(void)
     return all.count > 0 ? all.revision[all.count - 1] : 0;
 }
 
-void play_history_put_back(uint64_t to_ns, uint64_t now_ns)
-{
-    for (struct key *k = all.keys; k != NULL; k = k->next) {
-        uint32_t was = k->count - 1;
-        while (k->state[was].at_ns > to_ns)
-            was--;
-        if (was < k->count - 1)
-            add_state(k, k->state[was].revision, k->state[was].there, now_ns);
-    }
-}
-
 /* ---- what is answered */
 
 static uint64_t end_of(const struct key *k, uint32_t state)

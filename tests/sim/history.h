@@ -16,8 +16,6 @@ void play_history_end(void);
 /* The store has carried out a change of that resource. */
 void play_history_changed(const char *who, const char *kind, const char *name, uint64_t revision,
                           bool there, uint64_t now_ns);
-/* It was put back to what it was at that time: what came after that has not happened. */
-void play_history_put_back(uint64_t to_ns, uint64_t now_ns);
 
 /* A request at a metaserver, and what that answers. */
 struct play_history_answer {
