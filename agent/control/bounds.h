@@ -59,9 +59,9 @@ enum {
      * too much to do and says when to come again. Others of the same store have time to hear of it,
      * once to twice so much. */
     TURN_HEARD_MS = 300,
-    TURN_MS = 2000,
+    TURN_MS = 5000,
     TURN_FAILING_MS = 250,
-    TURN_PUT_OFF_MS = 5000,
+    TURN_PUT_OFF_MS = 10000,
     CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
     RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
     /* A renewal that comes before its time, since the metaserver may have been started again: many
