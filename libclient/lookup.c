@@ -55,6 +55,7 @@ static int look_up(struct kedge_session *s, const char *owner, const char *name,
     const int status = client_request_with(s, &d, text, first + second, &reply);
     if (status != 0)
         return refuse_name(owner, name, status);
+    s->imports += first > 0; /* of another tenant: it counts as an import, if it was not there */
     const struct schema_found *found = &reply.found;
     *out = (struct kedge_remote){.addr = found->addr,
                                  .length = found->length,

@@ -54,16 +54,14 @@ enum {
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
     RETRY_AFTER_MAX_S = 60, /* a metaserver that says later is asked all the same */
-    /* A pool that no metaserver has is asked for at one of them, and at another one when that has
-     * said nothing for so long; sooner, if its last try has failed; and no later than so, if it has
-     * too much to do and says when to come again. Others of the same store have time to hear of it,
-     * once to twice so much. */
-    TURN_HEARD_MS = 300,
-    TURN_MS = 5000,
-    TURN_FAILING_MS = 250,
-    TURN_PUT_OFF_MS = 10000,
-    CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
-    RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
+    /* A pool that no metaserver has is put at one of them first (register_turn.c). Others wait: */
+    TURN_MS = 5000,          /* while the first has not answered */
+    TURN_NEXT_MS = 1000,     /* the same, for each that comes after one that says nothing */
+    TURN_FAILING_MS = 250,   /* the same, if its last try has failed */
+    TURN_PUT_OFF_MS = 10000, /* at most, for one that is busy and has said when to come again */
+    TURN_HEARD_MS = 300,     /* once to twice so long after its yes, so that its store tells them */
+    CALL_MS = 10000,         /* one HTTP call: many register at once when a rack comes up */
+    RESOLVE_MS = 4000,       /* a name, all metaservers together; libkedge waits 5 s */
     /* A renewal that comes before its time, since the metaserver may have been started again: many
      * agents may think so at once, so each comes at a moment of its own within the first, and not
      * before the second is over again. */

@@ -20,10 +20,10 @@ enum {
 struct pool;
 struct registration;
 
-/* Zeroed to begin. */
+/* agent_nearness_begin() sets it. */
 struct nearness {
     uint64_t took_ns[NEARNESS_SAMPLES]; /* round trips */
-    uint32_t count;                     /* of all that there ever were */
+    uint32_t count;                     /* of them, 16 being 8 again: the next one's place */
     uint8_t place;                      /* among the pool's metaservers: 0 is the nearest */
 };
 

@@ -236,6 +236,7 @@ static void begin_call(struct publication_at *at, enum call call)
         return;
     }
     at->asking = true;
+    at->doubted = false;
     at->puts = puts;
     p->account->out++;
     p->agent->publications.out++;
@@ -409,7 +410,7 @@ static void on_put(void *user, const struct http_answer *answer)
     if (answer->status == 200 || answer->status == 201) {
         at->unknowing = false;
         at->backoff_ms = at->next_ns = at->refused_ns = 0;
-        at->again = at->put_for != p->life;
+        at->again = at->doubted || at->put_for != p->life;
         p->decided |= !at->again;
     } else if (is_no_answer(answer->status)) {
         at->uncertain_ns = now_of(p) + CALL_MS * BASE_NS_PER_MS;
@@ -435,6 +436,10 @@ static void on_deleted(void *user, const struct http_answer *answer)
         at->settled = at->of->session == NULL;
         at->absent = true;
         at->backoff_ms = at->next_ns = 0;
+        /* It says a name, not a region: it may have taken the name from the one that has it by now,
+         * at others of that store too. */
+        for (uint32_t i = 0; at->of->session != NULL && i < a->config.metaservers; i++)
+            at->of->at[i].again |= at->of->at[i].has == PUBLICATION_THIS;
         if (late) /* what was put may come after this */
             at->next_ns = at->uncertain_ns;
         else

@@ -19,6 +19,7 @@ struct publication_at {
     enum publication_has has;
     bool again;           /* THIS: it has not said so, or may have forgotten */
     bool asking;          /* a call is out */
+    bool doubted;         /* it may have forgotten since that call has begun */
     bool puts;            /* which PUTs it */
     bool absent;          /* it has said since that it has it not (any more) */
     bool settled;         /* nobody waits for it: it has done as it was asked, or does not answer */

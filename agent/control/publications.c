@@ -546,7 +546,7 @@ void agent_publications_registered(struct agent *a, uint32_t metaserver, uint32_
         struct publication_at *at = &p->at[metaserver];
         if (place != 0 && (p->session == NULL || p->session->pool->place != place))
             continue;
-        at->again = true;
+        at->again = at->doubted = true;
         at->unknowing = false;
         at->backoff_ms = 0;
         if (at->refused_ns == 0)

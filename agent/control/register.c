@@ -399,7 +399,7 @@ void agent_registration_put(struct registration *r)
         return;
     }
     r->put_ns = world_now_ns(r->pool->world);
-    agent_registration_begin_turn(r, r->backoff_ms == BACKOFF_MS ? TURN_MS : TURN_FAILING_MS);
+    agent_registration_begin_turn(r, agent_registration_turn_ms(r));
     r->putting = put_body(r, body, on_registered);
     free(body);
 }

@@ -31,6 +31,8 @@ void agent_registration_tell_endpoints(struct registration *r);
 uint32_t agent_registration_first(const struct pool *p);
 /* Whether another one is being asked first; then its timer says when it has its own turn. */
 bool agent_registration_must_wait(struct registration *r);
+/* How long it has alone: less, if its last try has failed, or another one says nothing. */
+uint64_t agent_registration_turn_ms(const struct registration *r);
 /* It is asked now, or comes again later: for so long the others wait for it. */
 void agent_registration_begin_turn(struct registration *r, uint64_t ms);
 /* It has answered, whatever that was: those that waited for it are asked. */

@@ -3,9 +3,9 @@
  *
  * Metaservers of one store would all write the same, each finding out that others were writing it
  * too, where one write is enough: so one of them is asked first, and the others when it has the
- * pool, which they then know and need not write. It has so long alone and no longer, so that one
- * that is dead holds up nothing. Which one is asked first differs from node to node, so that each
- * has its part of a storm. */
+ * pool, which they then know and need not write. One that says nothing has five seconds alone, and
+ * whoever comes after it one. Which one is asked first differs from node to node, so
+ * that each has its part of a storm. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "bounds.h"
@@ -34,6 +34,15 @@ bool agent_registration_must_wait(struct registration *r)
     if (r->waits)
         world_timer_at(p->world, &r->timer, until_ns);
     return r->waits;
+}
+
+uint64_t agent_registration_turn_ms(const struct registration *r)
+{
+    const struct pool *p = r->pool;
+    bool silent = false;
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        silent |= &p->registration[i] != r && p->registration[i].putting != 0;
+    return r->backoff_ms != BACKOFF_MS ? TURN_FAILING_MS : silent ? TURN_NEXT_MS : TURN_MS;
 }
 
 void agent_registration_begin_turn(struct registration *r, uint64_t ms)

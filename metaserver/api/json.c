@@ -120,6 +120,10 @@ static int decode_numbers(const struct json_at *at, json_t *object,
     return status;
 }
 
+/* An endpoint that is made anew is one above its former one. What is published of it is its node's
+ * until that has a later life: so it is not far above that one. */
+enum { ENDPOINT_LIVES = 65536 };
+
 static int decode_endpoint(const struct json_at *at, json_t *object,
                            struct schema_endpoint_record *r)
 {
@@ -128,10 +132,11 @@ static int decode_endpoint(const struct json_at *at, json_t *object,
                                         "lid",    "mr_table", "incarnation", NULL};
     enum ibv_mtu mtu = 0;
     uint64_t incarnation = r->incarnation; /* the node's */
+    const uint64_t most = incarnation + ENDPOINT_LIVES;
     int status = meta_json_only(at, object, names);
     if (status == 0)
-        status = meta_json_number(at, object, "incarnation", false, r->incarnation, UINT32_MAX - 1,
-                                  &incarnation);
+        status = meta_json_number(at, object, "incarnation", false, r->incarnation,
+                                  most < UINT32_MAX ? most : UINT32_MAX - 1, &incarnation);
     r->incarnation = (uint32_t)incarnation;
     if (status == 0)
         status = meta_json_gid(at, object, "gid", true, r->gid);

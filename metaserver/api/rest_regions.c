@@ -105,7 +105,12 @@ static bool is_of_node(struct call *c, struct meta_store_name *name,
         if (view->endpoint[i].pool == grant.pool &&
             memcmp(view->endpoint[i].gid, grant.gid, sizeof grant.gid) == 0) {
             name->incarnation = view->endpoint[i].incarnation;
-            return true;
+            if (name->incarnation != 0)
+                return true;
+            /* the store has it, as another metaserver wrote it; the table here does not */
+            meta_rest_problem(c, REST_REGISTER_AGAIN,
+                              "PUT the node: this metaserver does not show that endpoint yet");
+            return false;
         }
     meta_rest_malformed(c, "grant", "must be the token of a region of one of the node's endpoints");
     return false;

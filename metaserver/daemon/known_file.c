@@ -86,8 +86,8 @@ static bool name_other(const char *store, char out[NAME_BYTES])
     return length > 0 && strspn(store, "0123456789abcdef") == length;
 }
 
-/* The one that was written first goes, if there are so many. */
-static void bound_others(int dir)
+/* The one that was written first goes, if there are so many; never `kept`. */
+static void bound_others(int dir, const char *kept)
 {
     char oldest[NAME_BYTES] = "";
     struct timespec when = {0};
@@ -101,7 +101,10 @@ static void bound_others(int dir)
         if (!has_prefix(e->d_name) || strlen(e->d_name) >= sizeof oldest ||
             fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        if (count++ == 0 || st.st_mtim.tv_sec < when.tv_sec ||
+        count++;
+        if (strcmp(e->d_name, kept) == 0)
+            continue;
+        if (oldest[0] == '\0' || st.st_mtim.tv_sec < when.tv_sec ||
             (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec < when.tv_nsec)) {
             when = st.st_mtim;
             snprintf(oldest, sizeof oldest, "%s", e->d_name);
@@ -109,11 +112,13 @@ static void bound_others(int dir)
     }
     if (d != NULL)
         closedir(d);
-    if (count >= OTHERS)
+    if (count >= OTHERS && oldest[0] != '\0')
         (void)unlinkat(dir, oldest, 0);
 }
 
-static int set_aside(const char *data_dir, const char *store, struct base_errbuf *err)
+/* kept: of the store that is read next. */
+static int set_aside(const char *data_dir, const char *store, const char *kept,
+                     struct base_errbuf *err)
 {
     char name[NAME_BYTES];
     if (!name_other(store, name)) /* a metaserver's own, or nobody's */
@@ -121,7 +126,7 @@ static int set_aside(const char *data_dir, const char *store, struct base_errbuf
     const int dir = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int status = dir < 0 ? -errno : 0;
     if (status == 0)
-        bound_others(dir);
+        bound_others(dir, kept);
     if (status == 0 && (renameat(dir, file_name, dir, name) != 0 || fsync(dir) != 0))
         status = -errno;
     if (dir >= 0)
@@ -135,13 +140,14 @@ int meta_known_file_read(const char *data_dir, const char *store, struct meta_kn
                          struct base_errbuf *err)
 {
     char name[NAME_BYTES];
+    const bool has_name = name_other(store, name);
     struct meta_known own;
     int status = read_known(data_dir, file_name, out, err);
     if (status != -ENOENT && (status != 0 || strcmp(out->store, store) == 0))
         return status;
-    int found = status == 0 ? set_aside(data_dir, out->store, err) : 0;
+    int found = status == 0 ? set_aside(data_dir, out->store, has_name ? name : "", err) : 0;
     if (found == 0)
-        found = name_other(store, name) ? read_known(data_dir, name, &own, err) : -ENOENT;
+        found = has_name ? read_known(data_dir, name, &own, err) : -ENOENT;
     if (found == -ENOENT)
         return status;
     if (status == 0)

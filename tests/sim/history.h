@@ -2,8 +2,8 @@
 /* What a store that several metaservers share came to hold, change by change, and whether what they
  * answer could be so. The moment of each change is known here, so that no order has to be searched
  * for: an answer about a change that is the same as one that was carried out while it was asked for
- * is linearizable, and what is read may be behind, but never behind itself, nor for long. What is
- * not so is a violation. One thread. */
+ * is linearizable as far as revisions and presence say (not contents), and what is read may be
+ * behind, but never behind itself, nor for long. What is not so is a violation. One thread. */
 #ifndef SIM_HISTORY_H
 #define SIM_HISTORY_H
 

@@ -34,7 +34,7 @@ START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
     ck_assert_uint_eq(all.count, 2);
     ck_assert_str_eq(all.item[0].name, "web");
     ck_assert_uint_eq(all.item[0].revision, 7);
-    const char *const shown[] = {"5,10-12", "3", "-", "-", "4GiB", "1000", "-", "-"};
+    const char *const shown[] = {"5,10-12", "3", "-", "-", "4GiB", "1000", "-", "-", "-"};
     ck_assert_uint_eq(kind->fields, sizeof shown / sizeof shown[0]);
     for (size_t i = 0; i < kind->fields; i++)
         ck_assert_str_eq(all.item[0].value[i], shown[i]);

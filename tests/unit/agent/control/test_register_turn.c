@@ -54,7 +54,7 @@ START_TEST(others_of_its_store_have_time_to_hear_of_it)
 }
 END_TEST
 
-/* Then one more at a time: most of what waits long does so since many ask. */
+/* Then one more at a time, each sooner: most of what waits long does so since many ask. */
 START_TEST(one_that_says_nothing_holds_up_nothing)
 {
     begin_with(3);
@@ -62,7 +62,7 @@ START_TEST(one_that_says_nothing_holds_up_nothing)
     check_asked(1);
     wait_ms(2 * AHEAD);
     check_asked(2);
-    wait_ms(TURN_MS - 2 * AHEAD);
+    wait_ms(TURN_NEXT_MS - 2 * AHEAD);
     check_asked(2);
     wait_ms(2 * AHEAD);
     check_asked(3);

@@ -2,6 +2,8 @@
 /* What a metaserver remembers of stores is there when it begins on one of them again. */
 #include "known_file.h"
 
+#include <sys/stat.h>
+#include <fcntl.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -42,6 +44,7 @@ static void run_on(const char *store, uint64_t revision)
     struct base_errbuf err;
     struct base_text text;
     struct meta_known known = {.revision = revision};
+    char path[128];
     snprintf(known.store, sizeof known.store, "%s", store);
     ck_assert_int_eq(meta_known_file_new(dir, &f, &err), 0);
     base_text_init(&text, META_KNOWN_TEXT_MAX);
@@ -49,6 +52,10 @@ static void run_on(const char *store, uint64_t revision)
     meta_known_file_write(f, strdup(base_text_str(&text)));
     base_text_fini(&text);
     meta_known_file_free(f);
+    /* in that order, however coarse the clock of files is */
+    const struct timespec at[2] = {{.tv_sec = (time_t)revision}, {.tv_sec = (time_t)revision}};
+    snprintf(path, sizeof path, "%s/store-known.json", dir);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, at, 0), 0);
 }
 
 /* What is known when it begins there; 0: nothing. */
@@ -85,6 +92,20 @@ START_TEST(who_begins_on_another_store_once_forgets_nothing_of_the_former_one)
 }
 END_TEST
 
+START_TEST(the_store_that_is_begun_on_is_not_the_one_to_be_forgotten)
+{
+    char store[2] = "0";
+    setup();
+    for (int i = 1; i <= 9; i++) { /* the last one of them is in force, and eight are kept */
+        store[0] = (char)('0' + i);
+        ck_assert_uint_eq(known_of(store), 0);
+        run_on(store, (uint64_t)i);
+    }
+    ck_assert_uint_eq(known_of("1"), 1);
+    ck_assert_int_le(empty_directory(), 9);
+}
+END_TEST
+
 START_TEST(so_many_stores_are_remembered_and_no_id_leads_elsewhere)
 {
     char store[16];
@@ -104,5 +125,6 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(who_begins_on_another_store_once_forgets_nothing_of_the_former_one)                          \
+    T(the_store_that_is_begun_on_is_not_the_one_to_be_forgotten)                                   \
     T(so_many_stores_are_remembered_and_no_id_leads_elsewhere)
 KEDGE_CHECK_MAIN("metaserver known file", TESTS)
