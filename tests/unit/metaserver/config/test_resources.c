@@ -32,6 +32,7 @@ static struct meta_resource tenant(const char *name, uint32_t first, uint32_t la
     snprintf(t.name, sizeof t.name, "%s", name);
     t.tenant.uids.count = 1;
     t.tenant.uids.range[0] = (struct resource_uid_range){first, last};
+    t.tenant.numbers.region_names = RESOURCE_UNSAID;
     return t;
 }
 
