@@ -177,6 +177,7 @@ int meta_watch_regions(struct meta_service *s, bool known, uint64_t version, voi
     if (status != 0)
         return status;
     w->regions = true;
+    s->region_watches++;
     w->known = known;
     w->names = version;
     *out = w;
@@ -231,6 +232,7 @@ void meta_watch_free(struct meta_watch *w)
     TAILQ_REMOVE(&w->s->beats, w, by_beat);
     w->s->watch_count--;
     w->s->agent_watches -= w->answers;
+    w->s->region_watches -= w->regions;
     free(w);
 }
 
@@ -389,9 +391,10 @@ static uint64_t newest_position(const struct meta_service *s)
     return s->liveness != NULL ? meta_liveness_newest(s->liveness) : 0;
 }
 
+/* What workers name and take back wakes nobody where nobody watches that: 0. */
 static uint64_t names_version(const struct meta_service *s)
 {
-    return s->names != NULL ? meta_names_version(s->names) : 0;
+    return s->names != NULL && s->region_watches > 0 ? meta_names_version(s->names) : 0;
 }
 
 uint64_t meta_watches_due(const struct meta_service *s)

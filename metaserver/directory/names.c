@@ -17,8 +17,8 @@ struct entry {
 
 struct meta_names {
     uint32_t max, count;
-    uint64_t changes;
-    uint64_t version;
+    uint64_t changes;      /* of who has which name */
+    uint64_t version;      /* of the list, which has what is shown and hidden too */
     struct entry *entries; /* max of them */
     struct entry *
         *order; /* the first count in the order of their names, then those that are free */
