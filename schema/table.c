@@ -102,6 +102,17 @@ static bool same_key(enum schema_table_kind kind, const void *a, const void *b)
     return ((const struct schema_mr_record *)a)->vkey == ((const struct schema_mr_record *)b)->vkey;
 }
 
+static bool is_awaited(enum schema_table_kind kind, const void *record)
+{
+    return kind == SCHEMA_TABLE_ENDPOINTS && (record_flags(kind, record) & SCHEMA_RECORD_AWAITED);
+}
+
+/* Whether it says something of its key. */
+static bool is_used(enum schema_table_kind kind, const void *record)
+{
+    return (record_flags(kind, record) & SCHEMA_RECORD_LIVE) || is_awaited(kind, record);
+}
+
 /* Looks for wanted's key among the span's records. An odd sequence or a wrong CRC hides which key
  * a slot has, so a span without a hit but with such a slot means "READ again", not "not there".
  */
@@ -121,7 +132,7 @@ static int find_record(const struct schema_table_desc *d, enum schema_table_kind
             torn = true;
             continue;
         }
-        if (!(record_flags(kind, record) & SCHEMA_RECORD_LIVE) || !same_key(kind, record, wanted)) {
+        if (!is_used(kind, record) || !same_key(kind, record, wanted)) {
             /* A torn copy can show another key under an even sequence. */
             torn |= record_crc(d, record, head.seq) != head.crc;
             continue;
@@ -131,7 +142,7 @@ static int find_record(const struct schema_table_desc *d, enum schema_table_kind
             continue;
         }
         memcpy(out, record, bytes);
-        return 0;
+        return record_flags(kind, record) & SCHEMA_RECORD_LIVE ? 0 : -EUNATCH;
     }
     return torn ? -EAGAIN : -ENOENT;
 }
@@ -205,22 +216,53 @@ static uint32_t home_of(const struct schema_table *t, const void *record)
     return schema_mr_home(&t->desc, ((const struct schema_mr_record *)record)->vkey);
 }
 
-/* The key's own slot, else with `take` the first free one of the span. */
-static int64_t slot_for(const struct schema_table *t, const void *record, bool take)
+static bool is_taken(int64_t slot, const uint32_t *taken, uint32_t count)
 {
-    int64_t home = home_of(t, record), free_slot = -1;
+    for (uint32_t i = 0; i < count; i++)
+        if (taken[i] == slot)
+            return true;
+    return false;
+}
+
+/* The key's own slot, or -ENOENT. */
+static int64_t own_slot(const struct schema_table *t, const void *record)
+{
+    const int64_t home = home_of(t, record);
+    for (int64_t slot = home; slot < home + SCHEMA_TABLE_SPAN; slot++)
+        if (is_used(t->desc.kind, slot_at(t, slot)) &&
+            same_key(t->desc.kind, slot_at(t, slot), record))
+            return slot;
+    return -ENOENT;
+}
+
+/* The first slot of the span that is free, or -ENOSPC. *awaited: the first of one that is AWAITED,
+ * likewise. */
+static int64_t free_slot(const struct schema_table *t, const void *record, const uint32_t *taken,
+                         uint32_t count, int64_t *awaited)
+{
+    const int64_t home = home_of(t, record);
+    *awaited = -ENOSPC;
     for (int64_t slot = home; slot < home + SCHEMA_TABLE_SPAN; slot++) {
         const uint8_t *at = slot_at(t, slot);
-        if (!(record_flags(t->desc.kind, at) & SCHEMA_RECORD_LIVE)) {
-            if (free_slot < 0)
-                free_slot = slot;
-        } else if (same_key(t->desc.kind, at, record)) {
+        if (is_taken(slot, taken, count))
+            continue;
+        if (!is_used(t->desc.kind, at))
             return slot;
-        }
+        if (*awaited < 0 && !(record_flags(t->desc.kind, at) & SCHEMA_RECORD_LIVE))
+            *awaited = slot;
     }
-    if (!take)
-        return -ENOENT;
-    return free_slot < 0 ? -ENOSPC : free_slot;
+    return -ENOSPC;
+}
+
+int64_t schema_table_place(const struct schema_table *t, const void *record, const uint32_t *taken,
+                           uint32_t count)
+{
+    int64_t awaited;
+    const int64_t own = own_slot(t, record);
+    if (own >= 0 && !is_taken(own, taken, count))
+        return own;
+    const int64_t slot = free_slot(t, record, taken, count, &awaited);
+    return slot >= 0 ? slot : awaited;
 }
 
 /* Word by word, since readers look at any time; relaxed, since the sequence orders them. Readers
@@ -257,18 +299,28 @@ static void commit_slot(struct schema_table *t, uint8_t *slot, const void *recor
 
 int64_t schema_table_begin(struct schema_table *t, const void *record)
 {
-    int64_t slot = slot_for(t, record, true);
+    int64_t slot = schema_table_place(t, record, NULL, 0);
     if (slot >= 0)
         begin_slot(slot_at(t, slot));
     return slot;
 }
 
+/* A slot becomes another record, or none. */
+static void replace_slot(struct schema_table *t, int64_t slot, const void *record)
+{
+    uint8_t *at = slot_at(t, slot);
+    t->live -= (record_flags(t->desc.kind, at) & SCHEMA_RECORD_LIVE) != 0;
+    t->awaited -= is_awaited(t->desc.kind, at);
+    commit_slot(t, at, record);
+    t->live += (record_flags(t->desc.kind, at) & SCHEMA_RECORD_LIVE) != 0;
+    t->awaited += is_awaited(t->desc.kind, at);
+}
+
 void schema_table_commit(struct schema_table *t, int64_t slot, const void *record)
 {
-    bool was_live = record_flags(t->desc.kind, slot_at(t, slot)) & SCHEMA_RECORD_LIVE;
     BASE_ASSERT(record_flags(t->desc.kind, record) & SCHEMA_RECORD_LIVE);
-    commit_slot(t, slot_at(t, slot), record);
-    t->live += !was_live;
+    BASE_ASSERT(!is_awaited(t->desc.kind, record));
+    replace_slot(t, slot, record);
 }
 
 int64_t schema_table_put(struct schema_table *t, const void *record)
@@ -279,14 +331,30 @@ int64_t schema_table_put(struct schema_table *t, const void *record)
     return slot;
 }
 
+void schema_table_await(struct schema_table *t, const struct schema_endpoint_record *key)
+{
+    struct schema_endpoint_record record = {
+        .pool = key->pool, .flags = SCHEMA_RECORD_AWAITED, .incarnation = key->incarnation};
+    int64_t others;
+    BASE_ASSERT(t->desc.kind == SCHEMA_TABLE_ENDPOINTS);
+    memcpy(record.gid, key->gid, sizeof record.gid);
+    int64_t slot = own_slot(t, &record);
+    if (slot < 0)
+        slot = free_slot(t, &record, NULL, 0, &others);
+    if (slot < 0)
+        return;
+    BASE_ASSERT(!(record_flags(t->desc.kind, slot_at(t, slot)) & SCHEMA_RECORD_LIVE));
+    begin_slot(slot_at(t, slot));
+    replace_slot(t, slot, &record);
+}
+
 int64_t schema_table_remove(struct schema_table *t, const void *record)
 {
     static const _Alignas(8) uint8_t nothing[MOST_BYTES];
-    int64_t slot = slot_for(t, record, false);
+    int64_t slot = own_slot(t, record);
     if (slot < 0)
         return slot;
     begin_slot(slot_at(t, slot));
-    commit_slot(t, slot_at(t, slot), nothing);
-    t->live--;
+    replace_slot(t, slot, nothing);
     return slot;
 }

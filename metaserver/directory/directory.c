@@ -96,6 +96,7 @@ struct meta_directory_counts meta_directory_count(const struct meta_directory *m
         .expired = m->in_state[META_NODE_LAPSED] + m->in_state[META_NODE_EXPIRED],
         .endpoints = m->by_key.count,
         .published = m->table.live,
+        .awaited = m->table.awaited,
         .max_endpoints = m->limits.max_endpoints,
     };
 }
@@ -171,6 +172,8 @@ void meta_directory_move_node(struct meta_directory *m, struct node *n, enum met
     link_node(m, n);
     if (to == META_NODE_LIVE)
         meta_reach_seen(m->reach, (uint32_t)(n - m->nodes), now);
+    if (to == META_NODE_WAITING)
+        meta_directory_await_endpoints(m, n);
 }
 
 struct node *meta_directory_find_node(const struct meta_directory *m, const char *id)
@@ -221,16 +224,30 @@ struct endpoint *meta_directory_add_endpoint(struct meta_directory *m, struct no
     return e;
 }
 
-/* Takes it out of the table. */
-static void withdraw_endpoint(struct meta_directory *m, struct endpoint *e)
+static struct schema_endpoint_record key_of(const struct endpoint *e)
 {
     struct schema_endpoint_record record = {.pool = e->pool};
-    if (e->slot < 0)
-        return;
     memcpy(record.gid, e->gid, sizeof record.gid);
-    int64_t slot = schema_table_remove(&m->table, &record);
-    BASE_ASSERT(slot == e->slot);
+    return record;
+}
+
+/* Takes it out of the table, where nothing says any more that it is awaited either. */
+static void withdraw_endpoint(struct meta_directory *m, struct endpoint *e)
+{
+    const struct schema_endpoint_record record = key_of(e);
+    const int64_t slot = schema_table_remove(&m->table, &record);
+    BASE_ASSERT(e->slot < 0 || slot == e->slot);
     e->slot = -1;
+}
+
+void meta_directory_await_endpoints(struct meta_directory *m, const struct node *n)
+{
+    for (uint32_t i = n->endpoints; i != NONE; i = m->endpoints[i].next) {
+        struct schema_endpoint_record record = key_of(&m->endpoints[i]);
+        record.incarnation = n->incarnation;
+        if (m->endpoints[i].slot < 0)
+            schema_table_await(&m->table, &record);
+    }
 }
 
 void meta_directory_drop_endpoint(struct meta_directory *m, uint32_t *link)
@@ -293,8 +310,7 @@ void meta_directory_durable(const struct meta_registration *r, struct meta_store
     }
 }
 
-/* Whether the endpoints that are not in the table yet find slots, chosen as schema_table_put()
- * chooses. */
+/* Whether the endpoints that are not in the table yet find slots. */
 static int check_room(const struct meta_directory *m, const struct meta_registration *r,
                       struct meta_verdict *verdict)
 {
@@ -308,18 +324,10 @@ static int check_room(const struct meta_directory *m, const struct meta_registra
             return -ENOSPC;
         if (e != NULL && e->slot >= 0)
             continue;
-        uint32_t home = schema_endpoint_home(&m->table.desc, record->gid, record->pool);
-        uint32_t slot = home;
-        for (; slot < home + SCHEMA_TABLE_SPAN; slot++) {
-            bool free_slot = !(record_at(m, slot)->flags & SCHEMA_RECORD_LIVE);
-            for (uint32_t k = 0; k < count; k++)
-                free_slot &= taken[k] != slot;
-            if (free_slot)
-                break;
-        }
-        if (slot == home + SCHEMA_TABLE_SPAN)
+        const int64_t slot = schema_table_place(&m->table, record, taken, count);
+        if (slot < 0)
             return -ENOSPC;
-        taken[count++] = slot;
+        taken[count++] = (uint32_t)slot;
     }
     return 0;
 }

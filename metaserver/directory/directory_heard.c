@@ -98,6 +98,8 @@ int meta_directory_hear(struct meta_directory *m, const struct meta_store_node *
     if (same && (node->expired ? n->state == META_NODE_EXPIRED : leased)) {
         n->fingerprint = node->fingerprint;
         own_endpoints(m, n, node);
+        if (leased) /* those of its pools that another metaserver has already */
+            meta_directory_await_endpoints(m, n);
         return 0;
     }
     begin_life(m, n, node);

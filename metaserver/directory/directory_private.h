@@ -65,6 +65,8 @@ struct endpoint *meta_directory_add_endpoint(struct meta_directory *m, struct no
 /* Takes an endpoint out of the table, of its node and of the index; *link is what points to it. */
 void meta_directory_drop_endpoint(struct meta_directory *m, uint32_t *link);
 void meta_directory_drop_endpoints(struct meta_directory *m, struct node *n);
+/* The table says of those of its endpoints that it does not hold that they are awaited. */
+void meta_directory_await_endpoints(struct meta_directory *m, const struct node *n);
 /* 0: it is live, and this one; else as meta_directory_renew(). */
 int meta_directory_check_live(const struct node *n, uint32_t incarnation, uint32_t *known);
 

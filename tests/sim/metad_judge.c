@@ -285,12 +285,34 @@ static bool is_live(const struct play_metad *m, const struct schema_endpoint_rec
     return false;
 }
 
+/* Who READs what a node has, and what is not there yet, is not told that it is not. */
+static void judge_awaited(const struct play_metad *m)
+{
+    const struct schema_table_desc *d = meta_directory_table(m->service.directory);
+    struct meta_node_view v;
+    char after[META_STORE_ID_BYTES] = "", gid[BASE_GID_TEXT];
+    while (meta_directory_after(m->service.directory, after, m->service.at, &v) == 0) {
+        memcpy(after, v.id, sizeof after);
+        for (uint32_t i = 0; v.state == META_NODE_WAITING && i < v.endpoint_count; i++) {
+            struct schema_endpoint_record found;
+            const size_t home = schema_endpoint_home(d, v.endpoint[i].gid, v.endpoint[i].pool);
+            const uint8_t *span =
+                (const uint8_t *)m->endpoint.mem.addr + home * SCHEMA_RECORD_BYTES;
+            if (schema_endpoint_find(d, span, v.endpoint[i].gid, v.endpoint[i].pool, &found) ==
+                -ENOENT)
+                play_violation(m->process->name, "the table says that %s is nobody's, which %s has",
+                               base_gid_format(v.endpoint[i].gid, gid), v.id);
+        }
+    }
+}
+
 void play_metad_judge_table(const struct play_metad *m)
 {
     const struct schema_table_desc *d = meta_directory_table(m->service.directory);
     const uint8_t *slots = m->endpoint.mem.addr;
     const size_t count = schema_table_bytes(d->log2_slots) / SCHEMA_RECORD_BYTES;
     char gid[BASE_GID_TEXT];
+    judge_awaited(m);
     for (size_t i = 0; i + SCHEMA_TABLE_SPAN <= count; i++) {
         struct schema_endpoint_record r, found;
         memcpy(&r, slots + i * SCHEMA_RECORD_BYTES, sizeof r);

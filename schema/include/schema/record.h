@@ -26,6 +26,9 @@ enum schema_record_flag {
     SCHEMA_RECORD_BACKED =
         1 << 1, /* MR: hardware refuses what comes after the region's end,
                  * whatever anybody's clock says. Without it nobody has said so */
+    /* Endpoint, and not LIVE: its node has it, and nothing of it beside key and incarnation is
+     * known here until its agent registers. To readers that do not know this it is not there. */
+    SCHEMA_RECORD_AWAITED = 1 << 6,
 };
 
 /* What a node must know to reach an endpoint. Key: (gid, pool). */

@@ -54,7 +54,10 @@ uint32_t schema_name_home(const struct schema_table_desc *d, const uint8_t key[1
 
 /* Of a span (SPAN records, a copy made by READ): the record of the key.
  * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the span may
- * be it: READ again. Never reads outside the span, whatever it contains. */
+ * be it: READ again. Never reads outside the span, whatever it contains.
+ *
+ * Of an endpoint also -EUNATCH: it is AWAITED there, and *out has its incarnation, which is its
+ * node's and may be less than its own. */
 int schema_endpoint_find(const struct schema_table_desc *d, const void *span, const uint8_t gid[16],
                          uint16_t pool, struct schema_endpoint_record *out);
 int schema_mr_find(const struct schema_table_desc *d, const void *span, uint32_t vkey,
@@ -71,15 +74,25 @@ struct schema_table {
     struct schema_table_desc desc;
     uint8_t *slots; /* schema_table_bytes(), schema_name_table_bytes(): borrowed from the caller */
     uint32_t live;  /* records that are LIVE */
+    uint32_t awaited; /* that are AWAITED */
 };
 
 /* Zeroed memory, borrowed until the table is no longer used. */
 void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void *memory,
                        uint32_t log2_slots, uint64_t seed, uint64_t generation);
 /* Puts the record under its key: replaces the one with the same key, else takes a free slot of the
- * span. seq and crc are set here. Returns the slot, or -ENOSPC: the span is full. */
+ * span, or where there is none that of another key that is AWAITED, which is forgotten with it. seq
+ * and crc are set here. Returns the slot, or -ENOSPC: the span is full of LIVE records. */
 int64_t schema_table_put(struct schema_table *t, const void *record);
-/* Removes by key (a record with the key's fields set). The slot, or -ENOENT. After it returns, a
+/* The slot that schema_table_put() would take if the `count` slots of `taken` were LIVE records of
+ * other keys; or -ENOSPC. */
+int64_t schema_table_place(const struct schema_table *t, const void *record, const uint32_t *taken,
+                           uint32_t count);
+/* Has that endpoint AWAITED, of whose record no more than key and incarnation is taken; where it
+ * finds no free slot nobody is told that it is. Not of one that is LIVE. */
+void schema_table_await(struct schema_table *t, const struct schema_endpoint_record *key);
+/* Removes by key (a record with the key's fields set), what is LIVE or AWAITED. The slot, or
+ * -ENOENT. After it returns, a
  * reader that begins finds nothing; the caller has a full barrier before it relies on that. */
 int64_t schema_table_remove(struct schema_table *t, const void *record);
 /* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence,

@@ -107,6 +107,107 @@ START_TEST(what_was_put_is_found_and_what_was_removed_is_not)
 }
 END_TEST
 
+START_TEST(what_is_awaited_is_neither_there_nor_unknown_until_it_is_put_or_removed)
+{
+    struct fixture f;
+    struct schema_endpoint_record r = endpoint(1), out;
+    setup(&f);
+    schema_table_await(&f.table, &r);
+    ck_assert_int_eq(lookup(&f.table, 1, &out), -EUNATCH);
+    ck_assert_uint_eq(out.incarnation, 1);
+    ck_assert_uint_eq(out.dc_key, 0); /* whatever it was given with: no key is known */
+    ck_assert_int_eq(lookup(&f.table, 2, &out), -ENOENT);
+    ck_assert_uint_eq(f.table.awaited, 1);
+    ck_assert_uint_eq(f.table.live, 0);
+    r.incarnation = 7;
+    schema_table_await(&f.table, &r);
+    ck_assert_int_eq(lookup(&f.table, 1, &out), -EUNATCH);
+    ck_assert_uint_eq(out.incarnation, 7);
+    ck_assert_uint_eq(f.table.awaited, 1);
+    ck_assert_int_ge(schema_table_put(&f.table, &r), 0);
+    ck_assert_int_eq(lookup(&f.table, 1, &out), 0);
+    ck_assert_uint_eq(f.table.awaited, 0);
+    ck_assert_uint_eq(f.table.live, 1);
+    ck_assert_int_ge(schema_table_remove(&f.table, &r), 0);
+    schema_table_await(&f.table, &r);
+    ck_assert_int_ge(schema_table_remove(&f.table, &r), 0);
+    ck_assert_int_eq(lookup(&f.table, 1, &out), -ENOENT);
+    ck_assert_uint_eq(f.table.awaited, 0);
+    ck_assert_uint_eq(f.table.live, 0);
+}
+END_TEST
+
+/* They look for LIVE alone, under a sequence and a CRC that they check of all. */
+START_TEST(who_does_not_know_what_is_awaited_finds_a_whole_record_that_is_not_live)
+{
+    struct fixture f;
+    struct schema_endpoint_record r = endpoint(1), at;
+    setup(&f);
+    schema_table_await(&f.table, &r);
+    const uint32_t home = schema_endpoint_home(&f.table.desc, r.gid, r.pool);
+    memcpy(&at, f.memory + (size_t)home * SCHEMA_RECORD_BYTES, sizeof at);
+    ck_assert_uint_eq(at.seq, 2);
+    ck_assert_uint_eq(at.flags & SCHEMA_RECORD_LIVE, 0);
+    struct schema_endpoint_record out;
+    ck_assert_int_eq(lookup(&f.table, 2, &out), -ENOENT); /* it is not torn */
+    memset(f.memory + (size_t)home * SCHEMA_RECORD_BYTES + 12, 0x55, 1);
+    ck_assert_int_eq(lookup(&f.table, 1, &out), -EAGAIN);
+}
+END_TEST
+
+/* Numbers of endpoints that have the same home. */
+static void find_neighbours(const struct schema_table *t, uint32_t *number, uint32_t count)
+{
+    uint32_t home = 0, found = 0;
+    for (uint32_t n = 1; found < count; n++) {
+        const struct schema_endpoint_record r = endpoint(n);
+        const uint32_t its = schema_endpoint_home(&t->desc, r.gid, r.pool);
+        home = found == 0 ? its : home;
+        if (its == home)
+            number[found++] = n;
+    }
+}
+
+START_TEST(what_is_awaited_takes_no_room_from_what_is_there)
+{
+    enum { MORE = SCHEMA_TABLE_SPAN + 2 };
+    struct fixture f;
+    struct schema_endpoint_record r, out;
+    uint32_t number[MORE], taken[1], awaited = 0;
+    setup(&f);
+    find_neighbours(&f.table, number, MORE);
+    for (uint32_t i = 0; i < 3; i++) {
+        r = endpoint(number[i]);
+        schema_table_await(&f.table, &r);
+    }
+    /* While there is room beside it, it stays. */
+    for (uint32_t i = 3; i < SCHEMA_TABLE_SPAN; i++) {
+        r = endpoint(number[i]);
+        ck_assert_int_ge(schema_table_put(&f.table, &r), 0);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_int_eq(lookup(&f.table, number[i], &out), -EUNATCH);
+    /* Without it makes room, also for one of them. */
+    r = endpoint(number[SCHEMA_TABLE_SPAN]);
+    taken[0] = (uint32_t)schema_table_place(&f.table, &r, NULL, 0);
+    ck_assert_int_ne(schema_table_place(&f.table, &r, taken, 1), taken[0]);
+    ck_assert_int_eq(schema_table_put(&f.table, &r), taken[0]);
+    for (uint32_t i = 0; i < 3; i++)
+        awaited += lookup(&f.table, number[i], &out) == -EUNATCH;
+    ck_assert_uint_eq(awaited, 2);
+    ck_assert_uint_eq(f.table.awaited, 2);
+    for (uint32_t i = 0; i < 3; i++) { /* the first finds no place any more, or one of theirs */
+        r = endpoint(number[i]);
+        ck_assert_int_eq(schema_table_put(&f.table, &r) >= 0, i < 2);
+    }
+    ck_assert_uint_eq(f.table.awaited, 0);
+    schema_table_await(&f.table, &r); /* there is no place to say so */
+    ck_assert_int_eq(lookup(&f.table, number[2], &out), -ENOENT);
+    for (uint32_t i = 3; i <= SCHEMA_TABLE_SPAN; i++)
+        ck_assert_int_eq(lookup(&f.table, number[i], &out), 0);
+}
+END_TEST
+
 START_TEST(an_update_keeps_the_slot_and_grows_the_sequence)
 {
     struct fixture f;
@@ -285,6 +386,9 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_bytes_of_an_endpoint_record_are_pinned)                                                  \
     T(what_was_put_is_found_and_what_was_removed_is_not)                                           \
+    T(what_is_awaited_is_neither_there_nor_unknown_until_it_is_put_or_removed)                     \
+    T(who_does_not_know_what_is_awaited_finds_a_whole_record_that_is_not_live)                     \
+    T(what_is_awaited_takes_no_room_from_what_is_there)                                            \
     T(an_update_keeps_the_slot_and_grows_the_sequence)                                             \
     T(a_full_span_refuses_the_seventeenth_record_and_keeps_the_sixteen)                            \
     T(a_writer_stopped_in_the_middle_hides_its_record_alone)                                       \

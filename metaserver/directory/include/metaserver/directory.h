@@ -15,8 +15,9 @@
  * - lapsed: its lease ended, and its endpoints are out of the table; the store does not know yet.
  * - expired: the store knows it too; kept for its incarnation until it is forgotten.
  *
- * Invariant: the table holds exactly the endpoints of the live nodes; a (GID, pool) belongs to one
- * node. */
+ * Invariant: the table holds endpoints of live nodes alone; what it does not hold of theirs, and of
+ * nodes that wait, is AWAITED there, where its span has room to say so; a (GID, pool) belongs to
+ * one node. */
 #ifndef METASERVER_DIRECTORY_H
 #define METASERVER_DIRECTORY_H
 
@@ -99,6 +100,7 @@ struct meta_directory_counts {
     uint32_t nodes, waiting, live, expired; /* lapsed count as expired */
     uint32_t endpoints;                     /* owned */
     uint32_t published;                     /* in the table */
+    uint32_t awaited;                       /* known to be a node's, and not in the table yet */
     uint32_t max_endpoints;                 /* that it is made for */
 };
 

@@ -341,7 +341,11 @@ START_TEST(a_restored_node_waits_and_comes_back_without_a_write)
     clash = stored;
     clash.id[0] = 'b';
     ck_assert_int_eq(meta_directory_restore(f.directory, &clash, f.now), -EEXIST);
-    ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
+    ck_assert_int_eq(lookup(&f, 1, &out), -EUNATCH); /* who READs it is to look again */
+    ck_assert_int_eq(lookup(&f, 2, &out), -EUNATCH);
+    ck_assert_uint_eq(out.incarnation, 10);
+    ck_assert_int_eq(lookup(&f, 3, &out), -ENOENT);
+    ck_assert_uint_eq(meta_directory_count(f.directory).awaited, 2);
     ck_assert_int_eq(meta_directory_show(f.directory, "a", f.now + 1, &view), 0);
     ck_assert_int_eq(view.state, META_NODE_WAITING);
     ck_assert_uint_eq(view.expires_in_ns, LEASE - 1);
@@ -353,6 +357,7 @@ START_TEST(a_restored_node_waits_and_comes_back_without_a_write)
     ck_assert_int_eq(do_register(&f, r, &v), 0);
     ck_assert(!v.created && !v.write);
     ck_assert_int_eq(lookup(&f, 2, &out), 0);
+    ck_assert_uint_eq(meta_directory_count(f.directory).awaited, 0);
     ck_assert_int_eq(meta_directory_renew(f.directory, "a", 10, f.now, &known), 0);
     teardown(&f);
 }
@@ -362,12 +367,14 @@ START_TEST(a_restored_node_that_does_not_come_lapses)
 {
     struct fixture f;
     struct meta_verdict v;
+    struct schema_endpoint_record out;
     struct meta_store_node stored;
     struct meta_registration r = registration("a", 10, 1, 1, 1);
     setup(&f, 8, 8);
     meta_directory_durable(&r, &stored);
     ck_assert_int_eq(meta_directory_restore(f.directory, &stored, f.now), 0);
     ck_assert_uint_eq(meta_directory_lapse(f.directory, f.now + LEASE, NULL, NULL), 1);
+    ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT); /* nobody waits for it any more */
     ck_assert_int_eq(do_register(&f, registration("b", 1, 2, 1, 1), &v), 0);
     teardown(&f);
 }
