@@ -74,6 +74,10 @@ static const struct {
          "too many wrong remote keys (64, one is forgiven each second): open another session"},
     [SCHEMA_REASON_PEER_DOWN] = {-EPIPE, "never sent: the peer is down"},
     [SCHEMA_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
+    [SCHEMA_REASON_AWAITED] = {-EHOSTUNREACH,
+                               "the metaservers know the node, but its agent has not registered "
+                               "with those that could be asked, as after their restart: try again "
+                               "(`rdmactl node list` shows it as waiting)"},
     [SCHEMA_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
     [SCHEMA_REASON_DEVICE_LOST] =
         {-EPIPE, "this node's device was removed or broke, and its agent ends: open another "

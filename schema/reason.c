@@ -43,6 +43,7 @@ const char *schema_reason_name(uint32_t reason)
         [SCHEMA_REASON_CLOCK] = "clock",
         [SCHEMA_REASON_FORCED] = "forced",
         [SCHEMA_REASON_DEVICE_LOST] = "device_lost",
+        [SCHEMA_REASON_AWAITED] = "node_awaited",
     };
     const size_t count = sizeof names / sizeof names[0];
     return reason < count && names[reason] != NULL ? names[reason] : "unknown";

@@ -24,6 +24,10 @@
       "Times that an endpoint was silent, or was not reached, so that it is looked up anew.",      \
       COUNTER)                                                                                     \
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
+    C(lookups_awaited,                                                                             \
+      "Times that all metaservers were to be asked again, since one knows a node which none has "  \
+      "yet.",                                                                                      \
+      COUNTER)                                                                                     \
     C(proofs, "READs that were to show whether a node or a metaserver is reached.", COUNTER)       \
     C(proofs_failed, "Times that one was not reached.", COUNTER)                                   \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \

@@ -32,9 +32,11 @@ enum {
     LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together, at least: as long as a READ is
                              * repeated */
     LOOKUP_HEDGE_MS = 20,   /* a metaserver that is silent for so long: the next one is asked too */
-    NODE_BELIEVED_S = 10,   /* an endpoint's record, before it is READ again */
-    ACK_RETRIES = 7,        /* with `ack_timeout` the bound that `mr_lease` must exceed */
-    RNR_RETRIES = 7,        /* for ever: receivers that are not ready are slow, not dead */
+    LOOKUP_AWAITED_MS = 4000, /* for an endpoint whose agent a metaserver awaits: less than a worker
+                               * waits for an answer */
+    NODE_BELIEVED_S = 10,     /* an endpoint's record, before it is READ again */
+    ACK_RETRIES = 7,          /* with `ack_timeout` the bound that `mr_lease` must exceed */
+    RNR_RETRIES = 7,          /* for ever: receivers that are not ready are slow, not dead */
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,          /* under way at a time; more wait */

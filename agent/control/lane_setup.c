@@ -80,6 +80,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .lookup_timeout_ns = lookup_timeout_ns(p),
         .path_patience_ns = patience_ns(p),
         .lookup_hedge_ns = LOOKUP_HEDGE_MS * BASE_NS_PER_MS,
+        .lookup_awaited_ns = LOOKUP_AWAITED_MS * BASE_NS_PER_MS,
         .node_lease_ns = NODE_BELIEVED_S * BASE_NS_PER_S,
         .mr_lease_ns = p->mr_lease_ns,
         .deadlines = d->fab->caps.deadlines,

@@ -445,8 +445,8 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
-        COPY(lookups_failed), COPY(lookups_compared), COPY(shares_compared), COPY(proofs),
-        COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
+        COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
+        COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
         COPY(vqps), COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),

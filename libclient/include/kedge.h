@@ -250,8 +250,9 @@ KEDGE_API struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32
  * no message. An unknown one: its agent does one READ of a metaserver's table. Success promises
  * that the name was resolved, not that the peer lives. Also puts a VQP in error back to use;
  * completions of before come first. -ENOENT: nobody has that GID; -EHOSTUNREACH: no metaserver
- * answers; -ENOSPC: the agent has no room to know one more; -EAGAIN: it looks up too many for this
- * tenant; -EOPNOTSUPP: the node has another transport; -ETIMEDOUT. */
+ * answers, or those that do have known the node for 4 s and its agent has not registered with them,
+ * as when they have just begun; -ENOSPC: the agent has no room to know one more; -EAGAIN: it looks
+ * up too many for this tenant; -EOPNOTSUPP: the node has another transport; -ETIMEDOUT. */
 KEDGE_API int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16]);
 /* The same by a node's name, which the agent asks of a metaserver: a message, and milliseconds.
  * -EAGAIN: the tenant's workers have asked for too many names in this second. */

@@ -98,8 +98,10 @@ void lane_session_reply_lookup(struct lane *l, struct session *s, const struct l
     if (a->of_name && status == 0)
         status = lane_name_grant(l, s, &a->name, &found);
     const uint32_t reason = status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP
+                            : status == -EUNATCH    ? SCHEMA_REASON_AWAITED
                             : status == -EDQUOT     ? SCHEMA_REASON_QUOTA
                                                     : 0;
+    status = status == -EUNATCH ? -EHOSTUNREACH : status;
     if (!a->of_name) {
         lane_session_reply(l, s, status, reason, a->slot, a->gen, NULL);
         return;

@@ -25,10 +25,13 @@
 enum {
     TRIES = 3,
     SILENCES = 6, /* doublings */
+    RESTS = 5,    /* likewise */
     NO_METASERVER = LANE_MAX_METASERVERS
 };
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
+static const uint64_t REST_NS =
+    2000000; /* until all are asked again of what is awaited, at first */
 
 /* From when on a lookup has its time: not while no queue pair may be used yet. */
 static uint64_t begin_of(const struct lane *l)
@@ -242,6 +245,16 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status,
     end_with(l, k, found);
 }
 
+/* The metaserver has its node from its store, and nothing of the endpoint: -EUNATCH, others may
+ * have it; -ESTALE: what is known here is not of an earlier life. */
+static int compare_awaited(struct lane *l, const struct lookup *k,
+                           const struct schema_endpoint_record *r)
+{
+    uint32_t slot, gen;
+    const bool known = schema_peers_find(l->res.peers, k->key, l->config.pool, &slot, &gen) == 0;
+    return known && lane_peer_shared(l, slot)->incarnation >= r->incarnation ? -ESTALE : -EUNATCH;
+}
+
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
  * -EOPNOTSUPP; -EBUSY: there may be room for it in a moment; -EINPROGRESS: in another pass;
  * -ENOSPC. */
@@ -290,13 +303,31 @@ static int learn_record(struct lane *l, const struct lookup *k,
     return 0;
 }
 
+/* All are asked once more, a little later each time: agents register with a metaserver that has
+ * just begun within seconds. Not if nobody waits for it: whose record is old comes again. */
+static bool begin_rest(struct lane *l, struct lookup *k)
+{
+    if (!k->awaited || k->crowded || l->now_ns >= k->patience_ns || TAILQ_EMPTY(&k->groups))
+        return false;
+    const uint64_t pause_ns = REST_NS << k->rounds;
+    k->rounds += k->rounds < RESTS;
+    k->absent = k->behind = k->awaited = k->next = 0;
+    k->hedge_ns = l->now_ns + pause_ns;
+    k->deadline_ns = k->hedge_ns + l->config.lookup_timeout_ns;
+    COUNT(l, lookups_awaited, 1);
+    return true;
+}
+
 /* Nobody is left to ask: what those said that answered. */
 static void give_up(struct lane *l, struct lookup *k)
 {
-    const int status = k->crowded  ? -ENOSPC
-                       : k->behind ? -ESTALE
-                       : k->absent ? -ENOENT
-                                   : -EHOSTUNREACH;
+    if (begin_rest(l, k))
+        return;
+    const int status = k->crowded   ? -ENOSPC
+                       : k->awaited ? -EUNATCH
+                       : k->behind  ? -ESTALE
+                       : k->absent  ? -ENOENT
+                                    : -EHOSTUNREACH;
     conclude_lookup(l, k, status, &(struct lookup_answer){.status = status});
 }
 
@@ -319,7 +350,9 @@ static int look_into(struct lane *l, struct lookup *k, const struct lookup_read 
     if (k->name != NULL)
         return lane_name_look_into(l, m, k->name, span, &found->name);
     const int status = schema_endpoint_find(&m->table, span, k->key, l->config.pool, &record);
-    return status == 0 ? learn_record(l, k, &record, &found->slot, &found->gen) : status;
+    return status == 0          ? learn_record(l, k, &record, &found->slot, &found->gen)
+           : status == -EUNATCH ? compare_awaited(l, k, &record)
+                                : status;
 }
 
 void lane_lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
@@ -361,7 +394,9 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     }
     k->absent |= status == -ENOENT;
     k->behind |= status == -ESTALE;
-    if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
+    k->awaited |= status == -EUNATCH;
+    if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE ||
+        status == -EUNATCH)
         ask_next(l, k);
     else
         conclude_lookup(l, k, status, &found);
@@ -419,6 +454,7 @@ int lane_lookup_start(struct lane *l, struct session *s, const uint8_t key[16],
         if (k == NULL)
             return -EAGAIN;
         k->deadline_ns = begin_of(l) + l->config.lookup_timeout_ns;
+        k->patience_ns = begin_of(l) + l->config.lookup_awaited_ns;
         if (!ask_one(l, k)) {
             lane_lookup_end(l, k);
             return -EHOSTUNREACH;

@@ -49,10 +49,13 @@ struct lookup {
     uint8_t next;             /* metaserver to ask */
     uint8_t absent, behind;   /* some metaserver does not know it, or an earlier life of it */
     uint8_t crowded;          /* it is known, and there was no room for it yet */
+    uint8_t awaited;          /* some metaserver has its node, whose agent is to register there */
+    uint8_t rounds;           /* in which all were asked, and it was awaited */
     uint32_t tenant;          /* its place + 1 whose worker wants it; 0: the lane does */
     uint8_t key[16];          /* of an endpoint its GID, of a name a hash that nobody else knows */
     struct lookup_name *name; /* NULL: an endpoint is looked up */
-    uint64_t deadline_ns, hedge_ns;  /* it ends; the next metaserver is asked */
+    uint64_t deadline_ns, hedge_ns;  /* the round ends; the next metaserver is asked */
+    uint64_t patience_ns;            /* until then there is another round if it is awaited */
     uint64_t read_ns;                /* when the READ was posted that is looked at */
     struct lookup_group_list groups; /* of those whose request this answers */
     uint32_t untold;                 /* groups that wait for it, also when it has ended */

@@ -49,8 +49,10 @@ enum schema_reason {
     SCHEMA_REASON_FORCED = 36, /* the operator has what peers reach in this arena registered anew,
                                 * which is not done yet */
     SCHEMA_REASON_DEVICE_LOST = 37, /* this node's device was removed or broke: the agent ends */
-    SCHEMA_REASON_MRS = 33, /* the pool has as many regions as it may, or as are not reserved
-                             * for other tenants */
+    SCHEMA_REASON_AWAITED = 38, /* the metaservers know the node, and its agent has not registered
+                                 * with those that could be asked */
+    SCHEMA_REASON_MRS = 33,     /* the pool has as many regions as it may, or as are not reserved
+                                 * for other tenants */
 };
 
 /* "too_many_wrong_keys", ...: a literal, for logs ("unknown" for a number that is none); what a

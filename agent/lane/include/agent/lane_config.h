@@ -45,6 +45,8 @@ struct lane_config {
                                  * repeats a READ */
     uint64_t lookup_hedge_ns;   /* a metaserver that is silent for so long keeps nobody from asking
                                  * the next one beside it */
+    uint64_t lookup_awaited_ns; /* one that some metaserver knows, and no metaserver has, may come
+                                 * within so long */
     uint64_t path_patience_ns;  /* what is posted waits for a path for at least so long, whoever was
                                  * refused one before it */
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */

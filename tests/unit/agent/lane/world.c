@@ -207,6 +207,7 @@ static void configure(struct world *w, struct world_node *n)
                              .port_rate = world_port_rate,
                              .most_bytes = world_most_bytes,
                              .lookup_timeout_ns = 5000000,
+                             .lookup_awaited_ns = 40000000,
                              .lookup_hedge_ns = 500000,
                              .path_patience_ns = world_path_patience_ns,
                              .node_lease_ns = 1000000000,
@@ -466,12 +467,10 @@ void world_restart_node(struct world *w, uint32_t number)
 /* The device's own files are few, but their names are its own affair. */
 static int run_quietly(const char *command)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        _exit(127);
-    }
     int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(execl("/bin/sh", "sh", "-c", command, (char *)NULL) == 0 ? 0 : 127);
     return waitpid(child, &status, 0) == child ? status : -1;
 }
 

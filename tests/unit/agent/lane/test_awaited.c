@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Endpoints of which a metaserver that has just begun knows no more than that they are a node's. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "world_names.h"
+#include "world_rc.h"
+#include "world_trio.h"
+
+enum {
+    TENANT = 1,
+    LOG2_SLOTS = 8,
+    WORLD_AWAITED_NS = 40000000, /* as the world's lanes have it */
+    STEP_NS = 100000,
+    STEPS = 4 * WORLD_AWAITED_NS / STEP_NS, /* in which whatever comes has come */
+    READS = 40 /* that one lookup costs at most, however long an endpoint is awaited */
+};
+
+/* A table of endpoints of a second metaserver. */
+struct second {
+    struct fab_mem memory;
+    struct fab_mr *mr;
+    struct schema_table table;
+};
+
+static struct world world;
+static struct world *w = &world;
+static struct world_worker k;
+static struct second second;
+
+static void open_all(void)
+{
+    world_fault = (struct fault_plan){.seed = 1};
+    world_open(w);
+    world_attach(w, &k, 0, 0, TENANT);
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = w->meta_pd, .access = IBV_ACCESS_REMOTE_READ}};
+    ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(LOG2_SLOTS), "second", &second.memory), 0);
+    c.mr.mem = &second.memory;
+    c.mr.length = second.memory.size;
+    ck_assert_int_eq(fab_call(w->meta, &c), 0);
+    second.mr = c.mr.x;
+    schema_table_init(&second.table, SCHEMA_TABLE_ENDPOINTS, second.memory.addr, LOG2_SLOTS, 3, 9);
+}
+
+static void close_all(void)
+{
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = second.mr}};
+    world_detach(w, &k);
+    ck_assert_int_eq(fab_call(w->meta, &c), 0);
+    fab_mem_free(&second.memory);
+    world_close(w);
+    world_fault = (struct fault_plan){0};
+}
+
+/* Node 0 asks the one with the second table first, then the world's. */
+static void tell_two(void)
+{
+    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
+    struct world_node *n = &w->node[0];
+    if (w->rc)
+        (void)world_rc_metaserver(w, n);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lane_metaserver *m = &list.metaservers.at[i];
+        *m = (struct lane_metaserver){.ah = n->metaserver_ah,
+                                      .dctn = w->meta_dct->dctn,
+                                      .dc_key = w->meta_dct->dc_key,
+                                      .number = i};
+        world_tables(w, m);
+        if (w->rc)
+            m->qp = i == 0 ? n->former_qp : n->metaserver_qp;
+    }
+    list.metaservers.at[0].table = second.table.desc;
+    list.metaservers.at[0].table.rkey = second.mr->rkey;
+    ck_assert_int_eq(lane_command(n->lane, &list), 0);
+    world_run(w, 2);
+}
+
+/* What a metaserver has published of a node, which it has no more afterwards. */
+static struct schema_endpoint_record take_record(uint32_t node)
+{
+    struct schema_endpoint_record r;
+    const uint8_t *gid = w->node[node].fab->caps.gid;
+    const uint16_t pool = w->node[node].config.pool;
+    const uint32_t home = schema_endpoint_home(&w->table.desc, gid, pool);
+    ck_assert_int_eq(schema_endpoint_find(&w->table.desc,
+                                          w->table.slots + (size_t)home * SCHEMA_RECORD_BYTES, gid,
+                                          pool, &r),
+                     0);
+    ck_assert_int_ge(schema_table_remove(&w->table, &r), 0);
+    return r;
+}
+
+static void ask_for(uint32_t node)
+{
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    memcpy(d.connect.gid, w->node[node].fab->caps.gid, sizeof d.connect.gid);
+    d.connect.tag = ++k.tag;
+    world_post(&k, &d);
+    lane_doorbell(w->node[0].lane, k.id);
+}
+
+static const struct schema_reply *reply(void)
+{
+    return &k.r->reply[k.tag % SCHEMA_REPLIES];
+}
+
+/* Whether it is answered after so many steps at most; *took_ns. */
+static bool run_until_answered(uint32_t steps, uint64_t *took_ns)
+{
+    const uint64_t since_ns = w->now_ns;
+    for (uint32_t i = 0; i < steps && atomic_load(&reply()->tag) != k.tag; i++)
+        world_sleep(w, STEP_NS);
+    *took_ns = w->now_ns - since_ns;
+    return atomic_load(&reply()->tag) == k.tag;
+}
+
+START_TEST(who_asks_for_a_node_that_a_metaserver_awaits_is_answered_when_it_comes)
+{
+    uint64_t took_ns;
+    open_all();
+    const struct schema_endpoint_record r = take_record(1);
+    schema_table_await(&w->table, &r);
+    ask_for(1);
+    ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns));
+    ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, 0);
+    ck_assert_uint_lt(took_ns, WORLD_AWAITED_NS);
+    ck_assert_uint_gt(world_stats(w, 0).lookups_awaited, 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(who_asks_for_a_node_that_does_not_come_hears_so_in_time)
+{
+    uint64_t took_ns;
+    open_all();
+    const struct schema_endpoint_record r = take_record(1);
+    schema_table_await(&w->table, &r);
+    const uint64_t before = world_stats(w, 0).endpoint_reads;
+    ask_for(1);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, -EHOSTUNREACH);
+    ck_assert_uint_eq(reply()->reason, SCHEMA_REASON_AWAITED);
+    ck_assert_uint_ge(took_ns, WORLD_AWAITED_NS);
+    ck_assert_uint_le(world_stats(w, 0).endpoint_reads - before, READS);
+    ck_assert_uint_eq(world_stats(w, 0).lookups_failed, 0); /* its metaserver is not looked at */
+    close_all();
+}
+END_TEST
+
+START_TEST(who_asks_for_a_node_that_expires_meanwhile_hears_that_there_is_none)
+{
+    uint64_t took_ns;
+    open_all();
+    const struct schema_endpoint_record r = take_record(1);
+    schema_table_await(&w->table, &r);
+    ask_for(1);
+    ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns));
+    ck_assert_int_ge(schema_table_remove(&w->table, &r), 0);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, -ENOENT);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_node_that_nobody_awaits_is_said_not_to_be_there_at_once)
+{
+    uint64_t took_ns;
+    open_all();
+    const struct schema_endpoint_record r = take_record(1), other = take_record(2);
+    schema_table_await(&w->table, &other);
+    (void)r;
+    ask_for(1);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, -ENOENT);
+    ck_assert_uint_lt(took_ns, WORLD_AWAITED_NS / 4);
+    close_all();
+}
+END_TEST
+
+START_TEST(the_next_metaserver_is_asked_at_once_for_what_the_first_awaits)
+{
+    uint64_t took_ns;
+    struct schema_endpoint_record r = {.pool = 0};
+    open_all();
+    r.pool = w->node[0].config.pool;
+    r.incarnation = w->node[1].incarnation;
+    memcpy(r.gid, w->node[1].fab->caps.gid, sizeof r.gid);
+    schema_table_await(&second.table, &r);
+    tell_two();
+    ask_for(1);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, 0);
+    ck_assert_uint_lt(took_ns, WORLD_AWAITED_NS / 4);
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 2);
+    ck_assert_uint_eq(world_stats(w, 0).lookups_awaited, 0);
+    close_all();
+}
+END_TEST
+
+/* One that lies costs a lookup its time, and keeps nobody from another one's record. */
+START_TEST(a_metaserver_that_awaits_for_ever_what_another_has_not_yet_keeps_nobody_from_it)
+{
+    uint64_t took_ns;
+    open_all();
+    const struct schema_endpoint_record r = take_record(1);
+    schema_table_await(&second.table, &r);
+    tell_two();
+    ask_for(1);
+    ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns));
+    ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, 0);
+    close_all();
+}
+END_TEST
+
+/* Its metaserver was started again while it was known here. */
+START_TEST(what_is_known_goes_on_while_its_own_life_is_awaited_and_not_a_later_one)
+{
+    uint64_t took_ns;
+    for (uint32_t later = 0; later < 2; later++) {
+        open_all();
+        ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+        struct schema_endpoint_record r = take_record(1), awaited = r;
+        awaited.incarnation += later;
+        schema_table_await(&w->table, &awaited);
+        world_sleep(w, w->node[0].config.node_lease_ns);
+        ask_for(1);
+        ck_assert_int_eq(run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns), !later);
+        r.incarnation += later;
+        ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
+        ck_assert(run_until_answered(STEPS, &took_ns));
+        ck_assert_int_eq(reply()->status, 0);
+        close_all();
+    }
+}
+END_TEST
+
+START_TEST(a_session_that_ends_waits_for_nobody_who_is_awaited)
+{
+    struct world_worker other;
+    uint64_t took_ns;
+    open_all();
+    world_attach(w, &other, 0, 1, TENANT);
+    const struct schema_endpoint_record r = take_record(1);
+    schema_table_await(&w->table, &r);
+    ask_for(1);
+    ck_assert(!run_until_answered(10, &took_ns));
+    world_detach(w, &k);
+    const uint64_t before = world_stats(w, 0).lookups_awaited;
+    for (uint32_t i = 0; i < STEPS; i++)
+        world_sleep(w, STEP_NS);
+    ck_assert_uint_eq(world_stats(w, 0).lookups_awaited, before);
+    world_attach(w, &k, 0, 0, TENANT);
+    world_detach(w, &other);
+    close_all();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_asks_for_a_node_that_a_metaserver_awaits_is_answered_when_it_comes)                      \
+    T(who_asks_for_a_node_that_does_not_come_hears_so_in_time)                                     \
+    T(who_asks_for_a_node_that_expires_meanwhile_hears_that_there_is_none)                         \
+    T(a_node_that_nobody_awaits_is_said_not_to_be_there_at_once)                                   \
+    T(the_next_metaserver_is_asked_at_once_for_what_the_first_awaits)                              \
+    T(a_metaserver_that_awaits_for_ever_what_another_has_not_yet_keeps_nobody_from_it)             \
+    T(what_is_known_goes_on_while_its_own_life_is_awaited_and_not_a_later_one)                     \
+    T(a_session_that_ends_waits_for_nobody_who_is_awaited)
+
+KEDGE_CHECK_MAIN("agent.lane.awaited", TESTS)
