@@ -43,6 +43,7 @@ static void read_state(json_t *root, struct ctl_metaserver_state *out)
         .slots = read_number(table, "slots"),
         .used = read_number(table, "live"),
         .max_endpoints = read_number(table, "max_endpoints"),
+        .awaited = read_number(table, "awaited"),
         .live = read_number(json_object_get(root, "nodes"), "live"),
         .agents = read_number(root, "agents"),
         .followers = read_number(root, "followers"),

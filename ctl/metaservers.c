@@ -50,7 +50,22 @@ static int ask_other(const struct ctl_options *o, const struct ctl_metaserver *m
 
 static const char *word_of(const struct ctl_metaserver_state *s)
 {
-    return s == NULL ? "unknown" : s->behind ? "behind" : s->error[0] != '\0' ? "failing" : "ready";
+    return s == NULL             ? "unknown"
+           : s->behind           ? "behind"
+           : s->error[0] != '\0' ? "failing"
+           : s->awaited > 0      ? "filling"
+                                 : "ready";
+}
+
+static const char *say_why(const struct ctl_metaserver_state *s, char out[CTL_TEXT_BYTES])
+{
+    if (s->error[0] != '\0')
+        return s->error;
+    if (s->awaited == 0)
+        return "-";
+    snprintf(out, CTL_TEXT_BYTES, "endpoints that have not registered here yet: %" PRIu64,
+             s->awaited);
+    return out;
 }
 
 static void say_numbers(const struct ctl_metaserver_state *s, char out[6][NUMBER_BYTES])
@@ -70,6 +85,7 @@ static int add_row(const struct ctl_options *o, const struct ctl_metaserver *m,
                    const char *why, struct ctl_rows *rows, struct base_errbuf *err)
 {
     char number[6][NUMBER_BYTES] = {"-", "-", "-", "-", "-", "-"}, lag[CTL_AMOUNT_BYTES] = "-";
+    char text[CTL_TEXT_BYTES];
     struct base_text json;
     base_text_init(&json, ROW_BYTES);
     const int status =
@@ -77,7 +93,7 @@ static int add_row(const struct ctl_options *o, const struct ctl_metaserver *m,
                             answer != NULL ? answer->body_length : 0, why, &json, err);
     if (s != NULL) {
         say_numbers(s, number);
-        why = s->error[0] != '\0' ? s->error : "-";
+        why = say_why(s, text);
     }
     if (s != NULL && s->shared && s->says_heard)
         (void)ctl_format_age(s->heard_ms_ago, lag);

@@ -61,6 +61,17 @@ static const char *find_unheard(const struct meta_service *s, uint64_t now)
                                           : "not all that other metaservers have written is here";
 }
 
+/* Of those who are to register here: it is ready for them, and what others READ of it waits. */
+static void write_awaited(struct call *c)
+{
+    const struct meta_directory_counts n = meta_directory_count(c->s->directory);
+    if (n.awaited > 0)
+        base_text_printf(c->body,
+                         "nodes ok: %u of %u endpoints are not in the table until their agents "
+                         "have registered here, %u of %u nodes among them\n",
+                         n.awaited, n.endpoints, n.waiting, n.nodes - n.expired);
+}
+
 static const char hidden_why[] = "show a token of the scope reader to hear why";
 
 static void hide_whys(struct finding *at, int count)
@@ -99,6 +110,8 @@ static void say_ready(struct call *c, const struct meta_write *w, const char *st
         hide_whys(at, count);
     if (check->verbose) {
         write_findings(c, at, count);
+        if (check->hears_why)
+            write_awaited(c);
         return;
     }
     for (int i = 0; i < count; i++)

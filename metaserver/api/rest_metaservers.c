@@ -65,6 +65,7 @@ static void write_table(struct call *c)
     base_json_u64(c->body, "slots", (uint64_t)1 << table->log2_slots);
     base_json_u64(c->body, "max_endpoints", count.max_endpoints);
     base_json_u64(c->body, "live", count.published);
+    base_json_u64(c->body, "awaited", count.awaited);
     base_json_object_end(c->body);
     base_json_object(c->body, "nodes");
     base_json_u64(c->body, "live", count.live);

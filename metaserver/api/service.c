@@ -319,6 +319,9 @@ void meta_service_metrics(const struct meta_service *s, struct base_text *out)
                     "Homes in the endpoint table.", (uint64_t)1 << table->log2_slots);
     base_metric_one(out, "kedge_metad_table_live", BASE_METRIC_GAUGE,
                     "Records in the endpoint table.", now.published);
+    base_metric_one(out, "kedge_metad_table_awaited", BASE_METRIC_GAUGE,
+                    "Endpoints of the store whose agents have not registered them here yet.",
+                    now.awaited);
     base_metric_one(out, "kedge_metad_registrations_total", BASE_METRIC_COUNTER,
                     "Registrations accepted.", c->registrations);
     base_metric_one(out, "kedge_metad_renewals_total", BASE_METRIC_COUNTER, "Leases renewed.",

@@ -20,18 +20,20 @@ static int decode(const char *body)
 
 START_TEST(members_and_the_state_of_who_answers_are_read)
 {
-    ck_assert_int_eq(decode("{\"metaservers\":[{\"name\":\"a\",\"self\":true,\"version\":\"1\"},"
-                            "{\"name\":\"b\",\"self\":false,\"url\":\"https://b:1\"},{}],"
-                            "\"store\":{\"shared\":true,\"revision\":7,\"behind\":true,"
-                            "\"heard_ms_ago\":0,\"errors\":2,\"error\":\"why\"},"
-                            "\"table\":{\"slots\":64,\"live\":3,\"generation\":\"ab\"},"
-                            "\"nodes\":{\"live\":4},\"agents\":5,\"followers\":6}"),
-                     0);
+    ck_assert_int_eq(
+        decode("{\"metaservers\":[{\"name\":\"a\",\"self\":true,\"version\":\"1\"},"
+               "{\"name\":\"b\",\"self\":false,\"url\":\"https://b:1\"},{}],"
+               "\"store\":{\"shared\":true,\"revision\":7,\"behind\":true,"
+               "\"heard_ms_ago\":0,\"errors\":2,\"error\":\"why\"},"
+               "\"table\":{\"slots\":64,\"live\":3,\"awaited\":9,\"generation\":\"ab\"},"
+               "\"nodes\":{\"live\":4},\"agents\":5,\"followers\":6}"),
+        0);
     ck_assert_uint_eq(count, 2);
     ck_assert(found[0].self && strcmp(found[0].name, "a") == 0 && found[0].url[0] == '\0');
     ck_assert(!found[1].self && strcmp(found[1].url, "https://b:1") == 0);
     ck_assert(self.shared && self.behind && self.says_heard && self.revision == 7);
     ck_assert(self.errors == 2 && self.used == 3 && self.live == 4 && self.agents == 5);
+    ck_assert_uint_eq(self.awaited, 9);
     ck_assert(self.followers == 6 && self.max_endpoints == 0 && strcmp(self.error, "why") == 0);
 }
 END_TEST

@@ -38,6 +38,32 @@ START_TEST(who_asks_for_it_hears_of_each_check_alone)
 }
 END_TEST
 
+START_TEST(who_asks_hears_of_those_who_are_to_register_here_still)
+{
+    struct meta_store_node stored = {
+        .id = "n1", .incarnation = 5, .endpoint_count = 2, .endpoint = {{.pool = 1}, {.pool = 2}}};
+    begin();
+    ck_assert_int_eq(meta_directory_restore(s.directory, &stored, now), 0);
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200); /* for them it has to be */
+    ck_assert(says("\nnodes ok: 2 of 2 endpoints are not in the table") && says("1 of 1 nodes"));
+    ck_assert_int_eq(ask("GET", "/v1/metaservers", ""), 200);
+    ck_assert(says("\"awaited\":2") && says("\"waiting\":1"));
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_table_awaited 2\n"));
+    s.tokens_needed = true;
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert(!says("nodes ok")); /* a stranger hears of nobody */
+    s.tokens_needed = false;
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert(!says("nodes ok"));
+    end();
+}
+END_TEST
+
 /* Of a store that others share: as many as ask, however often, cost it one transaction a second. */
 START_TEST(who_asks_costs_a_shared_store_a_transaction_a_second)
 {
@@ -135,6 +161,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(who_asks_for_it_hears_of_each_check_alone)                                                   \
+    T(who_asks_hears_of_those_who_are_to_register_here_still)                                      \
     T(who_asks_costs_a_shared_store_a_transaction_a_second)                                        \
     T(strangers_hear_that_it_is_not_ready_and_not_why)                                             \
     T(it_lives_while_its_loop_turns_whatever_the_disk_does)                                        \
