@@ -16,6 +16,7 @@
 #include "control/world.h"
 #include "control/world_log.h"
 #include "device_objects.h"
+#include "due.h"
 #include "fabric/provider.h"
 #include "follow.h"
 #include "pool.h"
@@ -322,6 +323,13 @@ void host_tick(struct host *h)
         agent_follow_tick(&h->agent);
     if (agent_query_streams_due_ns(&h->agent) <= now)
         agent_query_streams_tick(&h->agent);
+}
+
+uint64_t host_due_ns(const struct host *h)
+{
+    uint64_t due_ns = h->tasks > 0 ? DUE_NOW : h->alarm_ns;
+    due_ns = due_first(due_ns, agent_follow_due_ns(&h->agent));
+    return due_first(due_ns, agent_query_streams_due_ns(&h->agent));
 }
 
 bool host_is_registered(const struct host *h, uint32_t metaserver)

@@ -31,6 +31,8 @@ int host_fd(const struct host *h);
 void host_run(struct host *h);
 /* What is due by now. */
 void host_tick(struct host *h);
+/* When that is wanted next, as of the last host_run() or host_tick(), which alone change it. */
+uint64_t host_due_ns(const struct host *h);
 
 /* Whether that metaserver has it. */
 bool host_is_registered(const struct host *h, uint32_t metaserver);

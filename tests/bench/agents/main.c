@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "host.h"
 
 enum {
@@ -49,12 +50,21 @@ struct storm {
 
 /* ---- one process */
 
+/* An agent, and what was told of it last. */
+struct member {
+    struct base_heap_node due; /* the first member: when it has something to do by itself */
+    struct host *host;
+    uint32_t registered, puts; /* a bit for each metaserver */
+    bool follows, in;
+};
+
 struct crowd {
     const struct storm *storm;
     struct told *told;
-    struct host **host;
+    struct member *member;
     uint32_t first, count;
     int epoll;
+    struct base_heap due;
 };
 
 static void fail(const struct base_errbuf *err)
@@ -63,42 +73,67 @@ static void fail(const struct base_errbuf *err)
     exit(1);
 }
 
-static void look_at_all(struct crowd *c)
+static void tell_difference(_Atomic uint32_t *sum, bool was, bool is)
 {
-    uint32_t registered[URLS] = {0}, follow = 0, in = 0, puts = 0;
-    for (uint32_t i = 0; i < c->count; i++) {
-        uint32_t at = 0;
-        for (uint32_t k = 0; k < c->storm->hosts.urls; k++) {
-            const bool is = host_is_registered(c->host[i], k);
-            registered[k] += is;
-            at += is;
-        }
-        const bool follows = host_follows(c->host[i]), all = at == c->storm->hosts.urls && follows;
-        follow += follows;
-        in += all;
-        puts += host_puts(c->host[i]);
-        if (all && c->storm->shared->in_ns[c->first + i] == 0)
-            c->storm->shared->in_ns[c->first + i] = base_clock_ns();
+    if (was != is)
+        *sum += is ? 1 : UINT32_MAX;
+}
+
+/* Whatever it was that was done with it: nothing here is looked at that is of another one. */
+static void look_at(struct crowd *c, struct member *m)
+{
+    struct told *t = c->told;
+    const uint32_t urls = c->storm->hosts.urls, puts = host_puts(m->host);
+    const bool follows = host_follows(m->host);
+    uint32_t registered = 0;
+    for (uint32_t k = 0; k < urls; k++) {
+        registered |= (uint32_t)host_is_registered(m->host, k) << k;
+        tell_difference(&t->registered[k], m->registered >> k & 1, registered >> k & 1);
     }
-    for (uint32_t k = 0; k < c->storm->hosts.urls; k++)
-        c->told->registered[k] = registered[k];
-    c->told->follow = follow;
-    c->told->in = in;
-    c->told->puts = puts;
+    const bool in = follows && registered == (1u << urls) - 1;
+    tell_difference(&t->follow, m->follows, follows);
+    tell_difference(&t->in, m->in, in);
+    t->puts += puts - m->puts;
+    m->registered = registered;
+    m->follows = follows;
+    m->in = in;
+    m->puts = puts;
+    _Atomic uint64_t *in_ns = &c->storm->shared->in_ns[c->first + (uint32_t)(m - c->member)];
+    if (in && *in_ns == 0)
+        *in_ns = base_clock_ns();
+    const uint64_t due_ns = host_due_ns(m->host);
+    if (due_ns == m->due.key)
+        return;
+    base_heap_take_out(&c->due, &m->due);
+    m->due.key = due_ns;
+    base_heap_add(&c->due, &m->due);
+}
+
+/* Each that is due once, whatever it wants next. */
+static void tick_due(struct crowd *c, uint64_t now)
+{
+    for (uint32_t i = 0; i < c->count && c->due.first->key <= now; i++) {
+        struct member *m = (struct member *)c->due.first;
+        host_tick(m->host);
+        look_at(c, m);
+    }
 }
 
 static void begin_all(struct crowd *c)
 {
     struct base_errbuf err;
     for (uint32_t i = 0; i < c->count; i++) {
-        c->host[i] = host_new(&c->storm->hosts, c->first + i, &err);
-        if (c->host[i] == NULL)
+        struct member *m = &c->member[i];
+        m->host = host_new(&c->storm->hosts, c->first + i, &err);
+        if (m->host == NULL)
             fail(&err);
         struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
-        if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, host_fd(c->host[i]), &e) != 0) {
+        if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, host_fd(m->host), &e) != 0) {
             base_err(&err, -errno, "no descriptor for one more agent: %s", strerror(errno));
             fail(&err);
         }
+        m->due = (struct base_heap_node){.key = 0, .order = i};
+        base_heap_add(&c->due, &m->due);
     }
 }
 
@@ -106,29 +141,30 @@ static void run_crowd(const struct storm *storm, uint32_t process)
 {
     const uint32_t first = (uint32_t)((uint64_t)storm->agents * process / storm->processes);
     const uint32_t end = (uint32_t)((uint64_t)storm->agents * (process + 1) / storm->processes);
-    struct crowd c = {storm,       &storm->shared->of[process], NULL, first,
-                      end - first, epoll_create1(EPOLL_CLOEXEC)};
+    struct crowd c = {.storm = storm,
+                      .told = &storm->shared->of[process],
+                      .first = first,
+                      .count = end - first,
+                      .epoll = epoll_create1(EPOLL_CLOEXEC)};
     struct epoll_event events[EVENTS];
-    uint64_t tick_ns = 0, look_ns = 0;
+    uint64_t tick_ns = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    c.host = calloc(c.count, sizeof c.host[0]);
-    while (c.host != NULL && !storm->shared->begins)
+    c.member = calloc(c.count, sizeof c.member[0]);
+    while (c.member != NULL && !storm->shared->begins)
         usleep(1000);
     begin_all(&c);
     for (;;) {
         const int n = epoll_wait(c.epoll, events, EVENTS, TICK_MS);
-        for (int i = 0; i < n; i++)
-            host_run(c.host[events[i].data.u32]);
+        for (int i = 0; i < n; i++) {
+            struct member *m = &c.member[events[i].data.u32];
+            host_run(m->host);
+            look_at(&c, m);
+        }
         const uint64_t now = base_clock_ns();
-        if (now >= tick_ns) {
-            for (uint32_t i = 0; i < c.count; i++)
-                host_tick(c.host[i]);
-            tick_ns = base_clock_ns() + TICK_MS * BASE_NS_PER_MS;
-        }
-        if (now >= look_ns) {
-            look_at_all(&c);
-            look_ns = base_clock_ns() + LOOK_MS * BASE_NS_PER_MS;
-        }
+        if (now < tick_ns)
+            continue;
+        tick_due(&c, now);
+        tick_ns = base_clock_ns() + TICK_MS * BASE_NS_PER_MS;
     }
 }
 
