@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/json_writer.h"
 #include "metaserver/resources_json.h"
 #include "metaserver/service.h"
@@ -15,7 +16,8 @@
 
 enum {
     EVENTS_PER_PIECE = 16,
-    OF_NODE = 2,              /* streams of one node's agent */
+    OF_NODE = 2, /* streams of one node's agent */
+    CHAINS_LEAST = 16,
     DOCUMENT_BYTES = 1 << 20, /* more than the most tenants and windows take */
     PIECE_BYTES = 1 << 18,    /* more than what is said of one node and the pools takes, and than
                                * so many events */
@@ -51,15 +53,77 @@ struct meta_watch {
     struct base_text piece;                    /* of the trail, likewise; or the document's end */
     bool has_end;                              /* which is to follow */
     uint64_t beat_at;                          /* set_beat() */
+    bool beats;                                /* it was silent until then, and is woken for it */
     char token_name[META_RESOURCE_NAME_BYTES]; /* that its client has shown; "": none */
     uint64_t token_revision, token_ends;       /* UINT64_MAX: it does not */
     LIST_ENTRY(meta_watch) link;
+    LIST_ENTRY(meta_watch) by_reader; /* of the trail or of names */
+    struct meta_watch *next_of_chain; /* of an agent: an older one */
     TAILQ_ENTRY(meta_watch) by_beat;
 };
+
+/* ---- streams of agents by their nodes: whoever looks for one looks at few, however many there are
+ */
+
+static struct meta_watch **find_chain(const struct meta_service *s, const char *node)
+{
+    const uint64_t seed = meta_directory_table(s->directory)->seed;
+    uint64_t hash = 0;
+    for (const char *c = node; *c != '\0'; c++)
+        hash = base_hash_u64(hash ^ (unsigned char)*c, seed);
+    return &s->watches.chain[hash & (s->watches.chains - 1)];
+}
+
+/* As many chains as streams at least. The newest of a chain stays its first. */
+static int grow_chains(struct meta_service *s)
+{
+    struct meta_watch **old = s->watches.chain, *w, *next;
+    const uint32_t count = s->watches.chains;
+    if (s->agent_watches < count)
+        return 0;
+    struct meta_watch **grown = calloc(count > 0 ? 2 * (size_t)count : CHAINS_LEAST, sizeof *grown);
+    if (grown == NULL)
+        return count > 0 ? 0 : -ENOMEM;
+    s->watches.chain = grown;
+    s->watches.chains = count > 0 ? 2 * count : CHAINS_LEAST;
+    for (uint32_t i = 0; i < count; i++) {
+        struct meta_watch *oldest_first = NULL;
+        for (w = old[i]; w != NULL; w = next) {
+            next = w->next_of_chain;
+            w->next_of_chain = oldest_first;
+            oldest_first = w;
+        }
+        for (w = oldest_first; w != NULL; w = next) {
+            struct meta_watch **chain = find_chain(s, w->node);
+            next = w->next_of_chain;
+            w->next_of_chain = *chain;
+            *chain = w;
+        }
+    }
+    free(old);
+    return 0;
+}
+
+static void leave_chain(struct meta_watch *w)
+{
+    struct meta_service *s = w->s;
+    struct meta_watch **at = find_chain(s, w->node);
+    while (*at != w)
+        at = &(*at)->next_of_chain;
+    *at = w->next_of_chain;
+    if (s->agent_watches > 0)
+        return;
+    free(s->watches.chain);
+    s->watches.chain = NULL;
+    s->watches.chains = 0;
+}
+
+/* ---- beats */
 
 /* All have as long, so that they are in the order in which they are due. */
 static void set_beat(struct meta_watch *w, uint64_t now)
 {
+    w->beats = false;
     w->beat_at = now + META_WATCH_BEAT_NS;
     TAILQ_INSERT_TAIL(&w->s->beats, w, by_beat);
 }
@@ -70,6 +134,8 @@ static void put_off_beat(struct meta_watch *w, uint64_t now)
     set_beat(w, now);
 }
 
+/* ---- who begins */
+
 static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t now,
                      struct meta_watch **out)
 {
@@ -77,6 +143,8 @@ static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t
         (!answers && s->reader_watches != 0 &&
          s->watch_count - s->agent_watches >= s->reader_watches))
         return -EAGAIN;
+    if (answers && grow_chains(s) != 0)
+        return -ENOMEM;
     struct meta_watch *w = calloc(1, sizeof *w);
     if (w == NULL)
         return -ENOMEM;
@@ -87,7 +155,7 @@ static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t
     if (s->watch_count == 0)
         TAILQ_INIT(&s->beats);
     set_beat(w, now);
-    LIST_INSERT_HEAD(&s->watches, w, link);
+    LIST_INSERT_HEAD(&s->watches.all, w, link);
     s->watch_count++;
     s->agent_watches += answers;
     *out = w;
@@ -97,10 +165,9 @@ static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t
 /* An agent begins anew before its former stream is known to be dead, but not again and again. */
 static void supersede_watches(struct meta_service *s, const char *node)
 {
-    struct meta_watch *w;
     int newer = 0;
-    LIST_FOREACH(w, &s->watches, link) {
-        if (!w->answers || w->superseded || strcmp(w->node, node) != 0 || newer++ < OF_NODE)
+    for (struct meta_watch *w = *find_chain(s, node); w != NULL; w = w->next_of_chain) {
+        if (w->superseded || strcmp(w->node, node) != 0 || newer++ < OF_NODE)
             continue;
         w->superseded = true;
         s->wake(w->token);
@@ -119,8 +186,12 @@ int meta_watch_configuration(struct meta_service *s, const char *node,
     w->known = known;
     w->revision = revision;
     snprintf(w->node, sizeof w->node, "%s", node);
-    if (w->answers)
+    if (w->answers) {
+        struct meta_watch **chain = find_chain(s, node);
+        w->next_of_chain = *chain;
+        *chain = w;
         supersede_watches(s, node);
+    }
     *out = w;
     return 0;
 }
@@ -128,19 +199,17 @@ int meta_watch_configuration(struct meta_service *s, const char *node,
 /* The newest comes first. */
 struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node)
 {
-    struct meta_watch *w;
-    LIST_FOREACH(w, &s->watches, link) {
-        if (w->answers && strcmp(w->node, node) == 0)
-            return w;
-    }
-    return NULL;
+    struct meta_watch *w = s->watches.chain != NULL ? *find_chain(s, node) : NULL;
+    while (w != NULL && strcmp(w->node, node) != 0)
+        w = w->next_of_chain;
+    return w;
 }
 
 uint32_t meta_watch_followers(const struct meta_service *s)
 {
     const struct meta_watch *w;
     uint32_t count = 0;
-    LIST_FOREACH(w, &s->watches, link)
+    LIST_FOREACH(w, &s->watches.all, link)
         count += w->answers && !w->alone && !w->superseded;
     return count;
 }
@@ -162,6 +231,7 @@ int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *fi
     int status = add_watch(s, false, token, now, &w);
     if (status != 0)
         return status;
+    LIST_INSERT_HEAD(&s->watches.readers, w, by_reader);
     w->trail = true;
     w->place = (struct trail_place){revision, position};
     w->filter = *filter;
@@ -176,6 +246,7 @@ int meta_watch_regions(struct meta_service *s, bool known, uint64_t version, voi
     int status = add_watch(s, false, token, now, &w);
     if (status != 0)
         return status;
+    LIST_INSERT_HEAD(&s->watches.readers, w, by_reader);
     w->regions = true;
     s->region_watches++;
     w->known = known;
@@ -233,6 +304,10 @@ void meta_watch_free(struct meta_watch *w)
     w->s->watch_count--;
     w->s->agent_watches -= w->answers;
     w->s->region_watches -= w->regions;
+    if (w->trail || w->regions)
+        LIST_REMOVE(w, by_reader);
+    if (w->answers)
+        leave_chain(w);
     free(w);
 }
 
@@ -365,7 +440,7 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
                               : next_configuration(w, bytes, length);
     if (status != 0)
         return status;
-    if (*length == 0 && now >= w->beat_at) {
+    if (*length == 0 && (w->beats || now >= w->beat_at)) {
         *bytes = "\n";
         *length = 1;
     }
@@ -382,7 +457,7 @@ void meta_watch_wake(struct meta_watch *w)
 void meta_watches_wake(struct meta_service *s)
 {
     struct meta_watch *w;
-    LIST_FOREACH(w, &s->watches, link)
+    LIST_FOREACH(w, &s->watches.all, link)
         s->wake(w->token);
 }
 
@@ -406,14 +481,21 @@ uint64_t meta_watches_due(const struct meta_service *s)
     return s->told_position != newest_position(s) ? 0 : TAILQ_FIRST(&s->beats)->beat_at;
 }
 
+/* One that is woken for its silence is due again so much later, whether it says something by then
+ * or its client takes nothing. */
 void meta_watches_beat(struct meta_service *s, uint64_t now)
 {
     struct meta_watch *w;
-    const uint64_t newest = s->told_position = newest_position(s);
-    const uint64_t names = s->told_names = names_version(s);
-    LIST_FOREACH(w, &s->watches, link) {
-        if (now >= w->beat_at || (w->trail && w->place.position < newest) ||
-            (w->regions && w->names != names))
-            s->wake(w->token);
+    const uint64_t newest = newest_position(s), names = names_version(s);
+    while ((w = TAILQ_FIRST(&s->beats)) != NULL && now >= w->beat_at) {
+        put_off_beat(w, now);
+        w->beats = true;
+        s->wake(w->token);
     }
+    if (s->told_position != newest || s->told_names != names)
+        LIST_FOREACH(w, &s->watches.readers, by_reader)
+            if ((w->trail && w->place.position < newest) || (w->regions && w->names != names))
+                s->wake(w->token);
+    s->told_position = newest;
+    s->told_names = names;
 }

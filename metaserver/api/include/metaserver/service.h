@@ -76,7 +76,7 @@ struct meta_service {
     const char *admin_socket; /* where the first token is made; borrowed; NULL or "": nowhere */
     uint32_t max_watches, reader_watches; /* in all; of those who are no agents, 0: as many */
     uint32_t watch_count, agent_watches, region_watches;
-    LIST_HEAD(, meta_watch) watches;
+    struct meta_watches watches;
     TAILQ_HEAD(, meta_watch) beats; /* while there are any: of them, the one that is due first */
     uint64_t told_position, told_names;   /* of nodes and names: who watches was woken for it */
     struct meta_watch_document *document; /* the newest that is being sent, or NULL */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "metaserver/resources.h"
 #include "metaserver/trail.h"
@@ -20,6 +21,13 @@
 
 struct meta_service;
 struct meta_watch;
+
+/* The streams of a metaserver: zeroed. */
+struct meta_watches {
+    LIST_HEAD(, meta_watch) all, readers; /* readers: of the trail and of names */
+    struct meta_watch **chain;            /* those of agents, by their nodes; NULL: none */
+    uint32_t chains;                      /* a power of two */
+};
 
 /* Who watches a configuration, and what comes of it. */
 enum meta_watch_answers {

@@ -313,6 +313,73 @@ START_TEST(who_is_told_to_renew_keeps_nobody_else_from_its_empty_line)
 }
 END_TEST
 
+static struct meta_watch *stream_of(const char *node)
+{
+    struct meta_watch *w = NULL;
+    ck_assert_int_eq(
+        meta_watch_configuration(&s, node, META_ANSWERS_ALONE, false, 0, &tokens[0], now, &w), 0);
+    return w;
+}
+
+/* However many there are, and in whatever order they end. */
+START_TEST(each_of_many_agents_is_found_by_its_node)
+{
+    enum { NODES = 700 };
+    static struct meta_watch *old[NODES], *newest[NODES];
+    char node[16];
+    setup();
+    s.max_watches = 2 * NODES;
+    for (int i = 0; i < NODES; i++) {
+        snprintf(node, sizeof node, "n%d", i);
+        ck_assert_ptr_null(meta_watch_of_agent(&s, node));
+        old[i] = stream_of(node);
+    }
+    for (int i = NODES - 1; i >= 0; i--) {
+        snprintf(node, sizeof node, "n%d", i);
+        newest[i] = stream_of(node);
+    }
+    for (int i = 0; i < NODES; i++) {
+        snprintf(node, sizeof node, "n%d", i);
+        ck_assert_ptr_eq(meta_watch_of_agent(&s, node), newest[i]);
+        meta_watch_free(i % 3 == 0 ? old[i] : newest[i]);
+        ck_assert_ptr_eq(meta_watch_of_agent(&s, node), i % 3 == 0 ? newest[i] : old[i]);
+    }
+    for (int i = 0; i < NODES; i++) {
+        snprintf(node, sizeof node, "n%d", i);
+        meta_watch_free(i % 3 == 0 ? newest[i] : old[i]);
+        ck_assert_ptr_null(meta_watch_of_agent(&s, node));
+    }
+    ck_assert_uint_eq(s.watch_count, 0);
+    teardown();
+}
+END_TEST
+
+/* Nor does a tick come back at once for one whose client takes nothing. */
+START_TEST(a_tick_wakes_those_alone_that_were_silent_for_long)
+{
+    setup();
+    register_node();
+    struct meta_watch *slow = watch("/v1/nodes/n1/configuration", "0");
+    now += META_WATCH_BEAT_NS / 2;
+    struct meta_watch *later = watch("/v1/nodes/n1/configuration", "0");
+    now += META_WATCH_BEAT_NS / 2;
+    woken = 0;
+    meta_service_tick(&s, now, wall_ms);
+    ck_assert_int_eq(woken, 1);
+    ck_assert_str_eq(piece(later), "");
+    ck_assert_uint_eq(meta_service_due(&s), now + META_WATCH_BEAT_NS / 2);
+    now += META_WATCH_BEAT_NS / 2;
+    meta_service_tick(&s, now, wall_ms);
+    ck_assert_int_eq(woken, 2);
+    ck_assert_str_eq(piece(later), "\n");
+    ck_assert_str_eq(piece(slow), "\n");
+    ck_assert_str_eq(piece(slow), "");
+    meta_watch_free(slow);
+    meta_watch_free(later);
+    teardown();
+}
+END_TEST
+
 START_TEST(the_trail_is_watched_from_a_revision_that_it_has)
 {
     char path[32];
@@ -453,6 +520,8 @@ END_TEST
     T(a_node_is_told_where_the_nodes_are_that_windows_name)                                        \
     T(who_hears_nothing_for_long_gets_an_empty_line)                                               \
     T(who_is_told_to_renew_keeps_nobody_else_from_its_empty_line)                                  \
+    T(each_of_many_agents_is_found_by_its_node)                                                    \
+    T(a_tick_wakes_those_alone_that_were_silent_for_long)                                          \
     T(the_trail_is_watched_from_a_revision_that_it_has)                                            \
     T(the_most_that_can_be_set_fits_into_one_document)                                             \
     T(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
