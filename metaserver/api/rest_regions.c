@@ -94,25 +94,35 @@ static bool is_life(struct call *c, const struct region_write *r, struct meta_no
     return false;
 }
 
-/* What a node grants is reached through an endpoint of its own, whose incarnation the name has:
- * where the endpoint was made anew since, nobody takes the name for one of what is there now. */
-static bool is_of_node(struct call *c, struct meta_store_name *name,
-                       const struct meta_node_view *view)
+/* The incarnation of the node's endpoint by which what the name grants is reached; 0: the store has
+ * it, as another metaserver wrote it; the table here does not. -ENOENT: the node has none such. */
+static int64_t find_endpoint(const struct meta_node_view *view, const struct meta_store_name *name)
 {
     struct schema_token grant = {.pool = 0};
     const bool parsed = schema_token_parse(name->grant, &grant) == 0;
     for (uint32_t i = 0; parsed && i < view->endpoint_count; i++)
         if (view->endpoint[i].pool == grant.pool &&
-            memcmp(view->endpoint[i].gid, grant.gid, sizeof grant.gid) == 0) {
-            name->incarnation = view->endpoint[i].incarnation;
-            if (name->incarnation != 0)
-                return true;
-            /* the store has it, as another metaserver wrote it; the table here does not */
-            meta_rest_problem(c, REST_REGISTER_AGAIN,
-                              "PUT the node: this metaserver does not show that endpoint yet");
-            return false;
-        }
-    meta_rest_malformed(c, "grant", "must be the token of a region of one of the node's endpoints");
+            memcmp(view->endpoint[i].gid, grant.gid, sizeof grant.gid) == 0)
+            return view->endpoint[i].incarnation;
+    return -ENOENT;
+}
+
+/* What a node grants is reached through an endpoint of its own, whose incarnation the name has:
+ * where the endpoint was made anew since, nobody takes the name for one of what is there now. */
+static bool is_of_node(struct call *c, struct meta_store_name *name,
+                       const struct meta_node_view *view)
+{
+    const int64_t endpoint = find_endpoint(view, name);
+    if (endpoint < 0) {
+        meta_rest_malformed(c, "grant",
+                            "must be the token of a region of one of the node's endpoints");
+        return false;
+    }
+    name->incarnation = (uint32_t)endpoint;
+    if (endpoint > 0)
+        return true;
+    meta_rest_problem(c, REST_REGISTER_AGAIN,
+                      "PUT the node: this metaserver does not show that endpoint yet");
     return false;
 }
 
@@ -176,8 +186,30 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
     }
     if (!has_room(c, &r->name))
         return false;
+    if (!r->created) { /* the store has it: nothing is to be written, and nobody waits for it */
+        meta_service_put_name(c->s, &r->name, c->now); /* it may not be shown yet */
+        answer_published(c, r);
+        return false;
+    }
     w->job.txn = (struct meta_store_txn){.publish = &r->name};
     return true;
+}
+
+/* What is there already, as agents say it that have lost an answer, or hear of a put-back. */
+static bool is_publication_kept(struct call *c, const struct meta_write *w)
+{
+    const struct region_write *r = (const struct region_write *)w;
+    struct meta_store_name name = r->name;
+    struct meta_node_view view;
+    int64_t endpoint = 0;
+    if (meta_service_is_behind(c->s, c->now) ||
+        meta_directory_show(c->s->directory, name.node, c->now, &view) != 0 ||
+        view.incarnation != r->life || view.state != META_NODE_LIVE ||
+        (endpoint = find_endpoint(&view, &name)) <= 0)
+        return false;
+    name.incarnation = (uint32_t)endpoint;
+    const struct meta_store_name *known = meta_names_find(c->s->names, name.tenant, name.name);
+    return known != NULL && meta_store_name_equals(known, &name);
 }
 
 static void end_publishing(struct call *c, struct meta_write *w)
@@ -249,6 +281,7 @@ void meta_rest_put_region(struct call *c)
     static const struct meta_write_kind publishing = {.what = "publishing a region",
                                                       .of_names = true,
                                                       .begin = begin_publishing,
+                                                      .is_kept = is_publication_kept,
                                                       .end = end_publishing,
                                                       .free = free_region_write};
     struct meta_store_name name = {.incarnation = 0};

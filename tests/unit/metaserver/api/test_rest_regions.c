@@ -336,6 +336,33 @@ START_TEST(so_many_names_wait_for_the_store)
 }
 END_TEST
 
+/* As many agents do at once that hear of a store that was put back: nothing is written. */
+START_TEST(a_name_that_is_there_already_costs_the_store_nothing_and_waits_for_nobody)
+{
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(put_node("b", 5, 2), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "1"), 201);
+    fail = EIO; /* whatever would be written */
+    ck_assert_int_eq(publish_now("a", 1, 1), 200);
+    ck_assert_int_eq(publish_now("b", 2, 1), 409);
+    fail = 0;
+    created = 0;
+    answer_later = count_created;
+    world.store.stands_still = true;
+    ck_assert_int_eq(publish_now("b", 2, 2), META_SERVICE_LATER);
+    ck_assert_int_eq(publish_now("a", 1, 1), 200); /* that is another node's */
+    ck_assert_int_eq(publish_now("a", 1, 3), META_SERVICE_LATER);
+    ck_assert_int_eq(publish_now("a", 1, 1), META_SERVICE_LATER); /* and that its own */
+    world.store.stands_still = false;
+    settle();
+    ck_assert_int_eq(created, 2);
+    close_names();
+    teardown();
+}
+END_TEST
+
 static int publish_for(const char *tenant, const char *reader, const char *node, int incarnation,
                        int gid, const char *name)
 {
@@ -530,6 +557,7 @@ END_TEST
     T(names_outlive_the_metaserver)                                                                \
     T(names_have_bounds)                                                                           \
     T(so_many_names_wait_for_the_store)                                                            \
+    T(a_name_that_is_there_already_costs_the_store_nothing_and_waits_for_nobody)                   \
     T(a_name_for_another_tenant_is_its_owners_alone)                                               \
     T(names_for_others_count_and_are_for_tenants)                                                  \
     T(a_tenant_has_as_many_names_as_operators_say)                                                 \
