@@ -31,7 +31,7 @@ enum registration_state {
 /* What a metaserver says of itself, when it registers this node and when it renews that. */
 struct metaserver_standing {
     bool behind;         /* not all that others have written to its store is there */
-    uint64_t names_anew; /* how often names of regions turned out to be others than it knew */
+    uint64_t names_anew; /* how often its store was put back, with its names of regions */
     char store[33];      /* of a store that several share; "": it is its own */
     char zone[64];       /* "": it says none */
 };

@@ -166,18 +166,16 @@ static void refuse_snapshot(struct meta_service *s, const struct meta_store *sna
 }
 
 /* Names that were published here may be lost with a store that was put back, and former ones be
- * there again: their agents are to publish again what they have. */
-static int hear_stored_names(struct meta_service *s, struct meta_store *snapshot, uint64_t now,
-                             struct base_errbuf *err)
+ * there again: agents are to say again what they have. */
+static void note_put_back(struct meta_service *s)
 {
-    const uint64_t before = s->names != NULL ? meta_names_changes(s->names) : 0;
-    const int status = meta_service_load_names(s, snapshot, now, err);
-    s->hearing.names_anew += s->names != NULL && meta_names_changes(s->names) != before;
-    return status;
+    s->hearing.names_anew += s->names != NULL;
 }
 
-static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, uint64_t now)
+static void hear_snapshot(struct meta_service *s, const struct meta_store_heard *heard,
+                          uint64_t now)
 {
+    struct meta_store *snapshot = heard->snapshot;
     struct base_errbuf err = {.text = ""};
     if (!meta_service_is_own_store(s, snapshot)) {
         refuse_snapshot(s, snapshot, now);
@@ -188,7 +186,9 @@ static void hear_snapshot(struct meta_service *s, struct meta_store *snapshot, u
     if (status == 0 && s->resources != NULL)
         status = meta_service_reload_resources(s, snapshot, &err);
     if (status == 0)
-        status = hear_stored_names(s, snapshot, now, &err);
+        status = meta_service_load_names(s, snapshot, now, &err);
+    if (heard->put_back)
+        note_put_back(s);
     s->hearing.misfits = status != 0;
     s->hearing.wants_snapshot &= status != 0 || !fits_here(&s->hearing);
     if (status != 0)
@@ -234,7 +234,7 @@ void meta_service_hear(struct meta_service *s, const struct meta_store_heard *he
     switch (heard->kind) {
     case META_STORE_HEARD_SNAPSHOT:
         h->why.text[0] = '\0';
-        hear_snapshot(s, heard->snapshot, now);
+        hear_snapshot(s, heard, now);
         hear_members(h, heard, now);
         break;
     case META_STORE_HEARD_NEWS:

@@ -17,8 +17,7 @@ struct entry {
 
 struct meta_names {
     uint32_t max, count;
-    uint64_t changes;      /* of who has which name */
-    uint64_t version;      /* of the list, which has what is shown and hidden too */
+    uint64_t version;      /* of the list, and of what of it is shown */
     struct entry *entries; /* max of them */
     struct entry *
         *order; /* the first count in the order of their names, then those that are free */
@@ -62,11 +61,6 @@ const struct schema_table_desc *meta_names_table(const struct meta_names *n)
 uint32_t meta_names_count(const struct meta_names *n)
 {
     return n->count;
-}
-
-uint64_t meta_names_changes(const struct meta_names *n)
-{
-    return n->changes;
 }
 
 /* ---- their order */
@@ -213,10 +207,8 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
         return -ENOSPC;
     struct entry *e = found ? n->order[at] : add_entry(n, at);
     e->loaded = true;
-    const bool same = found && meta_store_name_equals(&e->name, name);
-    if (same && e->shown == shown)
+    if (found && meta_store_name_equals(&e->name, name) && e->shown == shown)
         return 0; /* nobody reads it torn for nothing */
-    n->changes += !same;
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
     (void)schema_name_owner(name->tenant, owner);
     n->version++;
@@ -233,7 +225,6 @@ static void remove_at(struct meta_names *n, uint32_t at)
 {
     struct entry *e = n->order[at];
     hide_entry(n, e);
-    n->changes++;
     n->version++;
     n->count--;
     memmove(&n->order[at], &n->order[at + 1], (n->count - at) * sizeof n->order[0]);

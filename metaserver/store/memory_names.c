@@ -9,12 +9,18 @@
 static uint32_t place_of_name(const struct memory *s, const struct meta_store_name *name,
                               bool *found)
 {
-    uint32_t at = 0;
-    int order = 1;
-    while (at < s->name_count && (order = meta_store_name_order(&s->names[at], name)) < 0)
-        at++;
-    *found = at < s->name_count && order == 0;
-    return at;
+    uint32_t low = 0, high = s->name_count;
+    *found = false;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        const int order = meta_store_name_order(&s->names[middle], name);
+        *found |= order == 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static bool is_alive(const struct memory *s, const struct meta_store_name *name)

@@ -22,6 +22,7 @@ struct member {
     struct meta_store_hub *hub;
     char name[META_STORE_ID_BYTES];
     bool there, lapsed, has_snapshot, has_members;
+    bool put_back;  /* the next snapshot says so */
     uint64_t next;  /* of the log, that it hears */
     uint64_t wrote; /* the last place that it has written, as far as it knows */
     bool stale;     /* the store was put back to before that, and it has not heard what is there */
@@ -368,8 +369,11 @@ static void tell_members(struct meta_store_hub *hub)
 /* Everything is another than before. */
 static void tell_all_anew(struct meta_store_hub *hub)
 {
-    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++)
-        hub->member[i].has_snapshot = false;
+    for (uint32_t i = 0; i < META_STORE_MEMBERS_MAX; i++) {
+        struct member *m = &hub->member[i];
+        m->put_back |= m->has_snapshot;
+        m->has_snapshot = false;
+    }
     hub->votes = 0;
 }
 
@@ -458,7 +462,8 @@ static struct meta_store_heard *take_snapshot(struct member *m)
     BASE_ASSERT(h != NULL);
     h->kind = META_STORE_HEARD_SNAPSHOT;
     h->at = m->next = hub->count;
-    m->stale = false;
+    h->put_back = m->put_back;
+    m->stale = m->put_back = false;
     h->snapshot = meta_store_memory(NULL);
     const int status = meta_store_copy(hub->content, h->snapshot, &err);
     BASE_ASSERT(status == 0);

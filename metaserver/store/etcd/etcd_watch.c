@@ -71,7 +71,7 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
     struct meta_etcd_extent x = {
         .client = w->client, .place = &w->place, .timeout_ns = w->timeout_ns};
     struct meta_store_heard *h = calloc(1, sizeof *h);
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = base_clock_ns(), generation = w->root.generation;
     if (h == NULL)
         return base_err(err, -ENOMEM, "out of memory");
     close_stream(w);
@@ -89,6 +89,7 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
         status = meta_etcd_read_all(&x, &h->snapshot, err);
     }
     json_decref(answer.root);
+    w->put_back |= w->root.generation != generation || (status == 0 && h->at < w->at);
     if (status == 0) {
         h->snapshot->generation = w->root.generation;
         snprintf(h->snapshot->id, sizeof h->snapshot->id, "%s", w->root.id);
@@ -98,6 +99,8 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
         meta_store_heard_free(h);
         return status;
     }
+    h->put_back = w->began && w->put_back;
+    w->put_back = false;
     w->at = w->resume = h->at;
     w->newest = 0;
     w->digest = x.digest;
@@ -184,7 +187,7 @@ static int ask_position(struct meta_etcd_watch *w, struct base_errbuf *err)
         const uint64_t last =
             newest.mod_revision > root.mod_revision ? newest.mod_revision : root.mod_revision;
         if (answer.revision < w->at || last < w->newest || strcmp(root.id, w->root.id) != 0)
-            w->wants_snapshot = true; /* it was put back, or is another one */
+            w->wants_snapshot = w->put_back = true; /* or it is another one */
         else
             compare_position(w, last, answer.revision, now);
         w->newest = last;
@@ -209,7 +212,8 @@ static int check_all(struct meta_etcd_watch *w, struct base_errbuf *err)
     const int status = meta_etcd_read_all(&x, NULL, err);
     if (status == 0)
         w->check_ns = base_clock_ns() + w->check_every_ns;
-    w->wants_snapshot |= status == -ERANGE || (status == 0 && x.digest != w->digest);
+    w->put_back |= status == 0 && x.digest != w->digest; /* or etcd has given it wrongly */
+    w->wants_snapshot |= status == -ERANGE || w->put_back;
     return status == -ERANGE ? 0 : status;
 }
 
@@ -269,7 +273,7 @@ static void note_failure(struct meta_etcd_watch *w, int status, const struct bas
     w->retry_ns = base_clock_ns() + (ms / 2 + random % ms) * BASE_NS_PER_MS;
     if (status == -EXDEV) {
         meta_etcd_forget_cluster(w->client);
-        w->wants_snapshot = true;
+        w->wants_snapshot = w->put_back = true;
     }
 }
 

@@ -25,6 +25,7 @@ struct meta_etcd_watch {
     struct meta_etcd_root root;
     bool began;          /* a snapshot was given once */
     bool wants_snapshot; /* what came since is not known any more */
+    bool put_back;       /* nor where it leads to: the next one says so */
     atomic_bool asked;   /* for one, by whoever does not know what to make of what came */
     uint64_t at;         /* etcd's revision that was given last */
     uint64_t resume;     /* up to here nothing of ours is behind `at` */

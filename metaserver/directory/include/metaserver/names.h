@@ -46,8 +46,6 @@ void meta_names_remove(struct meta_names *n, const struct meta_store_name *name)
  * meanwhile. */
 void meta_names_begin_load(struct meta_names *n);
 void meta_names_end_load(struct meta_names *n);
-/* Grows when a name comes, goes, or is another one's: shown or not is no matter. */
-uint64_t meta_names_changes(const struct meta_names *n);
 /* NULL: there is none. Borrowed until the next change. */
 const struct meta_store_name *meta_names_find(const struct meta_names *n, const char *tenant,
                                               const char *name);

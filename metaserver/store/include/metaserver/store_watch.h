@@ -36,6 +36,9 @@ struct meta_store_heard {
     } kind;
     uint64_t at; /* grows, but for a snapshot of a store that was put back: that may be less */
     struct meta_store *snapshot; /* in memory (meta_store_memory()) */
+    /* A snapshot that what was given before does not lead to: the store was put back, or replaced
+     * as a whole, or is another one. Never the first one's. */
+    bool put_back;
     uint32_t member_count;
     struct meta_store_member *members; /* in the order of their names */
     /* As they are from now on, in whatever order; expired ones too. */

@@ -12,6 +12,7 @@ struct replay {
     struct meta_store *state; /* in memory */
     uint64_t at;
     unsigned snapshots, news, errors;
+    unsigned put_backs; /* of the snapshots, those that say so */
     struct base_errbuf error; /* the last one */
     uint32_t member_count;
     struct meta_store_member members[META_STORE_MEMBERS_MAX];
@@ -133,6 +134,7 @@ static inline void replay_one(struct replay *r, struct meta_store_heard *h)
         r->state = h->snapshot;
         h->snapshot = NULL;
         r->snapshots++;
+        r->put_backs += h->put_back;
         break;
     case META_STORE_HEARD_NEWS:
         ck_assert_uint_gt(h->at, r->at);

@@ -90,6 +90,7 @@ START_TEST(another_cluster_is_refused_until_its_content_is_known)
     expect(a, ""); /* now it is known */
     ck_assert_int_eq(set_after(a, 0, "u").status, 0);
     replay_snapshot(&r, watch, 2);
+    ck_assert_uint_eq(r.put_backs, 1);
     ck_assert_uint_lt(r.at, at);
     expect_same(r.state, a);
     meta_store_watch_close(watch);
@@ -147,6 +148,7 @@ START_TEST(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)
                   out.status, out.err.text);
     ck_assert_int_eq(set_after(a, UINT64_MAX, "v").status, -EIO);
     replay_snapshot(&r, watch, 2);
+    ck_assert_uint_eq(r.put_backs, 1);
     atomic_store(&a->relearn, true); /* as who has heard it does */
     meta_store_commit(a, &(struct meta_store_txn){.compare = false}, &out);
     ck_assert_msg(out.status == 0, "%s", out.err.text);
