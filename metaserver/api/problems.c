@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/digest.h"
 #include "base/json_writer.h"
 #include "metaserver/json.h"
 #include "metaserver/json_read.h"
@@ -61,6 +62,7 @@ static const struct {
                             "there is no queue pair for the reader: nothing was changed"},
     [REST_WATCHES] = {"too-many-watches", 503, "there are too many streams"},
     [REST_BEHIND] = {"behind", 503, "this metaserver has not heard of that revision"},
+    [REST_SETTLING] = {"settling", 503, "the store was put back: names wait for who had them"},
     [REST_ASKS] = {"too-many-queries", 503, "too much is being asked of agents"},
     [REST_UNREACHABLE] = {"agent-unreachable", 503, "the node's agent cannot be asked"},
     [REST_LATE] = {"agent-late", 504, "the node's agent has not answered in time"},
@@ -77,7 +79,8 @@ static void begin_problem(struct call *c, enum meta_rest_problem p, const char *
 {
     char type[64];
     c->answer->status = problems[p].status;
-    c->answer->retry_after_s = p == REST_CROWDED || p == REST_BEHIND || p == REST_NAMES_WAIT;
+    c->answer->retry_after_s = p == REST_CROWDED || p == REST_BEHIND || p == REST_NAMES_WAIT ||
+                               p == REST_SETTLING;
     c->answer->content_type = "application/problem+json";
     base_text_reset(c->body);
     snprintf(type, sizeof type, "urn:kedge:problem:%s", problems[p].type);
@@ -129,6 +132,23 @@ void meta_rest_stale(struct call *c, uint32_t known)
     end_problem(c);
 }
 
+void meta_rest_write_digest(struct call *c, const struct meta_store_name *name)
+{
+    char digest[BASE_DIGEST_NAME];
+    if (base_digest_name(name->grant, digest) == 0)
+        base_json_string(c->body, "digest", digest);
+}
+
+void meta_rest_not_published(struct call *c, const struct meta_store_name *known)
+{
+    begin_problem(c, REST_NO_REGION,
+                  known == NULL ? "the node has not published it in this life"
+                                : "the node has published it for another region");
+    if (known != NULL)
+        meta_rest_write_digest(c, known);
+    end_problem(c);
+}
+
 void meta_rest_name_taken(struct call *c, const struct meta_store_name *known)
 {
     char detail[160];
@@ -139,6 +159,8 @@ void meta_rest_name_taken(struct call *c, const struct meta_store_name *known)
     if (known != NULL) {
         base_json_string(c->body, "node", known->node);
         base_json_u64(c->body, "incarnation", known->incarnation);
+        if (strcmp(known->node, c->id) == 0)
+            meta_rest_write_digest(c, known);
     }
     end_problem(c);
 }

@@ -54,6 +54,8 @@ void meta_rest_write_standing(struct call *c)
         base_json_bool(c->body, "behind", true);
     if (s->hearing.names_anew > 0)
         base_json_u64(c->body, "names_anew", s->hearing.names_anew);
+    if (s->names != NULL)
+        base_json_u64(c->body, "names_version", REST_NAMES_VERSION);
     if (s->store_id[0] != '\0')
         base_json_string(c->body, "store", s->store_id);
     if (s->zone != NULL && s->zone[0] != '\0')

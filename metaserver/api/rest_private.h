@@ -67,6 +67,7 @@ enum meta_rest_problem {
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,
     REST_BEHIND,
+    REST_SETTLING,
     REST_ASKS,
     REST_UNREACHABLE,
     REST_LATE,
@@ -83,6 +84,10 @@ void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *
 /* Another scope is needed: its name, and a sentence. */
 void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_violation *violation);
 /* A name of a region is another region's, whose owner lives; NULL: of which it is not known. */
+/* It is not what is to be taken back; known: what the node has under that name, or NULL. */
+void meta_rest_not_published(struct call *c, const struct meta_store_name *known);
+/* The member "digest" of what says whose a name is: of its grant, which whoever has that knows. */
+void meta_rest_write_digest(struct call *c, const struct meta_store_name *name);
 void meta_rest_name_taken(struct call *c, const struct meta_store_name *known);
 void meta_rest_stale(struct call *c, uint32_t known);
 /* Whether there is a JSON body, of at most META_JSON_MAX_BYTES, or as many as are said; else the
@@ -107,6 +112,9 @@ bool meta_rest_read_page(struct call *c, struct rest_page *out);
 /* Its parts, for cursors that are not names: how many; and the text of the cursor, "" without one.
  */
 enum { REST_CURSOR_BYTES = 384 };
+/* What agents may say of names of regions, beside what the first metaservers that kept some took:
+ * `digest`, `again`, and GET of a node's. */
+enum { REST_NAMES_VERSION = 2 };
 bool meta_rest_read_limit(struct call *c, uint64_t *out);
 bool meta_rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES]);
 void meta_rest_bad_cursor(struct call *c);
@@ -127,6 +135,7 @@ void meta_rest_put_reach(struct call *c);
 void meta_rest_put_region(struct call *c);
 void meta_rest_delete_region(struct call *c);
 void meta_rest_list_regions(struct call *c);
+void meta_rest_list_node_regions(struct call *c);
 /* Instead of its list (rest_watch.c). */
 void meta_rest_watch_regions(struct call *c);
 /* Which list of names that is: of which life of a metaserver. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/digest.h"
 #include "base/json_writer.h"
 #include "metaserver/json.h"
 #include "metaserver/json_read.h"
@@ -26,7 +28,9 @@ struct region_write {
     struct meta_write base;
     struct meta_store_name name;
     uint32_t life; /* of the node, as it says */
+    char digest[BASE_DIGEST_NAME]; /* taking back: of what it grants; "": whatever that is */
     bool created;
+    bool again; /* its agent says that it has published it before, and a worker knows */
 };
 
 static void free_region_write(struct meta_write *w)
@@ -167,6 +171,23 @@ static void answer_published(struct call *c, const struct region_write *r)
     base_text_append(c->body, "\n", 1);
 }
 
+/* The store was put back, and may have lost who has the name, or who gave it up: until all who live
+ * have said what they have, or are dead, it is nobody's that did not have it. Those who had it get
+ * it if nobody is in their way; who is there may be about to take it back. */
+static bool is_unsettled(struct call *c, const struct region_write *r,
+                         const struct meta_store_name *known)
+{
+    char detail[96];
+    if (c->now >= c->s->hearing.settles_ns || (r->created && r->again) ||
+        (!r->created &&
+         (!r->again || meta_store_name_equals(known, &r->name) || strcmp(known->node, c->id) == 0)))
+        return false;
+    snprintf(detail, sizeof detail, "names are given to others again in %" PRIu64 " s at most",
+             (uint64_t)((c->s->hearing.settles_ns - c->now) / BASE_NS_PER_S + 1));
+    meta_rest_problem(c, REST_SETTLING, detail);
+    return true;
+}
+
 static bool begin_publishing(struct call *c, struct meta_write *w)
 {
     struct region_write *r = (struct region_write *)w;
@@ -180,6 +201,8 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
     const struct meta_store_name *known =
         meta_names_find(c->s->names, r->name.tenant, r->name.name);
     r->created = known == NULL || meta_service_name_life(c->s, known) == META_NAME_DEAD;
+    if (is_unsettled(c, r, known))
+        return false;
     if (!r->created && !meta_store_name_equals(known, &r->name)) {
         meta_rest_name_taken(c, known);
         return false;
@@ -238,10 +261,10 @@ static const char *read_space(const char *tenant, const char *reader, char out[M
     return schema_name_space(tenant, reader, out) == 0 ? NULL : "tenant";
 }
 
-static int decode_publication(struct call *c, struct meta_store_name *out,
+static int decode_publication(struct call *c, struct meta_store_name *out, bool *again,
                               struct meta_violation *violation)
 {
-    static const char *const names[] = {"incarnation", "tenant", "for", "name", "grant", NULL};
+    static const char *const names[] = {"incarnation", "tenant", "for", "name", "grant", "again", NULL};
     const struct json_at at = {.violation = violation};
     char tenant[META_STORE_ID_BYTES] = "", reader[META_STORE_ID_BYTES] = "";
     const char *wrong;
@@ -257,6 +280,10 @@ static int decode_publication(struct call *c, struct meta_store_name *out,
         status = meta_json_text(&at, root, "name", out->name, sizeof out->name);
     if (status == 0)
         status = meta_json_text(&at, root, "grant", out->grant, sizeof out->grant);
+    const json_t *said = json_object_get(root, "again");
+    *again = json_is_true(said);
+    if (status == 0 && said != NULL && !json_is_boolean(said))
+        status = meta_json_bad(&at, "again", "must be true or false");
     if (status == 0 && (wrong = read_space(tenant, reader, out->tenant)) != NULL)
         status = meta_json_bad(&at, wrong, wrong[0] == 't' ? TENANT_MUST : FOR_MUST);
     if (status == 0 && schema_name_check(out->name) != 0)
@@ -286,9 +313,10 @@ void meta_rest_put_region(struct call *c)
                                                       .free = free_region_write};
     struct meta_store_name name = {.incarnation = 0};
     struct meta_violation violation;
+    bool again;
     if (!keeps_names(c) || !meta_rest_has_json(c))
         return;
-    if (decode_publication(c, &name, &violation) != 0) {
+    if (decode_publication(c, &name, &again, &violation) != 0) {
         meta_rest_malformed(c, violation.field, violation.detail);
         return;
     }
@@ -297,6 +325,7 @@ void meta_rest_put_region(struct call *c)
         return;
     r->name = name;
     r->life = name.incarnation;
+    r->again = again;
     meta_write_decide(c, &r->base);
 }
 
@@ -312,13 +341,25 @@ static bool is_of_life(struct call *c, const struct meta_store_name *name, uint3
             view.incarnation == life);
 }
 
+/* So that a late one takes nothing back that was published since. */
+static bool is_meant(const struct region_write *r, const struct meta_store_name *known)
+{
+    char digest[BASE_DIGEST_NAME];
+    return r->digest[0] == '\0' ||
+           (base_digest_name(known->grant, digest) == 0 && strcmp(digest, r->digest) == 0);
+}
+
 static bool begin_taking_back(struct call *c, struct meta_write *w)
 {
     struct region_write *r = (struct region_write *)w;
     const struct meta_store_name *known =
         meta_names_find(c->s->names, r->name.tenant, r->name.name);
     if (known == NULL || strcmp(known->node, r->name.node) != 0 || !is_of_life(c, known, r->life)) {
-        meta_rest_problem(c, REST_NO_REGION, "the node has not published it in this life");
+        meta_rest_not_published(c, NULL);
+        return false;
+    }
+    if (!is_meant(r, known)) {
+        meta_rest_not_published(c, known);
         return false;
     }
     r->name = *known;
@@ -334,7 +375,18 @@ static void end_taking_back(struct call *c, struct meta_write *w)
     c->answer->status = 204;
 }
 
-/* The query's parameters; else the answer has been given. */
+/* The query's incarnation; else the answer has been given. */
+static bool read_life(struct call *c, uint32_t *out)
+{
+    const char *text = c->request->parameter[META_PARAMETER_INCARNATION];
+    uint64_t incarnation = 0;
+    if (text == NULL || base_parse_u64(text, 1, UINT32_MAX, &incarnation) != 0)
+        meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
+    *out = (uint32_t)incarnation;
+    return incarnation != 0;
+}
+
+/* The query's other parameters; else the answer has been given. */
 static bool read_which(struct call *c, struct meta_store_name *out)
 {
     const char *const *given = c->request->parameter;
@@ -342,16 +394,16 @@ static bool read_which(struct call *c, struct meta_store_name *out)
                *reader = given[META_PARAMETER_FOR];
     const char *wrong =
         read_space(tenant != NULL ? tenant : "", reader != NULL ? reader : "", out->tenant);
-    uint64_t incarnation = 0;
-    if (given[META_PARAMETER_INCARNATION] == NULL ||
-        base_parse_u64(given[META_PARAMETER_INCARNATION], 1, UINT32_MAX, &incarnation) != 0)
-        meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
-    else if (wrong != NULL)
+    const char *digest = given[META_PARAMETER_DIGEST];
+    if (!read_life(c, &out->incarnation))
+        return false;
+    if (wrong != NULL)
         meta_rest_malformed(c, wrong, wrong[0] == 't' ? TENANT_MUST : FOR_MUST);
     else if (name == NULL || schema_name_check(name) != 0)
         meta_rest_malformed(c, "name", NAME_MUST);
+    else if (digest != NULL && strspn(digest, "0123456789abcdef") != BASE_DIGEST_NAME - 1)
+        meta_rest_malformed(c, "digest", "must be 32 hexadecimal digits");
     else {
-        out->incarnation = (uint32_t)incarnation;
         snprintf(out->name, sizeof out->name, "%s", name);
         memcpy(out->node, c->id, sizeof out->node);
         return true;
@@ -366,6 +418,7 @@ void meta_rest_delete_region(struct call *c)
                                                        .begin = begin_taking_back,
                                                        .end = end_taking_back,
                                                        .free = free_region_write};
+    const char *digest = c->request->parameter[META_PARAMETER_DIGEST];
     struct meta_store_name name = {.incarnation = 0};
     if (!keeps_names(c) || !read_which(c, &name))
         return;
@@ -374,6 +427,7 @@ void meta_rest_delete_region(struct call *c)
         return;
     r->name = name;
     r->life = name.incarnation;
+    snprintf(r->digest, sizeof r->digest, "%s", digest != NULL ? digest : "");
     meta_write_decide(c, &r->base);
 }
 
@@ -438,6 +492,43 @@ void meta_rest_list_regions(struct call *c)
         } else {
             looks++;
         }
+    }
+    base_json_array_end(c->body);
+    snprintf(cursor, sizeof cursor, "%s/%s", after.tenant, after.name);
+    if (at != NULL)
+        meta_rest_next_cursor(c, cursor);
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
+}
+
+/* What a life of a node has, for its agent: which of it is what that has put is told by digests, so
+ * that it takes back what it has not, where a store was put back, and says what is missing. */
+void meta_rest_list_node_regions(struct call *c)
+{
+    struct meta_store_name after = {.incarnation = 0};
+    const struct meta_store_name *at = NULL;
+    char cursor[REST_CURSOR_BYTES], owner[SCHEMA_NAME_SPACE_BYTES];
+    uint64_t limit, n = 0;
+    uint32_t life;
+    if (!keeps_names(c) || !read_life(c, &life) || !meta_rest_read_limit(c, &limit) ||
+        !read_region_cursor(c, &after))
+        return;
+    base_json_object(c->body, NULL);
+    base_json_array(c->body, "regions");
+    while ((at = meta_names_after_of_node(c->s->names, c->id, after.tenant, after.name)) != NULL &&
+           n < limit) {
+        after = *at;
+        if (!is_of_life(c, at, life))
+            continue;
+        const char *reader = schema_name_owner(at->tenant, owner);
+        base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+        base_json_object(c->body, NULL);
+        base_json_string(c->body, "tenant", owner);
+        if (reader[0] != '\0')
+            base_json_string(c->body, "for", reader);
+        base_json_string(c->body, "name", at->name);
+        meta_rest_write_digest(c, at);
+        base_json_object_end(c->body);
     }
     base_json_array_end(c->body);
     snprintf(cursor, sizeof cursor, "%s/%s", after.tenant, after.name);

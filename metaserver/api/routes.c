@@ -29,6 +29,7 @@ static const char *const queries[META_PARAMETERS] = {
     "limit", "cursor", "incarnation", "uid",      "scope",    "tenant",
     "kind",  "name",   "watch",       "revision", "position", "label",
     "node",  "worker", "force",       "answers",  "verbose",  "for",
+    "digest",
 };
 _Static_assert(META_PARAMETERS <= 31, "a bit of an enumerator each");
 #define TAKES(name) (1 << META_PARAMETER_##name)
@@ -65,7 +66,9 @@ static const struct route routes[] = {
     {"PUT", "/v1/nodes/{id}/reach", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_reach, 0, 0},
     {"PUT", "/v1/nodes/{id}/regions", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_region, 0, 0},
     {"DELETE", "/v1/nodes/{id}/regions", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_delete_region,
-     0, TAKES(INCARNATION) | TAKES(TENANT) | TAKES(FOR) | TAKES(NAME)},
+     0, TAKES(INCARNATION) | TAKES(TENANT) | TAKES(FOR) | TAKES(NAME) | TAKES(DIGEST)},
+    {"GET", "/v1/nodes/{id}/regions", META_NEED_ADMIN, META_AGENT_OWN,
+     meta_rest_list_node_regions, 0, PAGE | TAKES(INCARNATION)},
     {"PUT", "/v1/nodes/{id}/answers/{query}", META_NEED_ADMIN, META_AGENT_OWN,
      meta_rest_put_answer, 0, 0},
     {"GET", "/v1/nodes/{id}/settings", META_NEED_READER, META_AGENT_NO, meta_rest_get_resource,

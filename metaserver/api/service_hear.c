@@ -166,10 +166,15 @@ static void refuse_snapshot(struct meta_service *s, const struct meta_store *sna
 }
 
 /* Names that were published here may be lost with a store that was put back, and former ones be
- * there again: agents are to say again what they have. */
-static void note_put_back(struct meta_service *s)
+ * there again: agents are to say again what they have. Each that lives hears of it by a renewal
+ * before its lease is over. */
+void meta_service_note_put_back(struct meta_service *s)
 {
-    s->hearing.names_anew += s->names != NULL;
+    const uint64_t settles_ns = s->at + s->node_lease_ns;
+    if (s->names == NULL || s->hearing.settles_ns == settles_ns) /* it was noted at this moment */
+        return;
+    s->hearing.names_anew++;
+    s->hearing.settles_ns = settles_ns;
 }
 
 static void hear_snapshot(struct meta_service *s, const struct meta_store_heard *heard,
@@ -188,7 +193,7 @@ static void hear_snapshot(struct meta_service *s, const struct meta_store_heard 
     if (status == 0)
         status = meta_service_load_names(s, snapshot, now, &err);
     if (heard->put_back)
-        note_put_back(s);
+        meta_service_note_put_back(s);
     s->hearing.misfits = status != 0;
     s->hearing.wants_snapshot &= status != 0 || !fits_here(&s->hearing);
     if (status != 0)

@@ -52,6 +52,8 @@ void meta_service_tell_change(struct meta_service *s, const struct meta_resource
 
 /* That is known from now on, and may have been told to agents. */
 void meta_service_note_revision(struct meta_service *s, uint64_t revision);
+/* The store was put back, or replaced: who has names is not settled for a lease. */
+void meta_service_note_put_back(struct meta_service *s);
 /* If the store was put back behind what agents know: writes a revision that exceeds that. */
 void meta_service_raise_revision(struct meta_service *s);
 /* Again, if that has failed, and when that is due. */

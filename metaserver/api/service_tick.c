@@ -21,6 +21,7 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
 {
     struct loading l = {s, now};
     err->text[0] = '\0';
+    s->at = now;
     int status = meta_store_load(s->store, load_one, &l, err);
     memcpy(s->store_id, s->store->id, sizeof s->store_id);
     s->hearing.generation = s->store->generation;

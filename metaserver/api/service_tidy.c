@@ -195,6 +195,7 @@ void meta_service_raise_revision(struct meta_service *s)
                    "was known",
                    "revision=%" PRIu64 " known=%" PRIu64, meta_resources_revision(s->resources),
                    s->hearing.revision);
+    meta_service_note_put_back(s);
     begin_raise(s);
 }
 

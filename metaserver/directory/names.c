@@ -105,6 +105,16 @@ const struct meta_store_name *meta_names_after(const struct meta_names *n, const
     return at < n->count ? &n->order[at]->name : NULL;
 }
 
+const struct meta_store_name *meta_names_after_of_node(const struct meta_names *n, const char *node,
+                                                       const char *tenant, const char *name)
+{
+    bool found;
+    uint32_t at = place_of_pair(n, tenant, name, &found) + found;
+    while (at < n->count && strcmp(n->order[at]->name.node, node) != 0)
+        at++;
+    return at < n->count ? &n->order[at]->name : NULL;
+}
+
 /* A comma comes before all that tenants' names are made of: a tenant's spaces are together. */
 uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant)
 {

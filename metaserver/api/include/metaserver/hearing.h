@@ -22,6 +22,7 @@ struct meta_hearing {
     bool raising;        /* a write of a greater one is under way, or waits for its turn */
     uint64_t raise_at;   /* after one that failed: when it is tried again */
     uint64_t names_anew; /* how often the store was put back, with its names of regions */
+    uint64_t settles_ns; /* by then who lives has said so since, and has its names again */
     uint64_t generation; /* of the store, as it is known */
     uint32_t voided;     /* tokens that have come back, at most; 0: none is left */
     bool burying;        /* one of them is being deleted */

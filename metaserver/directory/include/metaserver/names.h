@@ -52,6 +52,9 @@ const struct meta_store_name *meta_names_find(const struct meta_names *n, const 
 /* The first one behind that ("", "": of all). */
 const struct meta_store_name *meta_names_after(const struct meta_names *n, const char *tenant,
                                                const char *name);
+/* Likewise, of those of that node: goes through what is between. */
+const struct meta_store_name *meta_names_after_of_node(const struct meta_names *n, const char *node,
+                                                       const char *tenant, const char *name);
 
 /* Asks of each name how its owner is, and shows it or does not. Up to META_STORE_NAMES_MAX whose
  * owners are dead are copied to dead (NULL: none are): how many. */

@@ -102,6 +102,61 @@ START_TEST(a_name_is_published_listed_without_its_grant_and_taken_back)
 }
 END_TEST
 
+/* The digest that the answer names; "": none. */
+static const char *read_digest(char out[40])
+{
+    const char *at = strstr(base_text_str(&body), "\"digest\":\"");
+    snprintf(out, 40, "%.*s", at != NULL ? (int)strcspn(at + 10, "\"") : 0,
+             at != NULL ? at + 10 : "");
+    return out;
+}
+
+static int take_back_of(const char *digest, const char *name)
+{
+    query(META_PARAMETER_DIGEST, digest);
+    return take_back("a", "5", name);
+}
+
+/* A late one, for what had the name before, takes nothing from what has it now. */
+START_TEST(a_name_is_taken_back_from_the_region_alone_for_which_it_is_meant)
+{
+    char first[40], second[40];
+    setup();
+    open_names(NAMES);
+    ck_assert_int_eq(put_node("a", 5, 1), 201);
+    ck_assert_int_eq(put_node("b", 5, 2), 201);
+    ck_assert_int_eq(publish("a", 5, 1, "x"), 201);
+    ck_assert_int_eq(take_back_of("00000000000000000000000000000000", "x"), 404);
+    ck_assert_uint_eq(strlen(read_digest(first)), 32);
+    ck_assert_uint_eq(read_name("x"), 5);
+    ck_assert_int_eq(take_back_of(first, "y"), 404);
+    ck_assert_str_eq(read_digest(second), "");
+    ck_assert_int_eq(take_back_of("x", "x"), 400);
+    ck_assert_int_eq(publish("b", 5, 2, "x"), 409);
+    ck_assert_str_eq(read_digest(second), ""); /* what another node's is, is not said */
+    /* Of the node's own that a listing has. */
+    ck_assert_int_eq(publish("a", 5, 1, "z"), 201);
+    ck_assert_int_eq(publish("b", 5, 2, "y"), 201);
+    query(META_PARAMETER_INCARNATION, "5");
+    query(META_PARAMETER_LIMIT, "1");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/a/regions", ""), 200);
+    ck_assert_str_eq(read_digest(second), first);
+    ck_assert(says("\"tenant\":\"web\",\"name\":\"x\"") && says("next_cursor") && !says("kedge1"));
+    query(META_PARAMETER_INCARNATION, "5");
+    query(META_PARAMETER_CURSOR, "d2ViL3g"); /* web/x */
+    ck_assert_int_eq(ask("GET", "/v1/nodes/a/regions", ""), 200);
+    ck_assert(says("\"name\":\"z\"") && !says("\"y\"") && !says("next_cursor"));
+    query(META_PARAMETER_INCARNATION, "4");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/a/regions", ""), 200);
+    ck_assert(says("\"regions\":[]"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/a/regions", ""), 400);
+    ck_assert_int_eq(take_back_of(first, "x"), 204);
+    ck_assert_uint_eq(read_name("x"), 0);
+    close_names();
+    teardown();
+}
+END_TEST
+
 /* Node a in its life 5, with a pool that stays, and perhaps one more, whose endpoint says what else
  * there is of it. */
 static int put_pools(bool more, const char *what)
@@ -551,6 +606,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_name_is_published_listed_without_its_grant_and_taken_back)                                 \
+    T(a_name_is_taken_back_from_the_region_alone_for_which_it_is_meant)                            \
     T(a_name_has_the_incarnation_of_its_endpoint)                                                  \
     T(a_name_is_anothers_only_when_its_owner_has_gone)                                             \
     T(names_go_with_the_nodes_lease_and_not_while_the_store_fails)                                 \

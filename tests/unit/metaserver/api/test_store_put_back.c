@@ -343,6 +343,7 @@ START_TEST(agents_hear_that_names_are_others_since_the_store_was_put_back)
     settle_all();
     for (int i = 0; i < METASERVERS; i++)
         ck_assert(has_name(i, "x1") && !has_name(i, "x2") && renewal_says(i, "\"names_anew\":1"));
+    all.again = true;
     publish(2, 2, 201);
     take_back(0, "x1");
     meta_store_hub_put_back(all.hub, before);
@@ -351,6 +352,88 @@ START_TEST(agents_hear_that_names_are_others_since_the_store_was_put_back)
         ck_assert(has_name(i, "x1") && renewal_says(i, "\"names_anew\":2"));
     expect_all_the_same(16);
     meta_store_close(before);
+    teardown_all();
+}
+END_TEST
+
+static void publish_of(int i, int node, int name, int status)
+{
+    struct reply reply;
+    put_name(&all.metad[i], node, 5, node, name, &reply);
+    settle_all();
+    ck_assert_int_eq(reply.status, status);
+    if (status == 503)
+        ck_assert(strstr(reply.body, "urn:kedge:problem:settling") != NULL);
+}
+
+/* For a lease nobody else is given a name that its owner may have had, and whose owner has not said
+ * so yet; nor is one that has taken it over since refused for good, by whom it is not any more. */
+START_TEST(names_of_a_store_that_was_put_back_wait_for_who_had_them)
+{
+    struct reply reply;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        setup_all(seed);
+        for (int i = 0; i < METASERVERS; i++)
+            for (int node = 1; node <= 2; node++) {
+                put_node(&all.metad[i], node, 5, node, &reply);
+                settle_all();
+            }
+        publish_of(0, 1, 1, 201);
+        struct meta_store *before = copy_store();
+        take_back(1, "x1"); /* which the other one gets */
+        publish_of(1, 2, 1, 201);
+        publish_of(2, 1, 2, 201);
+        meta_store_hub_put_back(all.hub, before);
+        settle_all();
+        const int at = (int)(seed % METASERVERS);
+        publish_of(at, 2, 2, 503); /* a newcomer, before its owner has said so */
+        publish_of(at, 2, 3, 503);
+        publish_of(at, 2, 1, 409);
+        all.again = true;
+        publish_of(at, 2, 1, 503); /* as its owner, of what is another one's again */
+        publish_of(at, 1, 2, 201);
+        all.again = false;
+        take_back((at + 1) % METASERVERS, "x1");
+        all.again = true;
+        publish_of(at, 2, 1, 201);
+        all.again = false;
+        const uint64_t end_ns = all.now + LEASE;
+        while (all.now < end_ns) {
+            all.now += LEASE / 4;
+            for (int i = 0; i < METASERVERS; i++)
+                for (int node = 1; node <= 2; node++) {
+                    put_node(&all.metad[i], node, 5, node, &reply);
+                    settle_all();
+                }
+        }
+        publish_of(at, 2, 2, 409);
+        publish_of(at, 2, 3, 201);
+        expect_all_the_same(seed);
+        meta_store_close(before);
+        teardown_all();
+    }
+}
+END_TEST
+
+/* All metaservers begin after it: who remembers more than the store has knows it. */
+START_TEST(names_wait_too_where_the_store_was_put_back_while_none_ran)
+{
+    struct reply reply;
+    struct meta_known known;
+    setup_all(18);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/a", "{\"uids\":[1]}"), 201);
+    settle_all();
+    ck_assert_int_eq(meta_service_known(&all.metad[1].s, &known), 0);
+    put_back_to_nothing();
+    restart_all();
+    meta_service_remember(&all.metad[1].s, &known);
+    settle_all();
+    put_node(&all.metad[1], 1, 5, 1, &reply);
+    settle_all();
+    publish(1, 1, 503);
+    all.again = true;
+    publish(1, 1, 201);
+    meta_known_fini(&known);
     teardown_all();
 }
 END_TEST
@@ -419,6 +502,8 @@ END_TEST
     T(no_token_that_was_deleted_lives_again_when_the_store_is_put_back)                            \
     T(nor_when_it_was_put_back_while_no_metaserver_ran)                                            \
     T(agents_hear_that_names_are_others_since_the_store_was_put_back)                              \
+    T(names_of_a_store_that_was_put_back_wait_for_who_had_them)                                    \
+    T(names_wait_too_where_the_store_was_put_back_while_none_ran)                                  \
     T(who_waits_to_hear_keeps_nobody_else_waiting)                                                 \
     T(another_store_is_not_believed)                                                               \
     T(a_backup_that_is_restored_brings_back_what_it_holds)

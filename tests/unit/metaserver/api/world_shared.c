@@ -182,8 +182,8 @@ void put_name(struct metad *m, int node, int incarnation, int gid, int name, str
     schema_token_format(&grant, text);
     snprintf(path, sizeof path, "/v1/nodes/n%d/regions", node);
     snprintf(json, sizeof json,
-             "{\"incarnation\":%d,\"tenant\":\"web\",\"name\":\"x%d\",\"grant\":\"%s\"}",
-             incarnation, name, text);
+             "{\"incarnation\":%d,\"tenant\":\"web\",\"name\":\"x%d\",\"grant\":\"%s\"%s}",
+             incarnation, name, text, all.again ? ",\"again\":true" : "");
     begin_ask(m, "PUT", path, json, reply);
 }
 

@@ -37,6 +37,7 @@ extern struct shared_world {
     struct metad metad[METASERVERS];
     struct base_prng prng;
     uint64_t now;
+    bool again; /* names are put as those that their nodes have put before */
 } all;
 
 struct reply {
