@@ -13,6 +13,7 @@
 #include "history.h"
 #include "inbox.h"
 #include "ledger.h"
+#include "os_calls.h"
 #include "random.h"
 #include "trace.h"
 
@@ -129,6 +130,17 @@ static void write_all(struct client *c)
 
 /* ---- followers */
 
+static void judge_event(struct client *c, uint64_t revision, const char *kind, const json_t *event)
+{
+    const json_t *to = json_object_get(event, "to");
+    char *text = json_is_object(to) ? json_dumps(to, 0) : NULL;
+    const char *name = json_string_value(json_object_get(event, "name"));
+    const struct play_history_told told = {
+        .revision = revision, .kind = kind, .name = name != NULL ? name : "", .to = text};
+    play_history_told(c->process->name, c->known, &told);
+    os_free(text);
+}
+
 /* What becomes of nodes has none of its own. */
 static int on_line(void *user, const char *line, size_t length)
 {
@@ -139,7 +151,7 @@ static int on_line(void *user, const char *line, size_t length)
     if (json_is_integer(revision) && kind != NULL && strcmp(kind, "liveness") != 0) {
         const uint64_t told = (uint64_t)json_integer_value(revision);
         if (c->known != 0 && told != c->known)
-            play_history_told(c->process->name, c->known, told);
+            judge_event(c, told, kind, event);
         else if (told == c->known)
             play_violation(c->process->name, "it is told of revision %llu twice",
                            (unsigned long long)told);

@@ -26,6 +26,7 @@
 #include "os_calls.h"
 #include "random.h"
 #include "refusals.h"
+#include "registrations.h"
 #include "sqlite_files.h"
 #include "trace.h"
 
@@ -253,6 +254,7 @@ static void make_world(void)
     play_refusals_init();
     play_calls_init(s->seed, &calls);
     play_history_begin();
+    play_registrations_begin();
     if (s->shared)
         play_common_begin(s->seed);
     play_common_looks_begin();
@@ -568,6 +570,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     play_faults_end();
     fill_result(result);
     play_history_end();
+    play_registrations_end();
     if (settings->shared)
         play_common_end();
     play_ledger_fini();

@@ -6,12 +6,14 @@
 
 #include "base/clock.h"
 #include "ledger.h"
+#include "metaserver/resources_json.h"
 
 enum {
     NODES = 64,     /* that are looked at */
     DIFFERS_S = 10, /* so long one may have something else than the store that it hears */
     HEARD_S = 12,   /* who has heard of a node for so long has said so */
-    WORDS = 160
+    WORDS = 160,
+    BODY_BYTES = 8192 /* more than a resource takes */
 };
 
 static struct seen {
@@ -37,10 +39,20 @@ struct comparison {
     char words[WORDS]; /* what is otherwise; "": nothing */
 };
 
+static bool has_endpoints(const struct meta_node_view *v, const struct meta_store_node *n)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n->endpoint_count; i++)
+        for (uint32_t k = 0; k < v->endpoint_count; k++)
+            found += v->endpoint[k].pool == n->endpoint[i].pool &&
+                     memcmp(v->endpoint[k].gid, n->endpoint[i].gid, 16) == 0;
+    return found == n->endpoint_count && v->endpoint_count == n->endpoint_count;
+}
+
 static int compare_node(void *user, const struct meta_store_node *n)
 {
     struct comparison *c = user;
-    struct meta_node_view v;
+    struct meta_node_view v = {.incarnation = 0};
     c->nodes++;
     const bool is =
         meta_directory_show(c->m->service.directory, n->id, play_host_now_ns(c->m->host), &v) == 0;
@@ -48,7 +60,20 @@ static int compare_node(void *user, const struct meta_store_node *n)
         (void)snprintf(c->words, WORDS, "node %s with incarnation %u%s, and it has %u%s", n->id,
                        n->incarnation, n->expired ? ", expired" : "", is ? v.incarnation : 0,
                        is && v.state == META_NODE_EXPIRED ? ", expired" : "");
+    else if (!n->expired && !has_endpoints(&v, n))
+        (void)snprintf(c->words, WORDS, "node %s with %u endpoints, and it has other ones (%u)",
+                       n->id, n->endpoint_count, v.endpoint_count);
     return 0;
+}
+
+static bool holds_same(const struct meta_resource *is, const struct meta_store_resource *stored)
+{
+    struct base_text text;
+    base_text_init(&text, BODY_BYTES);
+    meta_json_write_stored(&text, is);
+    const bool same = strcmp(base_text_str(&text), stored->body) == 0;
+    base_text_fini(&text);
+    return same;
 }
 
 static int compare_resource(void *user, const struct meta_store_resource *r)
@@ -64,6 +89,9 @@ static int compare_resource(void *user, const struct meta_store_resource *r)
         (void)snprintf(c->words, WORDS, "%s %s with revision %llu, and it has %llu", r->kind,
                        r->name, (unsigned long long)r->revision,
                        (unsigned long long)(is != NULL ? is->revision : 0));
+    else if (!holds_same(is, r))
+        (void)snprintf(c->words, WORDS, "%s %s with revision %llu, and it has other contents",
+                       r->kind, r->name, (unsigned long long)r->revision);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ struct state {
     uint64_t revision; /* 0: before there was any change */
     uint64_t at_ns;
     bool there;
+    bool said;  /* somebody was told that it was he who made or deleted it */
+    char *body; /* what it held; NULL: it was not there */
 };
 
 /* What a life of a metaserver has shown: no earlier state than that one again. */
@@ -32,9 +35,16 @@ struct key {
     struct shown *shown;
 };
 
+/* A change, as the trail has it. */
+struct change {
+    uint64_t revision;
+    const struct key *key;
+    uint32_t state;
+};
+
 static struct {
     struct key *keys;
-    uint64_t *revision; /* of all, in their order */
+    struct change *change; /* in their order */
     size_t count, room;
 } all;
 
@@ -49,6 +59,8 @@ static void free_key(struct key *k)
         next = s->next;
         free(s);
     }
+    for (uint32_t i = 0; i < k->count; i++)
+        free(k->state[i].body);
     free(k->state);
     free(k);
 }
@@ -59,20 +71,23 @@ void play_history_end(void)
         next = k->next;
         free_key(k);
     }
-    free(all.revision);
+    free(all.change);
     play_history_begin();
 }
 
 /* ---- what there was */
 
-static void add_state(struct key *k, uint64_t revision, bool there, uint64_t now_ns)
+static void add_state(struct key *k, uint64_t revision, const char *body, uint64_t now_ns)
 {
+    char *own = body != NULL ? strdup(body) : NULL;
+    BASE_ASSERT(body == NULL || own != NULL);
     if (k->count == k->room) {
         k->room = k->room == 0 ? FIRST_ROOM : 2 * k->room;
         k->state = realloc(k->state, k->room * sizeof *k->state);
         BASE_ASSERT(k->state != NULL);
     }
-    k->state[k->count++] = (struct state){revision, now_ns, there};
+    k->state[k->count++] =
+        (struct state){.revision = revision, .at_ns = now_ns, .there = body != NULL, .body = own};
 }
 
 static struct key *find_key(const char *kind, const char *name)
@@ -84,19 +99,19 @@ static struct key *find_key(const char *kind, const char *name)
     BASE_ASSERT(k != NULL);
     (void)snprintf(k->kind, sizeof k->kind, "%s", kind);
     (void)snprintf(k->name, sizeof k->name, "%s", name);
-    add_state(k, 0, false, 0);
+    add_state(k, 0, NULL, 0);
     k->next = all.keys;
     return all.keys = k;
 }
 
-static void add_revision(uint64_t revision)
+static void add_change(const struct key *k, uint64_t revision)
 {
     if (all.count == all.room) {
         all.room = all.room == 0 ? FIRST_ROOM : 2 * all.room;
-        all.revision = realloc(all.revision, all.room * sizeof *all.revision);
-        BASE_ASSERT(all.revision != NULL);
+        all.change = realloc(all.change, all.room * sizeof *all.change);
+        BASE_ASSERT(all.change != NULL);
     }
-    all.revision[all.count++] = revision;
+    all.change[all.count++] = (struct change){revision, k, k->count - 1};
 }
 
 /* Of others there are only entries in the trail. */
@@ -107,22 +122,56 @@ static bool has_states(const char *kind)
 }
 
 void play_history_changed(const char *who, const char *kind, const char *name, uint64_t revision,
-                          bool there, uint64_t now_ns)
+                          const char *body, uint64_t now_ns)
 {
     if (revision <= play_history_last())
         play_violation(who, "a change of %s %s has revision %llu, and the one before %llu", kind,
                        name, (unsigned long long)revision, (unsigned long long)play_history_last());
     struct key *k = find_key(kind, name);
-    if (!there && !k->state[k->count - 1].there && has_states(kind))
+    if (body == NULL && !k->state[k->count - 1].there && has_states(kind))
         play_violation(who, "%s %s is deleted with revision %llu, and was not there", kind, name,
                        (unsigned long long)revision);
-    add_revision(revision);
-    add_state(k, revision, there, now_ns);
+    add_state(k, revision, body, now_ns);
+    add_change(k, revision);
 }
 
 uint64_t play_history_last(void)
 {
-    return all.count > 0 ? all.revision[all.count - 1] : 0;
+    return all.count > 0 ? all.change[all.count - 1].revision : 0;
+}
+
+/* ---- what it holds */
+
+/* Whether the first has all that the second has, and it is the same. */
+static bool holds(const json_t *object, json_t *of)
+{
+    const char *member;
+    json_t *value;
+    json_object_foreach(
+        of, member, value) if (!json_equal(json_object_get(object, member), value)) return false;
+    return true;
+}
+
+/* Whether what was said (NULL: nothing was) has all that a resource held; turned: that has all that
+ * was said. */
+static bool agrees(const char *said, size_t bytes, const char *body, bool turned)
+{
+    json_t *object = said != NULL ? json_loadb(said, bytes, JSON_DECODE_ANY, NULL) : NULL,
+           *of = json_loads(body, JSON_DECODE_ANY, NULL);
+    const bool does = said == NULL || (turned ? holds(of, object) : holds(object, of));
+    json_decref(object);
+    json_decref(of);
+    return does;
+}
+
+static void judge_body(const struct play_history_answer *a, const struct state *is)
+{
+    if (is->there && !agrees(a->body, a->body != NULL ? strlen(a->body) : 0, is->body, false))
+        play_violation(a->who,
+                       "%s %s %s is answered with revision %llu and other contents than it had "
+                       "then: %.200s, and not %.200s",
+                       a->method, a->kind, a->name, (unsigned long long)is->revision, a->body,
+                       is->body);
 }
 
 /* ---- what is answered */
@@ -132,55 +181,100 @@ static uint64_t end_of(const struct key *k, uint32_t state)
     return state + 1 < k->count ? k->state[state + 1].at_ns : UINT64_MAX;
 }
 
-/* Whether it was so at some moment from then on, at any revision or (not 0) that one. */
-static bool was_so(const struct key *k, bool there, uint64_t revision, uint64_t from_ns)
+/* A state that it was in at some moment from then on, of any revision or (not 0) that one. NULL:
+ * there was none. */
+static const struct state *find_so(const struct key *k, bool there, uint64_t revision,
+                                   uint64_t from_ns)
 {
     for (uint32_t i = k->count; i-- > 0 && end_of(k, i) >= from_ns;)
         if (k->state[i].there == there && (revision == 0 || k->state[i].revision == revision))
-            return true;
-    return false;
+            return &k->state[i];
+    return NULL;
 }
 
-/* Whether a change that took it away was carried out from then on. */
-static bool was_deleted(const struct key *k, uint64_t from_ns)
+/* The first change from then on that took it away, and of which nobody was told yet: of those who
+ * are told in their order, each that could be another's is left to him. NULL: there was none;
+ * *any: there was one of which somebody was. */
+static struct state *find_deletion(struct key *k, uint64_t from_ns, bool *any)
 {
-    for (uint32_t i = k->count; i-- > 1 && k->state[i].at_ns >= from_ns;)
-        if (!k->state[i].there)
-            return true;
-    return false;
+    struct state *first = NULL;
+    *any = false;
+    for (uint32_t i = k->count; i-- > 1 && k->state[i].at_ns >= from_ns;) {
+        struct state *s = &k->state[i];
+        *any |= !s->there;
+        if (!s->there && k->state[i - 1].there && !s->said)
+            first = s;
+    }
+    return first;
 }
 
-/* Whether that change made it anew, from then on. */
-static bool was_made(const struct key *k, uint64_t revision, uint64_t from_ns)
+/* That change, if it made it anew, from then on; or NULL. */
+static struct state *find_making(struct key *k, uint64_t revision, uint64_t from_ns)
 {
     for (uint32_t i = k->count; i-- > 1 && k->state[i].at_ns >= from_ns;)
         if (k->state[i].revision == revision)
-            return k->state[i].there && !k->state[i - 1].there;
-    return false;
+            return k->state[i].there && !k->state[i - 1].there ? &k->state[i] : NULL;
+    return NULL;
 }
 
-static void judge_put(const struct play_history_answer *a, const struct key *k)
+/* Whoever is told that he made it is the only one. */
+static void judge_created(const struct play_history_answer *a, struct key *k)
 {
-    if (a->status / 100 == 2 && !was_so(k, true, a->revision, a->asked_ns))
-        play_violation(a->who,
-                       "%s %s %s is answered with %d and revision %llu, which it did not have "
-                       "meanwhile in the store",
-                       a->method, a->kind, a->name, a->status, (unsigned long long)a->revision);
-    if (a->status == 201 && !was_made(k, a->revision, a->asked_ns))
+    struct state *made = find_making(k, a->revision, a->asked_ns);
+    if (made == NULL)
         play_violation(a->who,
                        "PUT %s %s is answered with 201 and revision %llu, which did not "
                        "make it",
                        a->kind, a->name, (unsigned long long)a->revision);
+    else if (made->said)
+        play_violation(a->who,
+                       "PUT %s %s is answered with 201 and revision %llu, of which another one was "
+                       "told that he has made it",
+                       a->kind, a->name, (unsigned long long)a->revision);
+    else
+        made->said = true;
 }
 
-static void judge_delete(const struct play_history_answer *a, const struct key *k)
+/* A token's secret is not what is kept of it. */
+static void judge_put(const struct play_history_answer *a, struct key *k)
 {
-    if (a->status / 100 == 2 && !was_deleted(k, a->asked_ns))
-        play_violation(a->who, "DELETE %s %s is answered with %d, and it was not deleted meanwhile",
-                       a->kind, a->name, a->status);
-    if (a->status == 404 && !was_so(k, false, 0, a->asked_ns))
+    if (a->status / 100 != 2)
+        return;
+    const struct state *is = find_so(k, true, a->revision, a->asked_ns);
+    if (is == NULL) {
+        play_violation(a->who,
+                       "%s %s %s is answered with %d and revision %llu, which it did not have "
+                       "meanwhile in the store",
+                       a->method, a->kind, a->name, a->status, (unsigned long long)a->revision);
+        return;
+    }
+    judge_body(a, is);
+    if (strcmp(a->kind, "tenant") == 0 && !agrees(a->asked, a->asked_bytes, is->body, true))
+        play_violation(a->who,
+                       "PUT %s %s is answered with %d and revision %llu, where the store has not "
+                       "what was asked for: %.200s, and not %.*s",
+                       a->kind, a->name, a->status, (unsigned long long)a->revision, is->body,
+                       (int)a->asked_bytes, a->asked);
+    if (a->status == 201)
+        judge_created(a, k);
+}
+
+/* Returns which state has come of it; the count of all: none. */
+static uint32_t judge_delete(const struct play_history_answer *a, struct key *k)
+{
+    bool any;
+    struct state *is = a->status / 100 == 2 ? find_deletion(k, a->asked_ns, &any) : NULL;
+    if (a->status / 100 == 2 && is == NULL)
+        play_violation(
+            a->who, "DELETE %s %s is answered with %d, and %s", a->kind, a->name, a->status,
+            any ? "another one was told that he has deleted it" : "it was not deleted meanwhile");
+    if (a->status == 404 && find_so(k, false, 0, a->asked_ns) == NULL)
         play_violation(a->who, "DELETE %s %s is answered with %d, and it was there throughout",
                        a->kind, a->name, a->status);
+    if (is == NULL)
+        return k->count;
+    is->said = true;
+    return (uint32_t)(is - k->state);
 }
 
 static struct shown *find_shown(struct key *k, uint64_t life)
@@ -218,6 +312,7 @@ static void judge_get(const struct play_history_answer *a, struct key *k)
         return;
     }
     s->state = first;
+    judge_body(a, &k->state[first]);
     while (is < k->count && end_of(k, is) < a->since_ns)
         is = find_read(k, a, is + 1);
     if (is == k->count)
@@ -229,41 +324,56 @@ static void judge_get(const struct play_history_answer *a, struct key *k)
 }
 
 /* An answer of its own is what it has come to know, too. */
-static void note_own(const struct play_history_answer *a, struct key *k)
+static void note_own(const struct play_history_answer *a, struct key *k, uint32_t is)
 {
     struct shown *s = find_shown(k, a->life);
-    const uint32_t is = a->revision != 0 ? find_read(k, a, s->state) : k->count;
-    if (is < k->count)
+    if (is < k->count && is > s->state)
         s->state = is;
 }
 
 void play_history_judge(const struct play_history_answer *a)
 {
     struct key *k = find_key(a->kind, a->name);
-    const bool puts = strcmp(a->method, "PUT") == 0, deletes = strcmp(a->method, "DELETE") == 0;
-    if (puts)
+    if (strcmp(a->method, "PUT") == 0) {
         judge_put(a, k);
-    else if (deletes)
-        judge_delete(a, k);
-    else if (a->status == 200 || a->status == 404)
+        if (a->status / 100 == 2 && a->revision != 0)
+            note_own(a, k, find_read(k, a, find_shown(k, a->life)->state));
+    } else if (strcmp(a->method, "DELETE") == 0) {
+        note_own(a, k, judge_delete(a, k));
+    } else if (a->status == 200 || a->status == 404) {
         judge_get(a, k);
-    if (puts && a->status / 100 == 2)
-        note_own(a, k);
+    }
 }
 
 /* ---- what those who follow are told */
 
-void play_history_told(const char *who, uint64_t after, uint64_t revision)
+static void judge_told(const char *who, const struct change *is, const struct play_history_told *t)
+{
+    const struct state *s = &is->key->state[is->state];
+    if (strcmp(t->kind, is->key->kind) != 0 || strcmp(t->name, is->key->name) != 0)
+        play_violation(who, "revision %llu is told of as one of %s %s, and it is one of %s %s",
+                       (unsigned long long)is->revision, t->kind, t->name, is->key->kind,
+                       is->key->name);
+    else if (has_states(t->kind) && ((t->to != NULL) != s->there ||
+                                     (s->there && !agrees(t->to, strlen(t->to), s->body, false))))
+        play_violation(who, "revision %llu of %s %s is told of with other contents: %.200s",
+                       (unsigned long long)is->revision, t->kind, t->name,
+                       t->to != NULL ? t->to : "none");
+}
+
+void play_history_told(const char *who, uint64_t after, const struct play_history_told *t)
 {
     size_t i = 0;
-    while (i < all.count && all.revision[i] <= after)
+    while (i < all.count && all.change[i].revision <= after)
         i++;
     if (i == all.count)
         play_violation(who,
                        "it is told of revision %llu behind %llu, and there is none behind that",
-                       (unsigned long long)revision, (unsigned long long)after);
-    else if (all.revision[i] != revision)
+                       (unsigned long long)t->revision, (unsigned long long)after);
+    else if (all.change[i].revision != t->revision)
         play_violation(who, "it is told of revision %llu behind %llu, and the next one is %llu",
-                       (unsigned long long)revision, (unsigned long long)after,
-                       (unsigned long long)all.revision[i]);
+                       (unsigned long long)t->revision, (unsigned long long)after,
+                       (unsigned long long)all.change[i].revision);
+    else
+        judge_told(who, &all.change[i], t);
 }

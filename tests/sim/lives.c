@@ -52,9 +52,10 @@ static struct life *find_life(const char *where, const uint8_t gid[16], uint16_t
     return *bucket = l;
 }
 
+/* where NULL: anywhere. */
 static bool is_of(const struct life *l, const char *where, const uint8_t gid[16])
 {
-    return memcmp(l->gid, gid, 16) == 0 && strcmp(l->where, where) == 0;
+    return memcmp(l->gid, gid, 16) == 0 && (where == NULL || strcmp(l->where, where) == 0);
 }
 
 /* With all of its pools, also those that it has no more. */

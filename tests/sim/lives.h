@@ -10,9 +10,10 @@
 
 void play_lives_init(void);
 void play_lives_fini(void);
-/* where: a metaserver's name, which is asked to forget that node (left), or has refused to; and in
- * all tables, that agent has lost what it keeps. After both nobody is left who knows the last
- * incarnation, and with a time of day that is behind the next one may be less (docs/status.md). */
+/* where: a metaserver's name, which is asked to forget that node (left), or has refused to (NULL:
+ * in the store that all share it is forgotten); and in all tables, that agent has lost what it
+ * keeps. After both nobody is left who knows the last incarnation, and with a time of day that is
+ * behind the next one may be less (docs/status.md). */
 void play_lives_left(const char *where, const uint8_t gid[16], bool left);
 void play_lives_lost(const uint8_t gid[16]);
 /* That metaserver has lost what it keeps: of all that it knew it was as good as asked to forget it,

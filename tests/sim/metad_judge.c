@@ -12,6 +12,7 @@
 #include "kept.h"
 #include "ledger.h"
 #include "lives.h"
+#include "registrations.h"
 #include "schema/table.h"
 
 enum {
@@ -61,6 +62,15 @@ struct play_metad_question {
 
 enum { NAME = 64, BEHIND_S = 10, WENT_ON_S = 12 };
 
+static void note_leaving(const struct play_metad *m, const char *id, bool leaves)
+{
+    struct meta_node_view view;
+    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
+        for (uint32_t i = 0; i < view.endpoint_count; i++)
+            play_lives_left(m->settings.shared ? NULL : m->host->name, view.endpoint[i].gid,
+                            leaves);
+}
+
 /* Of a transaction that was to do so: a later life stays. */
 static void note_removed(const struct play_metad *m, const char *id)
 {
@@ -69,6 +79,7 @@ static void note_removed(const struct play_metad *m, const char *id)
     (void)meta_store_load(m->service.store, find_kept, &kept, &err);
     if (kept.incarnation != 0)
         return;
+    note_leaving(m, id, true);
     if (play_kept_last(STORE, id) > play_kept_last(REMOVED, id))
         play_kept_number(REMOVED, id, play_kept_last(STORE, id));
     play_kept_leaving(STORE, id);
@@ -101,7 +112,8 @@ void play_metad_judge_commit(void *user, const struct meta_store_job *job)
     look_at_expiries(m, job);
     if (t->change != NULL)
         play_history_changed(m->process->name, t->change->kind, t->change->name,
-                             job->outcome.revision, t->change->after != NULL, play_now_ns());
+                             job->outcome.revision, t->change->after, play_now_ns());
+    play_registrations_look(m->service.store);
 }
 
 static uint64_t take_question(struct play_metad *m, const struct play_call *c)
@@ -166,42 +178,42 @@ static uint64_t knows_since(const struct play_metad *m)
                : now_ns - behind_ns;
 }
 
-static void judge_shared(struct play_metad *m, const struct play_call *c,
-                         const struct meta_service_answer *answer)
+static void judge_shared(const struct play_metad *m, const struct play_call *c,
+                         const struct meta_service_answer *answer, const char *body,
+                         uint64_t asked_ns)
 {
     char kind[NAME], name[NAME];
-    const uint64_t asked_ns = take_question(m, c);
     if (!is_of_resource(c, kind, name))
         return;
-    const struct play_history_answer a = {.who = m->process->name,
-                                          .life = m->life,
-                                          .method = play_call_method(c),
-                                          .kind = kind,
-                                          .name = name,
-                                          .status = answer->status,
-                                          .revision = answer->revision,
-                                          .asked_ns = asked_ns,
-                                          .now_ns = play_now_ns(),
-                                          .since_ns = knows_since(m)};
+    struct play_history_answer a = {.who = m->process->name,
+                                    .life = m->life,
+                                    .method = play_call_method(c),
+                                    .kind = kind,
+                                    .name = name,
+                                    .status = answer->status,
+                                    .revision = answer->revision,
+                                    .body = body,
+                                    .asked_ns = asked_ns,
+                                    .now_ns = play_now_ns(),
+                                    .since_ns = knows_since(m)};
+    a.asked = play_call_body(c, &a.asked_bytes);
     play_history_judge(&a);
 }
 
 /* ---- registrations */
 
-/* Others may have written a later life of it, or have removed it meanwhile. */
+/* Others may have written a later life of it, or have removed it, meanwhile. */
 static void judge_shared_registered(const struct play_metad *m, const char *id,
-                                    uint32_t incarnation)
+                                    uint32_t incarnation, uint64_t asked_ns)
 {
-    struct base_errbuf err;
-    struct kept kept = {.id = id, .expired = true};
-    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
-    if (kept.incarnation < incarnation && play_kept_last(REMOVED, id) < incarnation)
+    if (!play_registrations_was(id, incarnation, asked_ns))
         play_violation(m->process->name,
-                       "%s was told that incarnation %u is registered, and the store has %u", id,
-                       incarnation, kept.incarnation);
+                       "%s was told that incarnation %u is registered, and the store did not have "
+                       "it as alive meanwhile",
+                       id, incarnation);
 }
 
-static void judge_registered(const struct play_metad *m, const char *id)
+static void judge_registered(const struct play_metad *m, const char *id, uint64_t asked_ns)
 {
     struct meta_node_view view;
     struct base_errbuf err;
@@ -209,7 +221,7 @@ static void judge_registered(const struct play_metad *m, const char *id)
     if (m->settings.shared) {
         if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0 &&
             view.state == META_NODE_LIVE)
-            judge_shared_registered(m, id, view.incarnation);
+            judge_shared_registered(m, id, view.incarnation, asked_ns);
         return;
     }
     if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) != 0 ||
@@ -235,35 +247,27 @@ static bool is_of_node(const struct play_call *c, const char *method, char id[ME
     return true;
 }
 
-static void note_leaving(const struct play_metad *m, const char *id, bool leaves)
-{
-    struct meta_node_view view;
-    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
-        for (uint32_t i = 0; i < view.endpoint_count; i++)
-            play_lives_left(m->host->name, view.endpoint[i].gid, leaves);
-}
-
 void play_metad_note_asked(struct play_metad *m, const struct play_call *c)
 {
     char id[META_STORE_ID_BYTES];
     if (m->settings.shared)
         note_question(m, c);
-    if (!is_of_node(c, "DELETE", id))
+    if (m->settings.shared || !is_of_node(c, "DELETE", id))
         return;
-    if (!m->settings.shared)
-        play_kept_leaving(m->host->name, id);
+    play_kept_leaving(m->host->name, id);
     note_leaving(m, id, true);
 }
 
 void play_metad_judge_answer(struct play_metad *m, const struct play_call *c,
-                             const struct meta_service_answer *answer)
+                             const struct meta_service_answer *answer, const char *body)
 {
     char id[META_STORE_ID_BYTES];
     const int status = answer->status;
+    const uint64_t asked_ns = m->settings.shared ? take_question(m, c) : 0;
     if (m->settings.shared)
-        judge_shared(m, c, answer);
+        judge_shared(m, c, answer, body, asked_ns);
     if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
-        judge_registered(m, id);
+        judge_registered(m, id, asked_ns);
     if (is_of_node(c, "DELETE", id) && !m->settings.shared) {
         play_kept_left(m->host->name, id, status / 100 == 2);
         if (status / 100 != 2)

@@ -9,7 +9,7 @@
 /* A request has come; its answer is given; the process has ended or was killed. */
 void play_metad_note_asked(struct play_metad *m, const struct play_call *c);
 void play_metad_judge_answer(struct play_metad *m, const struct play_call *c,
-                             const struct meta_service_answer *answer);
+                             const struct meta_service_answer *answer, const char *body);
 void play_metad_judge_end(struct play_metad *m);
 /* The common store has carried out a transaction of m (user). */
 void play_metad_judge_commit(void *user, const struct meta_store_job *job);

@@ -209,7 +209,7 @@ static void send_answer(struct play_metad *m, struct play_call *c,
                         const struct meta_service_answer *answer, const struct base_text *body)
 {
     BASE_ASSERT(body->error == 0);
-    play_metad_judge_answer(m, c, answer);
+    play_metad_judge_answer(m, c, answer, answer->watch != NULL ? NULL : base_text_str(body));
     if (answer->watch != NULL) {
         play_call_set_data(c, answer->watch);
         play_call_stream(c);
