@@ -14,6 +14,7 @@
 #include "ctl/fetch.h"
 #include "ctl/format.h"
 #include "ctl/json.h"
+#include "ctl/nodes.h"
 #include "ctl/print_table.h"
 
 enum {
@@ -361,10 +362,24 @@ int ctl_agent_status_print(const char *body, size_t bytes, struct base_errbuf *e
     return status;
 }
 
+/* Of a node that is named through the metaserver, else of this host's own. */
+static int fetch_status(const struct ctl_options *o, struct http_result *out,
+                        struct base_errbuf *err)
+{
+    char node[CTL_NODE_PATH_BYTES], path[sizeof node + sizeof "/status"];
+    if (o->node == NULL)
+        return ctl_fetch_agent(o, "/v1/status", out, err);
+    const int status = ctl_node_path(o->node, node, err);
+    if (status != 0)
+        return status;
+    snprintf(path, sizeof path, "%s/status", node);
+    return ctl_fetch_server(o, path, out, err);
+}
+
 int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct http_result result;
-    int status = ctl_fetch_agent(o, "/v1/status", &result, err);
+    int status = fetch_status(o, &result, err);
     if (status != 0)
         return status;
     status = o->json ? ctl_json_print(result.body, err)

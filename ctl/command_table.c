@@ -39,8 +39,8 @@ const struct ctl_command_row ctl_command_rows[] = {
      "rdmactl metaserver list -o wide"},
 
     {{"agent", "status"}, CTL_TAKES_NOTHING, CTL_AGENT_STATUS, NULL, "",
-     "the local agent: pools, sessions, VQPs, peers, memory",
-     "rdmactl agent status"},
+     "the local agent, or that of --node: pools, sessions, VQPs, peers, memory",
+     "rdmactl agent status --node host-17"},
 
     {{"worker", "list"}, CTL_TAKES_NOTHING, CTL_AGENT_ITEM_LIST, "worker", "",
      "the local agent's workers, with what their requests wait for",
@@ -223,7 +223,7 @@ const struct ctl_word_row ctl_word_rows[] = {
      "rdmactl node drain host-17 --grace 30s --wait"},
     {"metaserver", "A metaserver: it knows where nodes are, and what operators have set.",
      "rdmactl metaserver list"},
-    {"agent", "The agent of this host.", "rdmactl agent status"},
+    {"agent", "The agent of this host, or of another node.", "rdmactl agent status"},
     {"worker", "A worker: a process that is attached to an agent.",
      "rdmactl worker list --node host-17"},
     {"lease", "A lease: a region that a worker lets other nodes use.",
@@ -296,6 +296,7 @@ const struct ctl_option_row ctl_option_rows[] = {
     {"--worker ID", "lease", {"revoke"}, "all of that one's"},
     {"--all", "lease", {"revoke"}, "of all workers, one after the other"},
     {"--force", "lease", {"revoke"}, "at once, with all that shares a registration"},
+    {"--node NODE", "agent", {"status"}, "of that node, through the metaserver"},
     {"--node NODE", "worker", {NULL}, "of that node, through the metaserver"},
     {"--node NODE", "lease", {NULL}, "of that node, through the metaserver"},
     {"--node NODE", "region", {"list", "watch"}, "of that node alone"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_counters.h"
 #include "agent_query.h"
 #include "base/error.h"
 #include "base/metrics.h"
@@ -34,12 +35,16 @@ static void answer_question(struct agent *a, struct agent_query *q,
                                          .worker = text_or_null(question->worker),
                                          .force = question->force ? "1" : NULL};
     base_text_reset(&a->answer);
-    if (!question->revoke)
-        agent_leases_look(a, &request, question->leases);
-    else if (question->leases)
+    if (question->revoke && question->of != AGENT_QUESTION_LEASES) {
+        agent_asker_refuse(request.by, ENOTSUP, "nothing but leases can be revoked");
+    } else if (question->revoke) {
         (void)agent_leases_revoke(a, &request);
-    else
-        agent_asker_refuse(request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
+    } else if (question->of == AGENT_QUESTION_STATUS) {
+        agent_status_print(a, &a->answer);
+        agent_asker_reply(a, request.by, 200);
+    } else {
+        agent_leases_look(a, &request, question->of == AGENT_QUESTION_LEASES);
+    }
 }
 
 void agent_query_take(struct agent *a, uint32_t metaserver, const char *line, size_t length)

@@ -96,7 +96,9 @@ void agent_asker_reply(struct agent *a, struct asker by, int status)
             .status = status, .body = base_text_str(t), .length = t->length};
         world_answer(by.world, by.request, &answer);
     } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
-        agent_asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
+        agent_asker_refuse(by, EMSGSIZE,
+                           "that is more than an answer may have: ask for fewer at a time, or on "
+                           "the node's host");
     } else {
         send_answer(by.asked, status, base_text_str(t));
     }

@@ -48,15 +48,27 @@ static int decode_text(const char *name, const json_t *value, char *out, size_t 
     return 0;
 }
 
-/* One of two words. */
-static int decode_choice(const char *name, const json_t *value, const char *no, const char *yes,
-                         bool *out, struct base_errbuf *why)
+static int decode_method(const json_t *value, struct agent_question *out, struct base_errbuf *why)
 {
     const char *text = json_string_value(value);
-    if (text == NULL || (strcmp(text, no) != 0 && strcmp(text, yes) != 0))
-        return base_err(why, -EINVAL, "%s must be %s or %s", name, no, yes);
-    *out = strcmp(text, yes) == 0;
+    if (text == NULL || (strcmp(text, "GET") != 0 && strcmp(text, "DELETE") != 0))
+        return base_err(why, -EINVAL, "method must be GET or DELETE");
+    out->revoke = strcmp(text, "DELETE") == 0;
     return 0;
+}
+
+static int decode_resource(const json_t *value, struct agent_question *out, struct base_errbuf *why)
+{
+    static const char *const words[] = {[AGENT_QUESTION_WORKERS] = "workers",
+                                        [AGENT_QUESTION_LEASES] = "leases",
+                                        [AGENT_QUESTION_STATUS] = "status"};
+    const char *text = json_string_value(value);
+    for (size_t i = 0; text != NULL && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(text, words[i]) == 0) {
+            out->of = (enum agent_question_of)i;
+            return 0;
+        }
+    return base_err(why, -EINVAL, "resource must be workers, leases or status");
 }
 
 static int decode_member(const char *name, const json_t *value, struct agent_question *out,
@@ -76,9 +88,9 @@ static int decode_member(const char *name, const json_t *value, struct agent_que
     if (strcmp(name, "id") == 0)
         return 0;
     if (strcmp(name, "method") == 0)
-        return decode_choice(name, value, "GET", "DELETE", &out->revoke, why);
+        return decode_method(value, out, why);
     if (strcmp(name, "resource") == 0)
-        return decode_choice(name, value, "workers", "leases", &out->leases, why);
+        return decode_resource(value, out, why);
     if (strcmp(name, "limit") == 0)
         return decode_limit(value, out, why);
     if (strcmp(name, "force") == 0) {

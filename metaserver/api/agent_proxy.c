@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/leases and /v1/workers: asked of the agents when somebody looks, and not kept here. */
+/* /v1/leases, /v1/workers and /v1/nodes/{id}/status: asked of the agents when somebody looks, and
+ * not kept here. */
 #include "agent_proxy.h"
 
 #include <errno.h>
@@ -78,7 +79,10 @@ int meta_proxy_send_query(struct meta_proxy *h, uint64_t now)
     struct base_text t;
     base_text_init(&t, sizeof h->query.members - 1);
     base_json_string(&t, "method", revoke ? "DELETE" : "GET");
-    base_json_string(&t, "resource", h->q.leases ? "leases" : "workers");
+    base_json_string(&t, "resource",
+                     h->q.what == PROXY_STATUS ? "status"
+                     : h->q.leases             ? "leases"
+                                               : "workers");
     add_text(&t, "item", h->item);
     add_text(&t, "worker", h->worker);
     add_text(&t, "tenant", h->list.tenant);
@@ -141,6 +145,13 @@ static enum meta_rest_problem why_refused(const struct meta_proxy *h, char out[P
 {
     const struct proxy_answer *a = &h->answer;
     snprintf(out, PROXY_WHY_BYTES, "node %s: %s", h->query.node, a->detail);
+    if (h->q.what == PROXY_STATUS && a->status == 400) { /* there is nothing to get wrong in it */
+        snprintf(out, PROXY_WHY_BYTES,
+                 "the agent of node %s is older than this question: update it, or ask there: "
+                 "rdmactl agent status on its host",
+                 h->query.node);
+        return REST_UNREACHABLE;
+    }
     switch (a->status) {
     case 400:
         return REST_MALFORMED;
@@ -365,6 +376,16 @@ void meta_rest_get_lease(struct call *c)
 void meta_rest_get_worker(struct call *c)
 {
     get_one(c, false);
+}
+
+void meta_rest_get_agent_status(struct call *c)
+{
+    struct meta_proxy *h = meta_proxy_new(c, false);
+    if (h == NULL)
+        return;
+    h->q.what = PROXY_STATUS;
+    memcpy(h->query.node, c->id, sizeof h->query.node);
+    ask_one(c, h);
 }
 
 static void revoke_leases(struct call *c, const char *node, const char *lease, const char *worker)

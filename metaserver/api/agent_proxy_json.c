@@ -123,6 +123,16 @@ static int read_revoked(const struct json_at *at, json_t *body, const struct pro
     return status;
 }
 
+/* Whatever an agent of that version says of itself, of its own node. */
+static int read_status(const struct json_at *at, json_t *body, const struct proxy_query *q,
+                       struct base_text *out)
+{
+    const char *node = json_string_value(json_object_get(body, "node"));
+    if (node == NULL || strcmp(node, q->node) != 0)
+        return meta_json_bad(at, "body.node", "is not the node that was asked");
+    return append_object(at, body, META_JSON_MAX_ANSWER_BYTES, out);
+}
+
 static int read_body(const struct json_at *at, json_t *body, const struct proxy_query *q, bool more,
                      struct base_text *out, struct proxy_answer *answer)
 {
@@ -136,6 +146,8 @@ static int read_body(const struct json_at *at, json_t *body, const struct proxy_
         return read_list(at, body, q, more, out, answer);
     case PROXY_ONE:
         return append_one(at, body, q, out);
+    case PROXY_STATUS:
+        return read_status(at, body, q, out);
     case PROXY_REVOKE:
         break;
     }

@@ -164,6 +164,7 @@ void meta_rest_delete_leases(struct call *c); /* of a worker */
 void meta_rest_delete_lease(struct call *c);
 void meta_rest_list_workers(struct call *c);
 void meta_rest_get_worker(struct call *c);
+void meta_rest_get_agent_status(struct call *c);
 void meta_rest_put_answer(struct call *c);
 /* Answers those clients whose query has ended; of all nodes, asks the next one. */
 void meta_rest_proxy_advance(struct meta_service *s, uint64_t now);

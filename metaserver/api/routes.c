@@ -71,6 +71,8 @@ static const struct route routes[] = {
      meta_rest_list_node_regions, 0, PAGE | TAKES(INCARNATION)},
     {"PUT", "/v1/nodes/{id}/answers/{query}", META_NEED_ADMIN, META_AGENT_OWN,
      meta_rest_put_answer, 0, 0},
+    {"GET", "/v1/nodes/{id}/status", META_NEED_READER, META_AGENT_NO, meta_rest_get_agent_status, 0,
+     0},
     {"GET", "/v1/nodes/{id}/settings", META_NEED_READER, META_AGENT_NO, meta_rest_get_resource,
      META_NODE, 0},
     {"PUT", "/v1/nodes/{id}/settings", META_NEED_OPERATOR, META_AGENT_NO, meta_rest_put_resource,

@@ -101,6 +101,15 @@ for server in "$url" "$other"; do
         fail "it cannot be asked through $server: $(cat "$work/body")"
 done
 ok "either metaserver can ask it"
+counters='paths(scalars) | map(select(type == "string")) | join(".")'
+for node in a c; do
+    is "$(ctl --node "node-$node" agent status -o json | jq -c "[$counters] | unique")" \
+        "$(own "$node" agent status -o json | jq -c "[$counters] | unique")" \
+        "an agent's status has all that it says on its host"
+    ctl --node "node-$node" agent status | grep -Eq "^ *node +node-$node *$" ||
+        fail "it is not shown in sections: $(ctl --node "node-$node" agent status | head -5)"
+done
+refuses 3 'there is no node node-x' --node node-x agent status
 
 # ---- what makes no sense
 refuses 3 'there is no node node-x' --node node-x lease list

@@ -110,8 +110,8 @@ struct ctl_options {
                                   * NULL: all. worker of LEASE_REVOKE: instead of an id */
     bool force;                  /* of LEASE_REVOKE */
     bool all;                    /* of LEASE_REVOKE: of all workers, instead of an id */
-    const char *node;            /* of AGENT_ITEM_* and LEASE_REVOKE: through the metaserver; NULL:
-                                  * of this host, or as the ids say */
+    const char *node;            /* of AGENT_ITEM_*, LEASE_REVOKE and AGENT_STATUS: through the
+                                  * metaserver; NULL: of this host, or as the ids say */
     bool all_nodes;              /* of AGENT_ITEM_LIST, likewise */
     const char *secret_file;     /* of RESOURCE_CREATE and _SET of a token: its secret */
     const char *secret_out;      /* of RESOURCE_CREATE of a token: the file its secret goes to */

@@ -73,6 +73,8 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(PARSE(&o, "pool", "create", "p", "spares=0"), 0);
     ck_assert_int_eq(o.command, CTL_RESOURCE_CREATE);
     ck_assert_str_eq(o.kind, "pool");
+    ck_assert_int_eq(PARSE(&o, "agent", "status", "--node", "n"), 0);
+    ck_assert_str_eq(o.node, "n");
     ck_assert_int_eq(PARSE(&o, "lease", "revoke", "--node", "n", "1-00000001-1", "--force"), 0);
     ck_assert(strcmp(o.node, "n") == 0 && o.force && !o.all_nodes);
     ck_assert_int_eq(PARSE(&o, "worker", "list", "--all-nodes", "--tenant", "web"), 0);
@@ -272,7 +274,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"lease", "revoke", "--tenant", "web", "x"}, "worker list --tenant web"},
         {{"lease", "list", "--force"}, "lease revoke alone"},
         {{"node", "list", "--worker", "w"}, "workers and leases alone"},
-        {{"node", "list", "--node", "n"}, "workers and leases alone"},
+        {{"node", "list", "--node", "n"}, "workers, leases and agent status alone"},
         {{"lease", "get", "x", "--all-nodes"}, "worker list and lease list alone"},
         {{"lease", "list", "--all-nodes", "--node", "n"}, "without --node"},
         {{"worker", "revoke"}, "worker list, or worker get ID"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a metaserver asks of this node's workers and leases, on the stream that the agent follows: a
- * line {"ask": {...}} (schema/openapi.yaml), decoded. No I/O. Any thread. */
+/* What a metaserver asks of this node's workers, leases and status, on the stream that the agent
+ * follows: a line {"ask": {...}} (schema/openapi.yaml), decoded. No I/O. Any thread. */
 #ifndef CONTROL_QUESTION_H
 #define CONTROL_QUESTION_H
 
@@ -20,7 +20,11 @@ enum {
 struct agent_question {
     char id[AGENT_QUESTION_ID_BYTES]; /* 16 of 0-9, a-f */
     bool revoke;                      /* else look */
-    bool leases;                      /* else workers */
+    enum agent_question_of {
+        AGENT_QUESTION_WORKERS,
+        AGENT_QUESTION_LEASES,
+        AGENT_QUESTION_STATUS /* the agent's own */
+    } of;
     bool force;
     char item[AGENT_ID_BYTES], worker[AGENT_ID_BYTES];
     char cursor[AGENT_QUESTION_TEXT], tenant[AGENT_QUESTION_TEXT];

@@ -36,7 +36,7 @@ START_TEST(a_page_one_of_it_and_revoking_are_understood)
                             "\"limit\":500}}"),
                      0);
     ck_assert_str_eq(q.id, "0123456789abcdef");
-    ck_assert(!q.revoke && !q.leases && !q.force);
+    ck_assert(!q.revoke && q.of == AGENT_QUESTION_WORKERS && !q.force);
     ck_assert_str_eq(q.tenant, "we\"b");
     ck_assert_str_eq(q.worker, "1-00000001");
     ck_assert_str_eq(q.cursor, "MS4w");
@@ -45,9 +45,11 @@ START_TEST(a_page_one_of_it_and_revoking_are_understood)
     ck_assert_int_eq(decode("{\"ask\":{" ID ",\"method\":\"DELETE\",\"resource\":\"leases\","
                             "\"item\":\"1-00000001-7\",\"force\":true}}"),
                      0);
-    ck_assert(q.revoke && q.leases && q.force);
+    ck_assert(q.revoke && q.of == AGENT_QUESTION_LEASES && q.force);
     ck_assert_str_eq(q.item, "1-00000001-7");
     ck_assert_str_eq(q.limit, "");
+    ck_assert_int_eq(decode("{\"ask\":{" ID ",\"method\":\"GET\",\"resource\":\"status\"}}"), 0);
+    ck_assert(!q.revoke && q.of == AGENT_QUESTION_STATUS);
 }
 END_TEST
 

@@ -34,6 +34,40 @@ START_TEST(one_lease_and_one_worker_have_their_node_in_their_ids)
 }
 END_TEST
 
+START_TEST(the_status_of_an_agent_is_passed_on_as_it_is)
+{
+    static const char status[] =
+        "{\"version\":\"9\",\"node\":\"n1\",\"lane\":{\"posted\":7},\"new\":[null,{}]}";
+    begin();
+    register_node(1);
+    struct meta_watch *w = follow(1);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/status", ""), META_SERVICE_LATER);
+    ck_assert_str_eq(question(w), "\"method\":\"GET\",\"resource\":\"status\"");
+    ck_assert_int_eq(answers(1, 200, status), 204);
+    ck_assert_int_eq(reply[0].status, 200);
+    ck_assert_uint_eq(strlen(reply[0].text), sizeof status);
+    ck_assert_int_eq(strncmp(reply[0].text, status, sizeof status - 1), 0);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/status", ""), META_SERVICE_LATER);
+    (void)question(w);
+    ck_assert_int_eq(answers(1, 200, "{\"node\":\"n2\"}"), 400); /* another one's is not its own */
+    ck_assert_int_eq(reply[1].status, 502);
+    ck_assert_ptr_nonnull(strstr(reply[1].text, "is not the node that was asked"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/status", ""), META_SERVICE_LATER);
+    (void)question(w);
+    ck_assert_int_eq(answers(1, 400, "{\"detail\":\"resource must be workers or leases\"}"), 204);
+    ck_assert_int_eq(reply[2].status, 503);
+    ck_assert_ptr_nonnull(strstr(reply[2].text, "is older than this question: update it"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n9/status", ""), 404);
+    ck_assert(says("unknown-node"));
+    meta_watch_free(w);
+    settle();
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/status", ""), 503);
+    ck_assert(says("does not listen to this metaserver"));
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/status", "{}"), 405);
+    end();
+}
+END_TEST
+
 START_TEST(an_answer_is_taken_once_and_from_the_node_that_was_asked)
 {
     char first[META_QUERY_ID_BYTES];
@@ -541,6 +575,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(one_lease_and_one_worker_have_their_node_in_their_ids)                                       \
+    T(the_status_of_an_agent_is_passed_on_as_it_is)                                                \
     T(an_answer_is_taken_once_and_from_the_node_that_was_asked)                                    \
     T(whom_nobody_can_ask_is_said_at_once)                                                         \
     T(an_agent_that_does_not_answer_is_waited_for_so_long)                                         \
