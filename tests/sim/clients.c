@@ -38,6 +38,7 @@ struct client {
     struct base_prng random;
     bool over; /* the call that is under way */
     int status;
+    uint32_t asks;  /* the metaserver that it has asked last */
     uint64_t known; /* of a follower: the revision that it was told last */
 };
 
@@ -54,13 +55,14 @@ static void on_over(void *user, const struct http_answer *answer)
     c->status = answer->status;
 }
 
+static void choose_metaserver(struct client *c)
+{
+    c->asks = (uint32_t)base_prng_below(&c->random, c->all->settings.metaservers);
+}
+
 static void name_url(const struct client *c, char *url, size_t size, const char *path)
 {
-    const struct play_clients_settings *s = &c->all->settings;
-    (void)snprintf(
-        url, size, "http://%s:7480%s",
-        s->metaserver[play_random_between((struct base_prng *)&c->random, 0, s->metaservers - 1)],
-        path);
+    (void)snprintf(url, size, "http://%s:7480%s", c->all->settings.metaserver[c->asks], path);
 }
 
 /* Until it is over, or (of a stream) that time. */
@@ -96,18 +98,24 @@ static void ask(struct client *c, const char *method, uint32_t tenant)
                status);
 }
 
+/* Who has changed something often looks at it there at once. */
 static void ask_anything(struct client *c)
 {
     static const char *const METHODS[] = {"PUT", "PUT", "PUT", "DELETE", "GET", "GET"};
-    ask(c, METHODS[base_prng_below(&c->random, 6)], (uint32_t)base_prng_below(&c->random, TENANTS));
+    const uint32_t tenant = (uint32_t)base_prng_below(&c->random, TENANTS);
+    choose_metaserver(c);
+    ask(c, METHODS[base_prng_below(&c->random, 6)], tenant);
+    if (c->status / 100 == 2 && base_prng_below(&c->random, 2) == 0)
+        ask(c, "GET", tenant);
 }
 
 static void take_back(struct client *c)
 {
     for (uint32_t i = c->number; i < TENANTS; i += WRITERS)
-        do
+        do {
+            choose_metaserver(c);
             ask(c, "DELETE", i);
-        while (c->status / 100 != 2 && c->status != 404);
+        } while (c->status / 100 != 2 && c->status != 404);
 }
 
 /* All begin at the same time, more or less, since what is asked for at once is what matters. */
@@ -169,6 +177,7 @@ static void follow(struct client *c)
     (void)snprintf(path, sizeof path,
                    c->known != 0 ? "/v1/events?watch=1&revision=%llu" : "/v1/events?watch=1",
                    (unsigned long long)c->known);
+    choose_metaserver(c);
     name_url(c, url, sizeof url, path);
     const struct http_call call_of = {.method = "GET",
                                       .url = url,

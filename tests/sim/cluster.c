@@ -24,6 +24,7 @@
 #include "operators.h"
 #include "os.h"
 #include "os_calls.h"
+#include "published.h"
 #include "random.h"
 #include "refusals.h"
 #include "registrations.h"
@@ -110,6 +111,13 @@ static void start_metad(void *user)
     cluster_start_metad(user);
 }
 
+/* Who shares a store may be asked in any order. */
+uint32_t cluster_metaserver_of(const struct node *n, uint32_t place)
+{
+    const uint32_t turn = cluster.settings.shared ? n->host.number : 0;
+    return cluster.settings.nodes + (place + turn) % cluster.settings.metaservers;
+}
+
 void cluster_start_agent(struct node *n)
 {
     n->gone_ns = n->overflowed_ns = 0;
@@ -125,7 +133,7 @@ void cluster_start_agent(struct node *n)
     cluster_gid(n->host.number, s.gid);
     for (uint32_t i = 0; i < s.metaservers; i++)
         (void)snprintf(s.metaserver[i], sizeof s.metaserver[i], "http://%s:7480",
-                       cluster_node(cluster.settings.nodes + i)->host.name);
+                       cluster_node(cluster_metaserver_of(n, i))->host.name);
     for (uint32_t i = 0; i < s.tenants; i++) {
         const uint32_t uid = play_tenant_uid(i);
         s.tenant[i] = (struct agent_tenant_config){.uids = {{uid, uid + 999}},
@@ -134,6 +142,7 @@ void cluster_start_agent(struct node *n)
                                                    .memory = 1ull << 30};
         (void)snprintf(s.tenant[i].name, sizeof s.tenant[i].name, "%s", play_tenant_name(i));
     }
+    play_published_new_life(n->host.number);
     n->agent = play_agent_start(&n->host, &s, cluster.settings.seed);
 }
 
@@ -163,6 +172,8 @@ void cluster_start_worker(struct node *n, uint32_t number)
         .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
         .calm_ns = cluster.calm_ns,
         .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
+        .names = cluster.settings.shared,
+        .tenants = cluster.tenants,
         .no_atomics = cluster.device.no_atomics,
         .no_lease_only = cluster.suspends};
     char name[PLAY_NAME];
@@ -255,6 +266,7 @@ static void make_world(void)
     play_calls_init(s->seed, &calls);
     play_history_begin();
     play_registrations_begin();
+    play_published_begin(cluster.calm_ns);
     if (s->shared)
         play_common_begin(s->seed);
     play_common_looks_begin();
@@ -305,6 +317,7 @@ static void supervise(void *user)
             cluster_start_metad(n);
         }
     }
+    play_published_look_at_rest();
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
 }
 
@@ -571,6 +584,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     fill_result(result);
     play_history_end();
     play_registrations_end();
+    play_published_end();
     if (settings->shared)
         play_common_end();
     play_ledger_fini();

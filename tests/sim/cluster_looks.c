@@ -56,7 +56,7 @@ static bool is_behind(const struct node *n, uint64_t *is, uint64_t *seen)
     if (a == NULL || !a->ready || a->agent == NULL || a->agent->follow.call == 0)
         return false;
     const struct follow *f = &a->agent->follow;
-    const struct play_metad *m = cluster.node[cluster.settings.nodes + f->metaserver].metad;
+    const struct play_metad *m = cluster.node[cluster_metaserver_of(n, f->metaserver)].metad;
     if (m == NULL || !m->ready)
         return false;
     *seen = f->seen;

@@ -104,6 +104,8 @@ void cluster_begin_operators(void);
 void cluster_end_operators(void);
 
 struct node *cluster_node(uint32_t number);
+/* The host of the metaserver that has that place in the list of its agent. */
+uint32_t cluster_metaserver_of(const struct node *n, uint32_t place);
 /* Of a host's device. */
 void cluster_gid(uint32_t number, uint8_t gid[16]);
 

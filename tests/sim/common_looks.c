@@ -35,7 +35,7 @@ void play_common_looks_begin(void)
 
 struct comparison {
     const struct play_metad *m;
-    uint32_t nodes, resources;
+    uint32_t nodes, resources, names;
     char words[WORDS]; /* what is otherwise; "": nothing */
 };
 
@@ -95,6 +95,18 @@ static int compare_resource(void *user, const struct meta_store_resource *r)
     return 0;
 }
 
+static int compare_name(void *user, const struct meta_store_name *n)
+{
+    struct comparison *c = user;
+    const struct meta_store_name *is = meta_names_find(c->m->service.names, n->tenant, n->name);
+    c->names++;
+    if (is == NULL || !meta_store_name_equals(is, n))
+        (void)snprintf(c->words, WORDS,
+                       "\"%.16s\" of %.40s as a region's of %.32s, and it has %.32s's", n->name,
+                       n->tenant, n->node, is != NULL ? is->node : "nobody");
+    return 0;
+}
+
 static int pass_over(void *user, const struct meta_store_change *change)
 {
     (void)user, (void)change;
@@ -111,6 +123,9 @@ static void compare_counts(struct comparison *c)
     if (c->words[0] == '\0' && (nodes != c->nodes || resources != c->resources))
         (void)snprintf(c->words, WORDS, "%u nodes and %u settings, and it has %u and %u", c->nodes,
                        c->resources, nodes, resources);
+    if (c->words[0] == '\0' && meta_names_count(s->names) != c->names)
+        (void)snprintf(c->words, WORDS, "%u names of regions, and it has %u", c->names,
+                       meta_names_count(s->names));
 }
 
 static void compare(struct comparison *c)
@@ -118,7 +133,7 @@ static void compare(struct comparison *c)
     struct base_errbuf err;
     struct play_process *before = play_process_enter(NULL);
     const struct meta_store_visitor visitor = {
-        .resource = compare_resource, .change = pass_over, .user = c};
+        .resource = compare_resource, .change = pass_over, .name = compare_name, .user = c};
     (void)meta_store_load(c->m->service.store, compare_node, c, &err);
     (void)meta_store_load_resources(c->m->service.store, &visitor, &err);
     compare_counts(c);
@@ -136,6 +151,28 @@ static void look_at_contents(struct seen *s)
     else if (play_now_ns() > s->differs_ns + DIFFERS_S * BASE_NS_PER_S)
         play_violation(s->m->process->name, "for %d s it has not had what the store has: %s",
                        DIFFERS_S, c.words);
+}
+
+/* ---- what it makes of what it hears */
+
+static uint32_t find_incarnation(const struct play_metad *m, const char *id)
+{
+    struct meta_node_view v;
+    const int status = meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &v);
+    return status == 0 ? v.incarnation : 0;
+}
+
+void play_common_hear(struct play_metad *m, const struct meta_store_heard *heard)
+{
+    uint32_t before[META_STORE_NEWS_NODES];
+    const bool news = heard->kind == META_STORE_HEARD_NEWS && heard->removed_count == 0;
+    for (uint32_t i = 0; news && i < heard->node_count; i++)
+        before[i] = find_incarnation(m, heard->nodes[i].id);
+    meta_service_hear(&m->service, heard, play_host_now_ns(m->host));
+    for (uint32_t i = 0; news && i < heard->node_count; i++)
+        if (find_incarnation(m, heard->nodes[i].id) < before[i])
+            play_violation(m->process->name, "it shows an earlier life of %s than %u",
+                           heard->nodes[i].id, before[i]);
 }
 
 /* ---- of whom it hears */

@@ -7,6 +7,8 @@
 #include "metad_process.h"
 
 void play_common_looks_begin(void);
+/* It hears that: no node goes back to an earlier life by it. */
+void play_common_hear(struct play_metad *m, const struct meta_store_heard *heard);
 /* Once a second, of each that is there. */
 void play_common_look_at(struct play_metad *m);
 /* It has ended. */

@@ -15,7 +15,9 @@ enum {
     TIMEOUT_MS = 5000, /* of a transaction */
     PROGRESS_MS = 1000,
     LEASE_MS = 10000,
-    COMPACTED_PERCENT = 30 /* of those who come back have missed too much */
+    COMPACTED_PERCENT = 30, /* of those who come back have missed too much */
+    MISSED_PPM = 5000,      /* of what is done others cannot be told any more, */
+    REMOVED_PPM = 300000    /* and of nodes that are removed, which nothing says but that */
 };
 
 struct member {
@@ -90,6 +92,16 @@ void play_common_end(void)
     memset(&all, 0, sizeof all);
 }
 
+/* One who is slow to hear, or has just reconnected, finds it compacted away. */
+static void compact_some(const struct member *but, const struct meta_store_job *job)
+{
+    const uint32_t ppm = job->txn.remove_count > 0 ? REMOVED_PPM : MISSED_PPM;
+    for (uint32_t i = 0; i < COMMON_MEMBERS; i++)
+        if (&all.member[i] != but && all.member[i].link != NULL &&
+            play_random_happens(&all.random, ppm))
+            play_common_compact(i);
+}
+
 /* Something is there to be heard. */
 static void wake_all(void)
 {
@@ -137,6 +149,7 @@ static void commit_first(struct play_common_link *l)
     l->done = true;
     if (l->committed != NULL)
         l->committed(l->user, job);
+    compact_some(member_of(l), job);
     wake_all();
 }
 

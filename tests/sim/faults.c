@@ -439,6 +439,21 @@ static const struct {
     [FAULT_NO_QUORUM] = {begin_store_fault, end_store_fault},
 };
 
+/* A metaserver goes, or hears nothing of the store any more, when that has just done something for
+ * it. */
+static bool waits_for_commit(struct happening *h)
+{
+    const struct play_fault *f = &h->fault;
+    struct node *n = cluster_node(f->node);
+    const bool waits = cluster.settings.shared && n->metad != NULL && n->metad->at_commit == NULL &&
+                       f->amount / 3 % 4 != 0 &&
+                       (f->kind == FAULT_KILL_METAD || f->kind == FAULT_PAUSE_METAD ||
+                        f->kind == FAULT_POWER_OFF || f->kind == FAULT_CUT_STORE);
+    if (waits)
+        n->metad->at_commit = &h->begin;
+    return waits;
+}
+
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks
  * does so when it is used, with requests out. */
 static void on_due(void *user)
@@ -456,7 +471,7 @@ static void on_due(void *user)
         n->agent->at_work_ns = f->kind == FAULT_BREAK_QP ? f->amount / 5 % OUT_NS : 0;
         n->agent->at_read = f->kind != FAULT_BREAK_QP && f->amount % 8 > 3;
     }
-    play_event_after(&h->begin, waits ? MOST_MS * BASE_NS_PER_MS : 0);
+    play_event_after(&h->begin, waits || waits_for_commit(h) ? MOST_MS * BASE_NS_PER_MS : 0);
 }
 
 /* Others do something while it lasts, or what has broken is wanted again at once. */
@@ -475,6 +490,8 @@ static void on_begin(void *user)
     struct node *n = cluster_node(h->fault.node);
     if (n->agent != NULL && n->agent->at_work == &h->begin)
         n->agent->at_work = NULL;
+    if (n->metad != NULL && n->metad->at_commit == &h->begin)
+        n->metad->at_commit = NULL;
     play_trace("fate", "%u: %s: %s, for %llu ms", h->number, play_fault_name(h->fault.kind),
                n->host.name, (unsigned long long)(h->fault.lasts_ns / BASE_NS_PER_MS));
     cluster.faults++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metad_judge.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,10 @@
 #include "kept.h"
 #include "ledger.h"
 #include "lives.h"
+#include "published.h"
 #include "registrations.h"
+#include "schema/name_record.h"
+#include "schema/token.h"
 #include "schema/table.h"
 
 enum {
@@ -99,10 +103,13 @@ static void look_at_expiries(const struct play_metad *m, const struct meta_store
 
 void play_metad_judge_commit(void *user, const struct meta_store_job *job)
 {
-    const struct play_metad *m = user;
+    struct play_metad *m = user;
     const struct meta_store_txn *t = &job->txn;
     if (job->outcome.status != 0)
         return;
+    if (m->at_commit != NULL)
+        play_event_after(m->at_commit, 0);
+    m->at_commit = NULL;
     for (uint32_t i = 0; i < t->remove_count; i++)
         note_removed(m, t->remove[i].id);
     const uint32_t puts = t->put_count > 1 ? job->outcome.put_count : t->put_count;
@@ -114,6 +121,7 @@ void play_metad_judge_commit(void *user, const struct meta_store_job *job)
         play_history_changed(m->process->name, t->change->kind, t->change->name,
                              job->outcome.revision, t->change->after, play_now_ns());
     play_registrations_look(m->service.store);
+    play_published_look(m->process->name, m->service.store);
 }
 
 static uint64_t take_question(struct play_metad *m, const struct play_call *c)
@@ -200,6 +208,46 @@ static void judge_shared(const struct play_metad *m, const struct play_call *c,
     play_history_judge(&a);
 }
 
+/* ---- names of regions */
+
+/* What is asked to be published, and for which space. */
+static bool read_publication(const struct play_call *c, char space[META_STORE_ID_BYTES],
+                             char name[META_STORE_NAME_BYTES], struct play_published_region *out)
+{
+    size_t bytes;
+    const char *body = play_call_body(c, &bytes);
+    json_t *root = json_loadb(body, bytes, 0, NULL);
+    const char *tenant = json_string_value(json_object_get(root, "tenant")),
+               *reader = json_string_value(json_object_get(root, "for")),
+               *called = json_string_value(json_object_get(root, "name")),
+               *grant = json_string_value(json_object_get(root, "grant"));
+    struct schema_token token;
+    const bool read = tenant != NULL && called != NULL && grant != NULL &&
+                      schema_name_space(tenant, reader != NULL ? reader : "", space) == 0 &&
+                      schema_token_parse(grant, &token) == 0;
+    if (read) {
+        (void)snprintf(name, META_STORE_NAME_BYTES, "%s", called);
+        out->key = token.vkey;
+        memcpy(out->gid, token.gid, sizeof out->gid);
+    }
+    json_decref(root);
+    return read;
+}
+
+static void judge_published(const struct play_metad *m, const struct play_call *c,
+                            const struct meta_service_answer *answer, uint64_t asked_ns)
+{
+    static const char NODES[] = "/v1/nodes/", REGIONS[] = "/regions";
+    const char *target = play_call_target(c), *rest = target + sizeof NODES - 1;
+    char space[META_STORE_ID_BYTES], name[META_STORE_NAME_BYTES];
+    struct play_published_region r;
+    if (answer->status / 100 != 2 || strcmp(play_call_method(c), "PUT") != 0 ||
+        strncmp(target, NODES, sizeof NODES - 1) != 0 ||
+        strcmp(rest + strcspn(rest, "/"), REGIONS) != 0 || !read_publication(c, space, name, &r))
+        return;
+    play_published_given(m->process->name, space, name, &r, asked_ns);
+}
+
 /* ---- registrations */
 
 /* Others may have written a later life of it, or have removed it, meanwhile. */
@@ -266,6 +314,8 @@ void play_metad_judge_answer(struct play_metad *m, const struct play_call *c,
     const uint64_t asked_ns = m->settings.shared ? take_question(m, c) : 0;
     if (m->settings.shared)
         judge_shared(m, c, answer, body, asked_ns);
+    if (m->settings.shared)
+        judge_published(m, c, answer, asked_ns);
     if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
         judge_registered(m, id, asked_ns);
     if (is_of_node(c, "DELETE", id) && !m->settings.shared) {

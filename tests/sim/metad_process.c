@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "common_looks.h"
 #include "device_provider.h"
 #include "disk.h"
 #include "fabric/sim.h"
@@ -17,11 +18,10 @@
 #include "os.h"
 #include "metaserver/json.h"
 #include "open_store.h"
-#include "schema/table.h"
 #include "random.h"
 #include "trace.h"
 
-enum { ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
+enum { ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048, NAMES = 128 };
 #define ASK_NS (10 * BASE_NS_PER_S)
 
 /* ---- its world */
@@ -73,8 +73,7 @@ static void on_stored(void *user)
 
 static void apply_heard(void *user, const struct meta_store_heard *heard)
 {
-    struct play_metad *m = user;
-    meta_service_hear(&m->service, heard, play_host_now_ns(m->host));
+    play_common_hear(user, heard);
 }
 
 /* Now and then, as long as one is wanted. */
@@ -408,41 +407,6 @@ void play_metad_device_ready(struct play_metad *m, int fd)
 
 /* ---- its start and end */
 
-static int make_core(struct play_metad *m, struct base_errbuf *err)
-{
-    const struct meta_directory_limits limits = {
-        .max_nodes = (uint32_t)m->config.max_nodes,
-        .max_endpoints = (uint32_t)m->config.max_endpoints,
-        .node_lease_ns = m->config.node_lease_ns,
-        .forget_ns = m->config.forget_after_ns,
-    };
-    uint64_t random[2]; /* seed, generation */
-    struct meta_service *s = &m->service;
-    play_random_fill(&m->process->random, random, sizeof random);
-    s->directory = meta_directory_new(&limits, m->endpoint.mem.addr, random[0], random[1]);
-    s->resources = meta_resources_new((uint32_t)m->config.events);
-    s->liveness = meta_liveness_new((uint32_t)m->config.max_nodes + 64, random[1]);
-    BASE_ASSERT(s->directory != NULL && s->resources != NULL && s->liveness != NULL);
-    s->hearing.shared = m->settings.shared;
-    (void)snprintf(s->hearing.self.name, sizeof s->hearing.self.name, "%s", m->host->name);
-    if (m->settings.shared)
-        meta_directory_share(s->directory);
-    s->max_watches = (uint32_t)m->config.max_watches;
-    s->reader_watches = (uint32_t)m->config.reader_watches;
-    s->tokens_needed = false;
-    s->admin_socket = "";
-    s->endpoint = meta_table_endpoint_describe(&m->endpoint);
-    s->node_lease_ns = m->config.node_lease_ns;
-    s->answer = answer_later;
-    s->gone = is_gone;
-    s->wake = wake_stream;
-    if (!(m->endpoint.fab->caps.transports & FAB_RC))
-        return 0;
-    return meta_responders_new(&m->world, m->endpoint.pd, m->endpoint.cq,
-                               (uint32_t)m->config.max_endpoints, m->endpoint.dct == NULL,
-                               play_host_now_ns(m->host), &s->responders, err);
-}
-
 static int start_metad(struct play_metad *m, struct base_errbuf *err)
 {
     int status = meta_config_read(NULL, &m->config, err);
@@ -452,15 +416,19 @@ static int start_metad(struct play_metad *m, struct base_errbuf *err)
     m->config.max_endpoints = 2 * (uint64_t)m->settings.max_nodes;
     m->config.node_lease_ns = m->settings.node_lease_ns;
     m->config.events = 256;
+    m->config.max_names = NAMES;
     base_text_init(&m->body, ANSWER_MAX);
     (void)snprintf(m->config.data_dir, sizeof m->config.data_dir, "%s", OS_DISK);
     status = open_store(m, err);
     if (status == 0)
         status = meta_table_endpoint_init(
-            &m->endpoint, &m->config,
-            schema_table_bytes(schema_table_log2_slots((uint32_t)m->config.max_endpoints)), err);
+            &m->endpoint, &m->config, play_metad_names_offset(m) + play_metad_names_bytes(m), err);
+    m->endpoint.names_offset = play_metad_names_offset(m);
     if (status == 0)
-        status = make_core(m, err);
+        status = play_metad_make_core(m, err);
+    m->service.answer = answer_later;
+    m->service.gone = is_gone;
+    m->service.wake = wake_stream;
     if (status == 0)
         status = meta_service_load(&m->service, play_host_now_ns(m->host), err);
     if (status != 0)
@@ -498,6 +466,7 @@ static void stop_metad(struct play_metad *m)
     close_store(m);
     base_text_fini(&m->body);
     meta_responders_free(s->responders);
+    meta_names_free(s->names);
     meta_directory_free(s->directory);
     meta_resources_free(s->resources);
     meta_liveness_free(s->liveness);

@@ -42,9 +42,11 @@ struct play_metad {
     struct base_text body;
     struct play_event tick;
     struct play_post tick_post, control_post, event_post, readers_post, stop_post;
-    uint64_t ticked_ns;   /* last, by its host's clock */
-    uint64_t tick_due_ns; /* the next; UINT64_MAX: none is set */
-    uint64_t effects;     /* how much it has had its world do, but for its device */
+    uint64_t ticked_ns;           /* last, by its host's clock */
+    uint64_t tick_due_ns;         /* the next; UINT64_MAX: none is set */
+    uint64_t effects;             /* how much it has had its world do, but for its device */
+    struct play_event *at_commit; /* happens when the common store has next carried something out
+                                   * for it, and it does not know that yet; NULL: nothing does */
     bool ready, told_to_stop, failed;
     struct base_errbuf why;
     uint64_t life;                         /* of all that there were, the how manieth it is */
@@ -61,5 +63,12 @@ void play_metad_kill(struct play_metad *m);
 void play_metad_device_ready(struct play_metad *m, int fd);
 /* Once a second: what has to be so while it waits. */
 void play_metad_look_at_rest(struct play_metad *m);
+
+/* metad_core.c. Its table's bytes for endpoints, behind which are those for names: none, unless
+ * metaservers share a store. */
+size_t play_metad_names_offset(const struct play_metad *m);
+size_t play_metad_names_bytes(const struct play_metad *m);
+/* All but what its world does for it. -errno and a sentence. */
+int play_metad_make_core(struct play_metad *m, struct base_errbuf *err);
 
 #endif

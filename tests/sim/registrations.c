@@ -12,8 +12,8 @@ struct life {
     struct life *next;
     char id[META_STORE_ID_BYTES];
     uint32_t incarnation;
-    uint64_t until_ns; /* PLAY_NEVER: it is there */
-    bool seen;         /* at this look */
+    uint64_t from_ns, until_ns; /* PLAY_NEVER: it is there */
+    bool seen;                  /* at this look */
 };
 
 static struct life *lives; /* the last one first */
@@ -44,7 +44,10 @@ static int look_at_node(void *user, const struct meta_store_node *n)
     if (l == NULL) {
         l = calloc(1, sizeof *l);
         BASE_ASSERT(l != NULL);
-        *l = (struct life){.next = lives, .incarnation = n->incarnation, .until_ns = PLAY_NEVER};
+        *l = (struct life){.next = lives,
+                           .incarnation = n->incarnation,
+                           .from_ns = play_now_ns(),
+                           .until_ns = PLAY_NEVER};
         memcpy(l->id, n->id, sizeof l->id);
         lives = l;
     }
@@ -72,11 +75,25 @@ bool play_registrations_was(const char *id, uint32_t incarnation, uint64_t from_
     return false;
 }
 
+bool play_registrations_lives(const char *id, uint32_t incarnation)
+{
+    return play_registrations_gone_ns(id, incarnation) == 0;
+}
+
+bool play_registrations_lived(const char *id, uint32_t incarnation, uint64_t since_ns)
+{
+    for (const struct life *l = lives; l != NULL; l = l->next)
+        if (l->until_ns == PLAY_NEVER && l->incarnation <= incarnation && strcmp(l->id, id) == 0)
+            return l->from_ns <= since_ns;
+    return false;
+}
+
+/* A former life of it is less, too, and over. */
 uint64_t play_registrations_gone_ns(const char *id, uint32_t incarnation)
 {
     uint64_t last_ns = 1;
     for (const struct life *l = lives; l != NULL; l = l->next) {
-        if (l->incarnation != incarnation || strcmp(l->id, id) != 0)
+        if (l->incarnation > incarnation || strcmp(l->id, id) != 0)
             continue;
         if (l->until_ns == PLAY_NEVER)
             return 0;

@@ -16,8 +16,12 @@ void play_registrations_look(struct meta_store *store);
 /* Whether that node was alive there, with that incarnation or a later one, at some moment from then
  * on. */
 bool play_registrations_was(const char *id, uint32_t incarnation, uint64_t from_ns);
-/* Since when there has been no such life of it (0: there is); one before the first look is as old
- * as time. */
+/* Whether a life of it is there whose names of regions have that incarnation: that one, or an
+ * earlier one which an endpoint of it has outgrown. */
+bool play_registrations_lives(const char *id, uint32_t incarnation);
+/* Since when there has been none (0: there is one; 1: there never was). */
 uint64_t play_registrations_gone_ns(const char *id, uint32_t incarnation);
+/* Whether there is one, and was already then. */
+bool play_registrations_lived(const char *id, uint32_t incarnation, uint64_t since_ns);
 
 #endif

@@ -25,7 +25,8 @@ enum {
     REST_MOST_S = 12, /* until it lends memory again that it has had back */
     HANG_S = 120,     /* so long no request may be out, whatever happens */
     SLOW_MS = 60,     /* so long none takes that succeeds when nothing goes wrong */
-    RETRY_MS = 500
+    RETRY_MS = 500,
+    NAME_PPM = 300000 /* of turns it does something with names */
 };
 
 static bool happens(struct play_worker *w, uint32_t ppm)
@@ -72,8 +73,10 @@ static void forget_session(struct play_worker *w)
     drop_requests(w);
     for (uint32_t i = 0; i < TARGETS; i++)
         drop_target(&w->target[i]);
-    if (w->region != NULL)
+    if (w->region != NULL) {
+        play_worker_forsake_names(w);
         play_region_free(w->region);
+    }
     w->region = NULL;
     for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
         if (w->arena[i] != NULL)
@@ -183,6 +186,7 @@ static void withdraw_region(struct play_worker *w)
 {
     int status = -ETIMEDOUT;
     play_region_withdraw(w->region);
+    play_worker_forsake_names(w);
     play_trace(w->process->name, "withdraws region %llu", (unsigned long long)w->region->id);
     for (int tries = 0; status == -ETIMEDOUT && tries < 24; tries++) {
         status = kedge_dereg_mr(w->mr);
@@ -476,6 +480,8 @@ static void do_turn(struct play_worker *w)
         lend_region(w);
     else if (w->called && w->region != NULL && happens(w, CALLED_WITHDRAW_PPM))
         withdraw_region(w);
+    else if (w->settings.names && happens(w, NAME_PPM))
+        play_worker_do_name(w);
     else if (happens(w, w->settings.change_ppm))
         do_change(w);
     else

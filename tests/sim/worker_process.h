@@ -23,6 +23,8 @@ struct play_worker_settings {
     uint32_t heed_ppm;     /* of turns it heeds what operators want of it; 0: there are none */
     uint32_t change_ppm;   /* of turns it does something else: a region, a connection or a session
                             * comes or goes */
+    bool names;            /* it publishes its regions, and looks up others' names */
+    uint32_t tenants;      /* there are so many */
     bool no_atomics;       /* its device has none */
     bool no_lease_only;    /* all that it lends has a registration of its own: KEDGE_MR_LEASE_ONLY
                             * holds only while no host is stopped with what its device has to

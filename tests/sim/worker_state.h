@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is of a simulated worker. Private to worker_process.c, worker_judge.c and
- * worker_pause.c. */
+/* What there is of a simulated worker. Private to worker_process.c, worker_judge.c,
+ * worker_names.c and worker_pause.c. */
 #ifndef SIM_WORKER_STATE_H
 #define SIM_WORKER_STATE_H
 
@@ -10,7 +10,8 @@
 
 enum {
     TARGETS = 2, /* regions of others that it uses at a time */
-    BURST_MOST = 20
+    BURST_MOST = 20,
+    NAMES = 3 /* that all workers of a tenant contend for, for themselves and for another one */
 };
 
 enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD };
@@ -42,6 +43,7 @@ struct play_worker {
     struct play_region *region;     /* NULL: it lends none */
     uint8_t *memory;                /* for it */
     struct kedge_mr *mr;
+    bool named[NAMES][2]; /* the region has that name; for another tenant */
     uint8_t *buffers;
     uint32_t lkey;
     struct target target[TARGETS];
@@ -60,6 +62,10 @@ struct play_worker {
 
 /* worker_pause.c. Between two turns, until it is called or told to stop. */
 void play_worker_pause(struct play_worker *w);
+/* worker_names.c. Publishes, takes back or looks up a name, whichever. */
+void play_worker_do_name(struct play_worker *w);
+/* Its region goes: all its names are to go. */
+void play_worker_forsake_names(struct play_worker *w);
 /* worker_judge.c. The next one of what is out has completed. */
 void play_worker_judge(struct play_worker *w, const struct ibv_wc *wc);
 
