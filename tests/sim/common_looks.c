@@ -162,6 +162,25 @@ static uint32_t find_incarnation(const struct play_metad *m, const char *id)
     return status == 0 ? v.incarnation : 0;
 }
 
+static int count_node(void *user, const struct meta_store_node *node)
+{
+    (void)node;
+    ++*(uint32_t *)user;
+    return 0;
+}
+
+/* Nothing of it is under way then, so that it has what is stored and nothing else. */
+static void look_at_snapshot(const struct play_metad *m, struct meta_store *snapshot)
+{
+    struct base_errbuf err;
+    uint32_t stored = 0;
+    const uint32_t is = meta_directory_count(m->service.directory).nodes;
+    (void)meta_store_load(snapshot, count_node, &stored, &err);
+    if (is != stored)
+        play_violation(m->process->name, "it is told of all %u nodes that are stored, and has %u",
+                       stored, is);
+}
+
 void play_common_hear(struct play_metad *m, const struct meta_store_heard *heard)
 {
     uint32_t before[META_STORE_NEWS_NODES];
@@ -169,6 +188,8 @@ void play_common_hear(struct play_metad *m, const struct meta_store_heard *heard
     for (uint32_t i = 0; news && i < heard->node_count; i++)
         before[i] = find_incarnation(m, heard->nodes[i].id);
     meta_service_hear(&m->service, heard, play_host_now_ns(m->host));
+    if (heard->kind == META_STORE_HEARD_SNAPSHOT)
+        look_at_snapshot(m, heard->snapshot);
     for (uint32_t i = 0; news && i < heard->node_count; i++)
         if (find_incarnation(m, heard->nodes[i].id) < before[i])
             play_violation(m->process->name, "it shows an earlier life of %s than %u",
