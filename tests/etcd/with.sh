@@ -12,6 +12,9 @@ out=$(realpath -m "${2:?}/tests/etcd/$version")
 shift 2
 PATH+=:/usr/local/go/bin
 skip() { echo "skip: etcd $version ($*)"; exit 77; }
+# Why it could not be fetched, for the tests that come after this one: it is tried anew an hour
+# later.
+refused=$out/refused
 build() {
     local log=$out/log program
     command -v go >/dev/null || skip "Go is not installed"
@@ -20,8 +23,10 @@ build() {
     export GOFLAGS="-modcacherw -buildvcs=false -p=1" GOTOOLCHAIN=local CGO_ENABLED=0
     cd "$out"
     [[ -e go.mod ]] || go mod init kedge.test/etcd >"$log" 2>&1
-    timeout 600 go get "go.etcd.io/etcd/"{server,etcdctl,etcdutl}"/v3@v$version" >"$log" 2>&1 ||
-        skip "its modules cannot be fetched: $(tail -n 1 "$log")"
+    timeout 600 go get "go.etcd.io/etcd/"{server,etcdctl,etcdutl}"/v3@v$version" >"$log" 2>&1 || {
+        echo "its modules cannot be fetched: $(tail -n 1 "$log")" >"$refused"
+        skip "$(<"$refused")"
+    }
     for program in etcd=server etcdctl=etcdctl etcdutl=etcdutl; do
         nice go build -trimpath -o "${program%=*}.part" \
             "go.etcd.io/etcd/${program#*=}/v3" >"$log" 2>&1 || {
@@ -35,7 +40,10 @@ build() {
 mkdir -p "$out"
 exec 8>"${out%/*}/lock"
 flock 8
-[[ -x $out/etcdutl ]] || build
+if [[ ! -x $out/etcdutl ]]; then
+    [[ -z $(find "$refused" -mmin -60 2>/dev/null) ]] || skip "$(<"$refused")"
+    build
+fi
 exec 8>&-
 export PATH=$out:$PATH
 echo "with etcd $(etcd --version | sed -n 's/^etcd Version: //p')"
