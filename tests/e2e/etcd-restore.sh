@@ -4,8 +4,7 @@
 # and while none does, with one metaserver's disk lost: no token that was deleted lives again, and
 # agents register again with what they are now, and publish again what they have.
 source "$(dirname "$0")/lib.sh"
-source "$(dirname "$0")/lib-metaservers.sh"
-source "$(dirname "$0")/lib-etcd.sh"
+source "$(dirname "$0")/lib-shared-store.sh"
 needs_built publish_region
 command -v etcdctl >/dev/null || {
     echo "skip: etcdctl is not installed (Debian's etcd-client)"
@@ -13,29 +12,8 @@ command -v etcdctl >/dev/null || {
 }
 trap 'cleanup; etcd_end' EXIT
 
-lease=$((8 * slow))
-metaservers=(one two three) members=(e1 e2 e3)
-declare -A gid_number=([one]=0 [two]=3 [three]=4) # 1 is the agent's
 cluster_directories
-etcd_cluster "${members[@]}"
-begin_etcd() {
-    local name
-    for name in "${members[@]}"; do etcd_begin "$name"; done
-    for name in "${members[@]}"; do until_is true "etcd's $name is well" etcd_ready "$name"; done
-}
-begin_etcd
-for name in "${metaservers[@]}"; do
-    metad_conf "$name" 127.0.0.1:0
-    printf '%s\n' "[store]" "kind = etcd" "member = $name" "endpoints = $etcd_urls" \
-        >>"$work/$name.conf"
-    metad_start "$name"
-    port=port_$name
-    sed -i "s/^listen = .*/listen = 127.0.0.1:${!port}/" "$work/$name.conf" # from now on
-done
-mkdir -m 0700 "$work/state-a"
-url="http://127.0.0.1:$port_one, http://127.0.0.1:$port_two, http://127.0.0.1:$port_three" \
-    agent_configure a
-daemon_start a kedge-agentd || fail "the agent did not start"
+shared_store_begin a
 
 declare -A secret
 make_token() { # name
@@ -114,7 +92,7 @@ life=$(node one)
 life=${life#live }
 for name in "${members[@]}"; do etcd_kill "$name"; done
 etcd_restore "$work/first.snapshot" "${members[@]}"
-begin_etcd
+shared_members_begin
 until_is deleted "what came back with a snapshot is deleted again" gone_again gone \
     "${metaservers[@]}"
 was_never_good "and was never good at any metaserver"
@@ -145,7 +123,7 @@ worker_pids+=($!)
 is_shown "a worker's region has a name"
 for name in "${members[@]}"; do etcd_kill "$name"; done
 etcd_restore "$work/names.snapshot" "${members[@]}"
-begin_etcd
+shared_members_begin
 until_is stored "and is published again when the store was put back to a moment before" is_stored
 is_shown "where all find it"
 has_life "$life"
@@ -167,12 +145,12 @@ rm -rf "$work/data-three" # its disk
 mkdir "$work/data-three"
 for name in "${members[@]}"; do etcd_kill "$name"; done
 etcd_restore "$work/second.snapshot" "${members[@]}"
-begin_etcd
+shared_members_begin
 for name in one two; do
-    metad_start "$name"
+    shared_metad_begin "$name"
     try_deleted late "$name"
 done
-metad_start three
+shared_metad_begin three
 until_is deleted "what came back while none ran is deleted again" gone_again late one two
 was_never_good "and was never good where one remembers"
 everywhere 401 late "and is none"

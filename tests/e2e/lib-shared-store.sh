@@ -39,13 +39,15 @@ shared_metad_first() { # name
     port=port_$name
     sed -i "s/^listen = .*/listen = ${metad_host[$name]:-127.0.0.1}:${!port}/" "$work/$name.conf"
 }
-shared_etcd_begin() {
+# All members, the first time or again.
+shared_members_begin() {
     local name
-    etcd_cluster "${members[@]}"
     for name in "${members[@]}"; do etcd_begin "$name"; done
-    for name in "${members[@]}"; do
-        until_is true "etcd's $name is well" etcd_ready "$name"
-    done
+    for name in "${members[@]}"; do until_is true "etcd's $name is well" etcd_ready "$name"; done
+}
+shared_etcd_begin() {
+    etcd_cluster "${members[@]}"
+    shared_members_begin
 }
 # Once cluster_directories has been called.
 shared_store_begin() { # agent...

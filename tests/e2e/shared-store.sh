@@ -85,8 +85,7 @@ known_everywhere web $uid "all is known again"
 # ---- all at once
 for name in "${metaservers[@]}"; do end_daemon "$name"; done
 for name in "${members[@]}"; do etcd_kill "$name"; done
-for name in "${members[@]}"; do etcd_begin "$name"; done
-for name in "${members[@]}"; do until_is true "etcd's $name is back" etcd_ready "$name"; done
+shared_members_begin
 for name in "${metaservers[@]}"; do shared_metad_begin "$name"; done
 known_everywhere web $uid "what was acknowledged is there after all were killed"
 live_everywhere a b
