@@ -58,10 +58,19 @@ for _ in $(seq 50); do # gone before they are answered
 done
 send PUT /v1/nodes/n1 "$(reads 5 1 105)"
 expect 200 "a reader is served after clients that vanished"
-taken=$(($(metric kedge_metad_registrations_total) - taken - 1)) left=$(($(given_up) - left))
-((taken + left == 50)) ||
-    fail "of 50 registrations $taken were taken, and $left had a queue pair that was given up"
-ok "of 50 of those $taken were registered, and $left had a queue pair that was given up"
+# The one that is answered is not the last that comes to its end.
+settled() {
+    now_taken=$(($(metric kedge_metad_registrations_total) - taken - 1))
+    now_left=$(($(given_up) - left))
+    ((now_taken + now_left == 50))
+}
+for _ in $(seq 1200); do
+    ! settled || break
+    sleep 0.05
+done
+settled || fail "of 50 registrations $now_taken were taken, and $now_left had a queue pair that" \
+    "was given up"
+ok "of 50 of those $now_taken were registered, and $now_left had a queue pair that was given up"
 [[ $(readers) == 1 ]] || fail "$(readers) readers"
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 200 "its endpoints may be said without one"
@@ -170,9 +179,11 @@ configure "node_lease = 3s" "${limits[@]}"
 start
 send PUT /v1/nodes/n1 "$(node 6 1)"
 expect 200 "a node is silent from now on"
+# It may have expired once before, where this machine was slow.
 for _ in $(seq 600); do
     ask /metrics
-    ! grep -q '^kedge_metad_expiries_total 1$' "$work/body" || break
+    ! grep -q '^kedge_metad_expiries_total [1-9]' "$work/body" ||
+        ! grep -q '^kedge_metad_table_live 0$' "$work/body" || break
     sleep 0.1
 done
 grep -q '^kedge_metad_table_live 0$' "$work/body" || fail "an expired node is still in the table"
@@ -213,8 +224,14 @@ is_told() { # connection, status: when its half request is whole
     local line
     printf '%3999s' '' >&"$1"
     line=$(timeout 60 head -n 1 <&"$1") || line=nothing
-    [[ $line == "HTTP/1.1 $2"* ]] || fail "a half request that becomes whole is told $line, not $2"
+    [[ $line == "HTTP/1.1 $2"* ]] || {
+        # Its time may have ended since they were counted.
+        [[ $line != "HTTP/1.1 408 "* ]] || return 1
+        fail "a half request that becomes whole is told $line, not $2"
+    }
 }
+too_slow="that 10,000 half requests are held at once: to open them took longer than the 10 s that a"
+too_slow+=" request has to come whole"
 admin=(--unix-socket "$work/metad.sock")
 if ulimit -n 10500 2>/dev/null; then
     stop
@@ -240,14 +257,17 @@ if ulimit -n 10500 2>/dev/null; then
         waiting=$(held) during=$(rss) line=
         ((waiting >= opened)) || line=$(timeout 60 head -n 1 <&"${fds[0]}") || true
         if [[ -n $half && $line == "HTTP/1.1 408 "* ]]; then
-            skip "that 10,000 half requests are held at once: to open them took longer than the" \
-                "10 s that a request has to come whole"
+            skip "$too_slow"
         elif ((waiting < opened)); then
             fail "of $opened $what $waiting are held; the first one is told \"$line\""
         elif [[ -n $half ]]; then
-            is_told "${fds[0]}" "400 Bad Request" # it is no JSON
-            is_told "${fds[-1]}" "503 Service Unavailable"
-            ok "the first of them was taken, and the last had no room for its body"
+            # It is no JSON.
+            if is_told "${fds[0]}" "400 Bad Request" &&
+                is_told "${fds[-1]}" "503 Service Unavailable"; then
+                ok "the first of them was taken, and the last had no room for its body"
+            else
+                skip "$too_slow"
+            fi
         fi
         ((during - before < 300000)) || fail "memory grew by $((during - before)) KiB"
         ask /healthz
