@@ -32,6 +32,7 @@ static struct {
     struct meta_store_hub *hub;
     struct base_prng random;
     struct member member[COMMON_MEMBERS];
+    struct meta_store *kept; /* as it was once; NULL: nobody has kept it */
 } all;
 
 static bool happens(uint32_t percent)
@@ -88,6 +89,7 @@ void play_common_end(void)
         play_event_cancel(&all.member[i].lease);
         meta_store_close(all.member[i].store);
     }
+    meta_store_close(all.kept);
     meta_store_hub_free(all.hub);
     memset(&all, 0, sizeof all);
 }
@@ -131,6 +133,40 @@ void play_common_compact(uint32_t number)
 {
     if (all.member[number].store != NULL)
         meta_store_hub_compact(all.member[number].store);
+}
+
+/* ---- a moment that is kept, and comes back */
+
+/* Any that is open: all have the same. */
+static struct meta_store *open_one(void)
+{
+    for (uint32_t i = 0; i < COMMON_MEMBERS; i++)
+        if (all.member[i].store != NULL)
+            return all.member[i].store;
+    return NULL;
+}
+
+void play_common_keep(void)
+{
+    struct base_errbuf err;
+    struct meta_store *store = open_one();
+    if (store == NULL || all.kept != NULL)
+        return;
+    all.kept = meta_store_memory(NULL);
+    const int status = meta_store_copy(store, all.kept, &err);
+    BASE_ASSERT(all.kept != NULL && status == 0);
+}
+
+struct meta_store *play_common_put_back(void)
+{
+    struct meta_store *store = open_one();
+    if (store == NULL || all.kept == NULL)
+        return NULL;
+    meta_store_hub_put_back(all.hub, all.kept);
+    meta_store_close(all.kept);
+    all.kept = NULL;
+    wake_all();
+    return store;
 }
 
 /* ---- transactions */

@@ -34,6 +34,10 @@ void play_common_set_road(uint32_t number, const struct play_common_road *road);
 const struct play_common_road *play_common_road(uint32_t number);
 /* Whether it counts as living. */
 bool play_common_lives(uint32_t number);
+/* The store is kept as it is now, if it is not kept already; and put back to that, if it is: what
+ * it holds then, borrowed; NULL: nobody has it open, or it was not kept, and nothing was done. */
+void play_common_keep(void);
+struct meta_store *play_common_put_back(void);
 /* What that one is to hear next has been compacted away: it is told all that there is. */
 void play_common_compact(uint32_t number);
 

@@ -15,6 +15,7 @@
 #include "kept.h"
 #include "lives.h"
 #include "ledger.h"
+#include "metad_judge.h"
 #include "metad_process.h"
 #include "operators.h"
 #include "trace.h"
@@ -395,6 +396,24 @@ static void begin_store_fault(struct node *n, const struct play_fault *f)
         set_roads(f, true);
 }
 
+static void keep_store(struct node *n, const struct play_fault *f)
+{
+    (void)n, (void)f;
+    play_common_keep();
+}
+
+/* An operator restores it from a snapshot of his. */
+static void put_store_back(struct node *n, const struct play_fault *f)
+{
+    (void)n, (void)f;
+    struct meta_store *store = play_common_put_back();
+    if (store == NULL)
+        return;
+    play_metad_judge_put_back(store);
+    if (cluster.operators != NULL)
+        play_operators_lost(cluster.operators, 0);
+}
+
 static void end_store_fault(struct node *n, const struct play_fault *f)
 {
     (void)n;
@@ -437,6 +456,7 @@ static const struct {
     [FAULT_LOSE_ANSWERS] = {begin_store_fault, end_store_fault},
     [FAULT_COMPACT] = {begin_store_fault, end_store_fault},
     [FAULT_NO_QUORUM] = {begin_store_fault, end_store_fault},
+    [FAULT_PUT_BACK] = {keep_store, put_store_back},
 };
 
 /* A metaserver goes, or hears nothing of the store any more, when that has just done something for

@@ -37,6 +37,7 @@ enum play_fault_kind {
     FAULT_LOSE_ANSWERS, /* of that store */
     FAULT_COMPACT,      /* what it has not heard cannot be told any more */
     FAULT_NO_QUORUM,    /* the store answers nobody */
+    FAULT_PUT_BACK,     /* in the end the store is as it was in the beginning */
     FAULT_KINDS
 };
 

@@ -41,6 +41,7 @@ static const struct {
     [FAULT_LOSE_ANSWERS] = {"lose_answers", 120, 30000},
     [FAULT_COMPACT] = {"compact", 120, 0},
     [FAULT_NO_QUORUM] = {"no_quorum", 40, 20000},
+    [FAULT_PUT_BACK] = {"put_back", 20, 40000},
 };
 
 const char *play_fault_name(enum play_fault_kind kind)

@@ -11,6 +11,9 @@
 
 enum { TEXT = 64, FIRST_ROOM = 16 };
 
+/* After so long all have heard that the store was put back. */
+#define HEARD_NS UINT64_C(30000000000)
+
 /* One state of a resource: from a change on, until the next. */
 struct state {
     uint64_t revision; /* 0: before there was any change */
@@ -33,6 +36,7 @@ struct key {
     struct state *state; /* the first is that there is none */
     uint32_t count, room;
     struct shown *shown;
+    uint32_t returned; /* the state that came back, + 1; 0: none did */
 };
 
 /* A change, as the trail has it. */
@@ -46,6 +50,7 @@ static struct {
     struct key *keys;
     struct change *change; /* in their order */
     size_t count, room;
+    uint64_t put_back_ns; /* last; 0: never */
 } all;
 
 void play_history_begin(void)
@@ -138,6 +143,51 @@ void play_history_changed(const char *who, const char *kind, const char *name, u
 uint64_t play_history_last(void)
 {
     return all.count > 0 ? all.change[all.count - 1].revision : 0;
+}
+
+/* ---- what it was once */
+
+void play_history_put_back_begin(void)
+{
+    for (struct key *k = all.keys; k != NULL; k = k->next)
+        k->returned = 0;
+}
+
+void play_history_returned(const char *kind, const char *name, uint64_t revision)
+{
+    struct key *k = find_key(kind, name);
+    uint32_t i = k->count;
+    while (i > 0 && (k->state[i - 1].revision != revision || !k->state[i - 1].there))
+        i--;
+    BASE_ASSERT(i > 0);
+    k->returned = i;
+}
+
+/* What comes back was made by nobody, and what goes was deleted by nobody. */
+static void put_back_key(struct key *k, uint64_t now_ns)
+{
+    const struct state *last = &k->state[k->count - 1];
+    const bool there = k->returned != 0;
+    const uint64_t revision = there ? k->state[k->returned - 1].revision : 0;
+    if (last->there == there && (!there || last->revision == revision))
+        return;
+    add_state(k, revision, there ? k->state[k->returned - 1].body : NULL, now_ns);
+    k->state[k->count - 1].said = true;
+}
+
+void play_history_put_back_end(uint64_t last, uint64_t now_ns)
+{
+    for (struct key *k = all.keys; k != NULL; k = k->next)
+        put_back_key(k, now_ns);
+    while (all.count > 0 && all.change[all.count - 1].revision > last)
+        all.count--;
+    all.put_back_ns = now_ns;
+}
+
+bool play_history_is_uncertain(uint64_t told_ns, uint64_t now_ns)
+{
+    return all.put_back_ns != 0 &&
+           (told_ns < all.put_back_ns + HEARD_NS || now_ns < all.put_back_ns + HEARD_NS);
 }
 
 /* ---- what it holds */
@@ -302,6 +352,8 @@ static uint32_t find_read(const struct key *k, const struct play_history_answer 
 static void judge_get(const struct play_history_answer *a, struct key *k)
 {
     struct shown *s = find_shown(k, a->life);
+    if (play_history_is_uncertain(a->now_ns, a->now_ns)) /* what it has shown may be undone */
+        s->state = 0;
     const uint32_t first = find_read(k, a, s->state);
     uint32_t is = first;
     if (is == k->count) {

@@ -7,6 +7,7 @@
 #ifndef SIM_HISTORY_H
 #define SIM_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,14 @@ void play_history_end(void);
  * trail has it: JSON; NULL: it is gone. */
 void play_history_changed(const char *who, const char *kind, const char *name, uint64_t revision,
                           const char *body, uint64_t now_ns);
+
+/* The store was put back to what it was once: begin; each resource that it has now, with the
+ * revision of that; end, with the last revision of its trail. */
+void play_history_put_back_begin(void);
+void play_history_returned(const char *kind, const char *name, uint64_t revision);
+void play_history_put_back_end(uint64_t last, uint64_t now_ns);
+/* Whether somebody may have been told, or may be told now, of what was undone so. */
+bool play_history_is_uncertain(uint64_t told_ns, uint64_t now_ns);
 
 /* A request at a metaserver, and what that answers. */
 struct play_history_answer {

@@ -124,6 +124,36 @@ void play_metad_judge_commit(void *user, const struct meta_store_job *job)
     play_published_look(m->process->name, m->service.store);
 }
 
+static int return_resource(void *user, const struct meta_store_resource *r)
+{
+    (void)user;
+    play_history_returned(r->kind, r->name, r->revision);
+    return 0;
+}
+
+static int note_last(void *user, const struct meta_store_change *change)
+{
+    uint64_t *last = user;
+    *last = change->revision;
+    return 0;
+}
+
+/* What nodes have done since is not kept any more, nor what was said of them. */
+void play_metad_judge_put_back(struct meta_store *store)
+{
+    struct base_errbuf err;
+    uint64_t last = 0;
+    const struct meta_store_visitor visitor = {
+        .resource = return_resource, .change = note_last, .user = &last};
+    play_kept_forget(STORE);
+    play_kept_forget(REMOVED);
+    play_registrations_look(store);
+    play_published_put_back(store);
+    play_history_put_back_begin();
+    (void)meta_store_load_resources(store, &visitor, &err);
+    play_history_put_back_end(last, play_now_ns());
+}
+
 static uint64_t take_question(struct play_metad *m, const struct play_call *c)
 {
     struct play_metad_question **at = &m->questions, *q;

@@ -13,6 +13,8 @@ void play_metad_judge_answer(struct play_metad *m, const struct play_call *c,
 void play_metad_judge_end(struct play_metad *m);
 /* The common store has carried out a transaction of m (user). */
 void play_metad_judge_commit(void *user, const struct meta_store_job *job);
+/* The common store was put back, to what it holds now. */
+void play_metad_judge_put_back(struct meta_store *store);
 /* Of which store it is what m has said (kept.h): its host's, or all metaservers'. */
 const char *play_metad_keeps_in(const struct play_metad *m);
 void play_metad_judge_table(const struct play_metad *m);

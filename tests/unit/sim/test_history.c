@@ -187,6 +187,25 @@ START_TEST(who_follows_is_told_of_each_change_once)
 }
 END_TEST
 
+/* It is put back to when it had revision 1, and then changed anew. */
+START_TEST(what_a_store_is_put_back_to_is_what_is_there)
+{
+    begin();
+    play_history_put_back_begin();
+    play_history_returned("tenant", "x", 1);
+    play_history_put_back_end(1, 4 * AT);
+    ck_assert_uint_eq(play_history_last(), 1);
+    ck_assert_int_eq(judge("GET", 200, 1, 410, 411, 405), 0);
+    ck_assert_int_gt(judge("GET", 404, 0, 410, 411, 405), 0); /* that was before */
+    ck_assert_int_gt(judge("PUT", 201, 1, 390, 410, 0), 0);   /* nobody has made it */
+    play_history_changed("a", "tenant", "x", 4, NULL, 5 * AT);
+    ck_assert_int_eq(judge("DELETE", 204, 0, 490, 510, 0), 0);
+    ck_assert(play_history_is_uncertain(350, 600));
+    play_history_end();
+    ck_assert(!play_history_is_uncertain(350, 600));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_change_is_answered_with_what_was_so_meanwhile)                                             \
     T(an_answer_has_what_was_there_at_that_revision)                                               \
@@ -195,5 +214,6 @@ END_TEST
     T(a_deletion_is_answered_with_what_was_so_meanwhile)                                           \
     T(a_read_may_be_behind_but_never_behind_itself)                                                \
     T(changes_are_in_order_and_of_what_there_is)                                                   \
+    T(what_a_store_is_put_back_to_is_what_is_there)                                                \
     T(who_follows_is_told_of_each_change_once)
 KEDGE_CHECK_MAIN("sim history", TESTS)
