@@ -39,7 +39,7 @@ declare -A left_out=(
     [contexts]="it asks the REST interface alone, which does not depend on the device"
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
-short=(conformance readers perftest verbs-connect main-job recovery hostile promises)
+short=(conformance readers perftest verbs-connect main-job hostile promises)
 # On a busy host not all get in (docs/status.md, Known faults that are left).
 if [[ -n ${KEDGE_TEST_LONG-} ]]; then
     short+=(storm)
