@@ -168,7 +168,7 @@ static bool begin_registration(struct call *c, struct meta_write *w)
         return false;
     }
     meta_directory_durable(&p->registration, &p->durable);
-    p->put.node = &p->durable;
+    p->put = (struct meta_store_put){.node = &p->durable, .is_unknown = verdict->created};
     w->job.txn = (struct meta_store_txn){
         .remove = &verdict->evict, .remove_count = evicts, .puts = &p->put, .put_count = 1};
     return true;

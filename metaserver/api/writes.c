@@ -354,7 +354,7 @@ static bool gather_write(struct meta_service *s, struct meta_write *w, struct me
     if (!is_registration_alone(w) || !can_join(s, w, room))
         return false; /* it is decided again when its turn comes */
     w->state = META_WRITE_UNDER_WAY;
-    q->puts[q->under_way++] = (struct meta_store_put){.node = w->job.txn.puts->node};
+    q->puts[q->under_way++] = *w->job.txn.puts;
     meta_writes_move(q, w, *before, *last);
     if (*before == *last)
         *before = w;
@@ -371,7 +371,7 @@ static void gather_writes(struct meta_service *s, uint64_t now)
     struct meta_directory_room room = {0, 0};
     if (!is_registration_alone(last))
         return;
-    q->puts[0] = (struct meta_store_put){.node = last->job.txn.puts->node};
+    q->puts[0] = *last->job.txn.puts;
     if (!meta_directory_take_room(s->directory, q->puts[0].node, &room))
         return;
     for (struct meta_write *w = last->next; w != NULL && q->under_way < META_STORE_PUTS_MAX;

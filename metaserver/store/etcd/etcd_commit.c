@@ -12,56 +12,12 @@
 #include "etcd_private.h"
 
 enum {
-    FIXED_OPS = 4,     /* what every transaction reads: the root, the fence, `last`, members */
     NODE_BYTES = 8192, /* of a node's value */
     PAUSE_US = 20000,  /* between tries, at most */
 };
 
 /* A try that came too late: what it was decided on has changed. */
 #define TRY_AGAIN (-EAGAIN)
-
-/* ---- what it is about */
-
-static bool add_subject(struct meta_etcd_decision *d, const char *id, uint32_t most)
-{
-    if (meta_etcd_find_subject(d, id) != NULL)
-        return true;
-    if (d->subject_count >= most)
-        return false;
-    struct meta_etcd_subject *s = &d->subject[d->subject_count++];
-    memset(s, 0, sizeof *s);
-    snprintf(s->id, sizeof s->id, "%s", id);
-    return true;
-}
-
-/* As many as have room in what is read: each its node, who is said to be silent, and its endpoints.
- */
-static void gather_puts(struct meta_etcd_decision *d)
-{
-    const struct meta_store_txn *txn = d->txn;
-    uint32_t ops = FIXED_OPS;
-    for (d->put_count = 0; d->put_count < d->put_most; d->put_count++) {
-        const struct meta_store_node *node = txn->puts[d->put_count].node;
-        ops += 2 + node->endpoint_count;
-        if (d->put_count > 0 && ops > META_ETCD_OPS_MAX)
-            return;
-        add_subject(d, node->id, META_STORE_PUTS_MAX);
-    }
-}
-
-static void gather_subjects(struct meta_etcd_decision *d)
-{
-    const struct meta_store_txn *txn = d->txn;
-    d->subject_count = d->expire_count = 0;
-    gather_puts(d);
-    for (uint32_t i = 0; i < txn->remove_count; i++)
-        add_subject(d, txn->remove[i].id, META_ETCD_LIVES_MAX + 1);
-    while (d->expire_count < txn->expire_count &&
-           add_subject(d, txn->expire[d->expire_count].id, META_ETCD_LIVES_MAX))
-        d->expire_count++;
-    if (txn->publish != NULL)
-        add_subject(d, txn->publish->node, META_ETCD_LIVES_MAX + 2);
-}
 
 /* ---- reading */
 
@@ -192,14 +148,6 @@ static void ask_all(struct meta_etcd_store *s, const struct meta_etcd_decision *
     meta_etcd_range(t, key.text);
 }
 
-static uint32_t count_claims(const struct meta_etcd_decision *d)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < d->put_count; i++)
-        count += d->txn->puts[i].node->endpoint_count;
-    return count;
-}
-
 /* As take_node(). */
 static int take_claim(const struct meta_etcd_decision *d, const struct meta_etcd_answer *answer,
                       size_t at, struct meta_etcd_claim *c, struct base_errbuf *err)
@@ -221,7 +169,7 @@ static int take_claim(const struct meta_etcd_decision *d, const struct meta_etcd
 static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *answer,
                     struct meta_etcd_decision *d, struct base_errbuf *err)
 {
-    const uint32_t claims = count_claims(d);
+    const uint32_t claims = meta_etcd_count_claims(d);
     struct meta_etcd_key key;
     size_t at = 3;
     int status = take_head(s, answer, d, err);
@@ -237,7 +185,10 @@ static int take_all(struct meta_etcd_store *s, const struct meta_etcd_answer *an
     d->as_of = answer->revision;
     if (status == 0)
         take_members(answer, at, &s->place, d);
-    return status == 0 ? meta_etcd_check_name(s, d->members, d->member_count, err) : status;
+    if (status == 0)
+        status = meta_etcd_check_name(s, d->members, d->member_count, err);
+    s->named_as_of = status == 0 ? d->as_of : 0;
+    return status;
 }
 
 /* Those who have, or had, endpoints that are wanted, or the name. */
@@ -245,14 +196,14 @@ static int read_owners(struct meta_etcd_store *s, struct meta_etcd_decision *d,
                        struct meta_etcd_txn *t, uint64_t deadline_ns, struct base_errbuf *err)
 {
     struct meta_etcd_answer answer = {.root = NULL};
-    const uint32_t first = d->subject_count, claims = count_claims(d);
+    const uint32_t first = d->subject_count, claims = meta_etcd_count_claims(d);
     struct meta_etcd_key key;
     for (uint32_t i = 0; i < claims; i++)
         if (d->claim[i].owner[0] != '\0')
-            add_subject(d, d->claim[i].owner, UINT32_MAX);
+            meta_etcd_add_subject(d, d->claim[i].owner, UINT32_MAX);
     if (d->txn->publish != NULL && d->named[d->txn->withdraw_count].there) {
         const struct meta_store_name was = d->named[d->txn->withdraw_count].was;
-        add_subject(d, was.node, UINT32_MAX);
+        meta_etcd_add_subject(d, was.node, UINT32_MAX);
     }
     if (d->subject_count == first)
         return 0;
@@ -273,7 +224,7 @@ static int read_all(struct meta_etcd_store *s, struct meta_etcd_decision *d,
                     struct meta_etcd_txn *t, uint64_t deadline_ns, struct base_errbuf *err)
 {
     struct meta_etcd_answer answer = {.root = NULL};
-    gather_subjects(d);
+    meta_etcd_gather_subjects(d);
     meta_etcd_txn_reset(t);
     ask_all(s, d, t);
     int status = meta_etcd_txn_send(s->client, t, deadline_ns, false, &answer, err);
@@ -425,7 +376,7 @@ static void compare_all(struct meta_etcd_store *s, const struct meta_etcd_decisi
         meta_etcd_key_under(&key, &s->place, s->root.generation, "last", "");
         meta_etcd_compare(t, key.text, d->last_revision);
     }
-    if (d->expire_count > 0) { /* who has joined since has a say */
+    if (d->expire_count > 0 || d->is_guess) { /* who has joined since has a say, or our name */
         meta_etcd_key(&key, &s->place, "members/", "");
         meta_etcd_compare_range(t, key.text, d->as_of);
     }
@@ -493,7 +444,12 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
 {
     struct meta_etcd_answer answer = {.root = NULL};
     struct meta_store_outcome next = {.status = 0};
-    int status = read_all(s, d, t, deadline_ns, &out->err);
+    int status = 0;
+    d->is_guess = d->is_guess && !*sent;
+    if (d->is_guess)
+        meta_etcd_guess(s, d);
+    else
+        status = read_all(s, d, t, deadline_ns, &out->err);
     if (status != 0)
         return status;
     if (*sent && strcmp(d->fence.value, s->sent) == 0) {
@@ -556,6 +512,7 @@ int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
         d->txn = txn;
         d->put_most = txn->put_count;
         d->member = s->place.member;
+        d->is_guess = meta_etcd_may_guess(s, txn);
         for (unsigned tries = 0;; tries++) {
             status = try_commit(s, d, &t, deadline_ns, &sent, out);
             if (status != TRY_AGAIN)

@@ -27,6 +27,7 @@ struct meta_etcd_store {
     char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */
     bool unsettled;                   /* it is not known whether that was done */
     uint64_t fence_revision;          /* that the fence had; it never is less again */
+    uint64_t named_as_of;             /* of etcd's: nobody else had our name then; 0: not known */
 };
 
 /* The key PREFIX/by/MEMBER, which each of our transactions changes. */
@@ -112,6 +113,7 @@ struct meta_etcd_decision {
     struct meta_etcd_subject subject[META_ETCD_SUBJECTS_MAX];
     struct meta_etcd_claim claim[META_ETCD_CLAIMS_MAX]; /* of the first's endpoints, and so on */
     struct meta_etcd_named named[META_STORE_NAMES_MAX + 1]; /* the last is published */
+    bool is_guess;  /* nothing was read: it is to be that none of its nodes is stored */
     uint64_t as_of; /* the revision of etcd's that members were read at */
     uint32_t member_count;
     struct meta_etcd_member members[META_STORE_MEMBERS_MAX];
@@ -126,6 +128,19 @@ uint32_t meta_etcd_name_count(const struct meta_store_txn *txn);
 const struct meta_store_name *meta_etcd_name_at(const struct meta_store_txn *txn, uint32_t i);
 /* What becomes of it: the subjects' now and said, and out. As a commit. */
 int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *out);
+
+/* ---- etcd_subjects.c */
+/* False: there are `most` already. */
+bool meta_etcd_add_subject(struct meta_etcd_decision *d, const char *id, uint32_t most);
+/* Those of the transaction, as far as they have room in what is read: put_count and expire_count.
+ */
+void meta_etcd_gather_subjects(struct meta_etcd_decision *d);
+/* Endpoints that the registrations want, all together. */
+uint32_t meta_etcd_count_claims(const struct meta_etcd_decision *d);
+/* Whether it may be written as if its nodes were stored nowhere, which etcd then compares. */
+bool meta_etcd_may_guess(const struct meta_etcd_store *s, const struct meta_store_txn *txn);
+/* In place of reading. */
+void meta_etcd_guess(const struct meta_etcd_store *s, struct meta_etcd_decision *d);
 
 /* ---- etcd_names.c */
 int meta_etcd_take_name(const struct meta_etcd_answer *answer, size_t at,

@@ -55,7 +55,7 @@ int meta_etcd_learn_root(struct meta_etcd_store *s, bool make, uint64_t deadline
                          struct base_errbuf *err)
 {
     meta_etcd_forget_cluster(s->client);
-    s->fence_revision = 0;
+    s->fence_revision = s->named_as_of = 0;
     return meta_etcd_find_root(s->client, &s->place, make, deadline_ns, &s->root, err);
 }
 

@@ -53,6 +53,7 @@ struct meta_store_life {
  * shared store, from nodes that are expired alone. */
 struct meta_store_put {
     const struct meta_store_node *node; /* borrowed */
+    bool is_unknown; /* it is thought that nothing of the node is stored: if so, it is quicker */
     /* Out, if it was dealt with: 0, or why it was refused: -ESTALE: a later life of the node is
      * stored; of a shared store also: -ESTALE: the same incarnation of another process is stored,
      * which has not expired; -EEXIST: an endpoint is of another node, which is not expired; -EIO:

@@ -85,7 +85,7 @@ static void says_whether_a_change_is_the_last_one(struct meta_store *s)
 }
 
 /* As a storm of agents brings them: most new, one of a life that is over, one that is there. */
-static void does_several_registrations_each_by_itself(struct meta_store *s)
+static void put_several(struct meta_store *s, bool is_unknown)
 {
     static struct meta_store_node nodes[META_STORE_PUTS_MAX];
     static struct meta_store_put puts[META_STORE_PUTS_MAX];
@@ -101,7 +101,8 @@ static void does_several_registrations_each_by_itself(struct meta_store *s)
     uint32_t done = 0;
     while (done < META_STORE_PUTS_MAX) {
         for (uint32_t i = done; i < META_STORE_PUTS_MAX; i++)
-            puts[i] = (struct meta_store_put){.node = &nodes[i], .status = 77};
+            puts[i] =
+                (struct meta_store_put){.node = &nodes[i], .is_unknown = is_unknown, .status = 77};
         const struct meta_store_txn txn = {.puts = puts + done,
                                            .put_count = META_STORE_PUTS_MAX - done};
         ck_assert_msg(meta_store_commit(s, &txn, &out) == 0, "%s", out.err.text);
@@ -121,6 +122,34 @@ static void does_several_registrations_each_by_itself(struct meta_store *s)
             ck_assert_int_eq(meta_store_remove(s, id, &err), 0);
     }
     expect(s, "m21:2:fedcba98:fd.15/7 m63:1:fedcba98:fd.3f/7 ");
+}
+
+static void does_several_registrations_each_by_itself(struct meta_store *s)
+{
+    put_several(s, false);
+}
+
+/* Some of them are: that is no reason to do anything else. */
+static void does_registrations_that_are_thought_to_be_unknown(struct meta_store *s)
+{
+    put_several(s, true);
+}
+
+/* All of them are nodes that nobody has stored, one of which wants what another node has. */
+static void takes_no_endpoint_for_a_node_that_is_unknown(struct meta_store *s)
+{
+    const bool is_shared =
+        strcmp(s->ops->name, "memory") != 0 && strcmp(s->ops->name, "sqlite") != 0;
+    struct meta_store_node fresh[] = {node("e", 1, 1, 30), node("f", 1, 1, 31)};
+    struct meta_store_put puts[] = {{.node = &fresh[0], .is_unknown = true},
+                                    {.node = &fresh[1], .is_unknown = true}};
+    const struct meta_store_txn txn = {.puts = puts, .put_count = 2};
+    struct meta_store_outcome out;
+    put(s, node("g", 1, 1, 31));
+    ck_assert_msg(meta_store_commit(s, &txn, &out) == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.put_count, 2);
+    ck_assert_int_eq(puts[0].status, 0);
+    ck_assert_int_eq(puts[1].status, is_shared ? -EEXIST : 0);
 }
 
 /* As when their pools go: each drops all endpoints but one, which etcd counts as well. */
@@ -216,6 +245,8 @@ START_TEST(every_store_does_what_a_transaction_says)
         does_a_transaction_as_a_whole_or_not_at_all,
         gives_changes_revisions_above_all_that_it_has,
         does_several_registrations_each_by_itself,
+        does_registrations_that_are_thought_to_be_unknown,
+        takes_no_endpoint_for_a_node_that_is_unknown,
         does_as_many_registrations_as_it_has_room_for,
         does_registrations_that_drop_endpoints,
         gives_an_endpoint_to_one_of_several,

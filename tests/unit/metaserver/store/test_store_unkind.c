@@ -374,7 +374,8 @@ static struct meta_store_outcome write_one(struct writer *w, int i)
         txn.put_count = 1 + (uint32_t)base_prng_below(&w->random, NODES);
         for (uint32_t k = 0; k < txn.put_count; k++) {
             nodes[k] = draw_node(w, (which + k) % NODES);
-            puts[k].node = &nodes[k];
+            puts[k] = (struct meta_store_put){.node = &nodes[k],
+                                              .is_unknown = base_prng_below(&w->random, 2) == 0};
         }
         break;
     }
