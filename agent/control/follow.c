@@ -317,14 +317,24 @@ static void apply_pending(struct agent *a)
 
 /* ---- the stream */
 
-static void try_next(struct agent *a)
+/* Many agents lose a stream at one time: they do not begin another one at one time. late: there was
+ * one, of which nothing was heard in time. */
+static void try_next(struct agent *a, bool late)
 {
     struct follow *f = &a->follow;
+    uint64_t ms = f->backoff_ms;
+    uint32_t random = 0;
     f->call = 0;
     f->stale_ns = 0;
     f->metaserver = (f->metaserver + 1) % a->config.metaservers;
-    f->try_ns = world_now_ns(a->world) + f->backoff_ms * BASE_NS_PER_MS;
-    f->backoff_ms = 2 * f->backoff_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * f->backoff_ms;
+    if (late && ms > TRY_MIN_MS) { /* nor did the one before it say anything */
+        ms = ms < LATE_MS ? LATE_MS : ms;
+        f->backoff_ms = 2 * ms > LATE_MAX_MS ? LATE_MAX_MS : 2 * ms;
+    } else {
+        f->backoff_ms = 2 * ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * ms;
+    }
+    (void)world_random(a->world, &random, sizeof random); /* else none */
+    f->try_ns = world_now_ns(a->world) + (ms - random % (ms / 2 + 1)) * BASE_NS_PER_MS;
 }
 
 static void on_end(void *user, const struct http_answer *answer)
@@ -337,7 +347,7 @@ static void on_end(void *user, const struct http_answer *answer)
               answer->status, answer->why);
     if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
         agent_registrations_doubt(a, a->follow.metaserver);
-    try_next(a);
+    try_next(a, answer->status == -ETIMEDOUT);
 }
 
 /* Only of one that knows this node: others say 404. All of it is asked for each time: another
@@ -355,7 +365,7 @@ static void watch_configuration(struct agent *a)
     c.on_line = take_line;
     if (!agent_prefer_may_follow(a->pools[0], f->metaserver) ||
         world_call(a->world, &c, on_end, a, &f->call) != 0)
-        try_next(a);
+        try_next(a, false);
     else
         agent_query_stream_end(a, f->metaserver); /* questions come on this one */
 }

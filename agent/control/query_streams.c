@@ -39,13 +39,18 @@ static int take_line(void *user, const char *text, size_t length)
 }
 
 /* All agents lose a metaserver's streams at once: they do not come again at once. */
-static void try_later(struct query_stream *s)
+static void try_later(struct query_stream *s, bool late)
 {
     struct agent *a = s->agent;
     uint32_t random = 0;
     uint64_t ms = s->backoff_ms;
     s->call = 0;
-    s->backoff_ms = 2 * ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * ms;
+    if (late && ms > TRY_MIN_MS) { /* nor did the one before it say anything */
+        ms = ms < LATE_MS ? LATE_MS : ms;
+        s->backoff_ms = 2 * ms > LATE_MAX_MS ? LATE_MAX_MS : 2 * ms;
+    } else {
+        s->backoff_ms = 2 * ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * ms;
+    }
     (void)world_random(a->world, &random, sizeof random); /* else none */
     s->try_ns = world_now_ns(a->world) + (ms - random % (ms / 2 + 1)) * BASE_NS_PER_MS;
 }
@@ -63,7 +68,7 @@ static void on_end(void *user, const struct http_answer *answer)
         agent_registrations_doubt(a, number_of(s));
     if (answer->status == 400)
         s->backoff_ms = TRY_UNKNOWN_MS;
-    try_later(s);
+    try_later(s, answer->status == -ETIMEDOUT);
 }
 
 static void begin_stream(struct query_stream *s)
@@ -78,7 +83,7 @@ static void begin_stream(struct query_stream *s)
     c.max_response_bytes = LINE_BYTES;
     c.on_line = take_line;
     if (world_call(a->world, &c, on_end, s, &s->call) != 0)
-        try_later(s);
+        try_later(s, false);
 }
 
 /* One that is registered but silent has a stream still, if it had one. */

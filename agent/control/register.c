@@ -202,6 +202,9 @@ static void put_off(struct registration *r, const struct http_answer *answer, co
 void agent_registration_refuse(struct registration *r, const struct http_answer *answer)
 {
     char why[sizeof r->why];
+    r->late = answer->status == -ETIMEDOUT;
+    if (answer->status >= 0)
+        r->late_ms = 0;
     if (answer->status < 0) {
         agent_registration_lose(r, answer->why);
         return;
@@ -359,11 +362,19 @@ int agent_registration_call(struct registration *r, const char *method, const ch
     return status == -ENOKEY ? status : base_err(why, status, "too many HTTP calls at once");
 }
 
+static uint32_t patience_ms(const struct registration *r)
+{
+    const uint64_t third_ms = r->answered.lease_ms / 3;
+    if (r->late_ms == 0 || third_ms <= CALL_MS)
+        return CALL_MS;
+    return third_ms < LATE_CALL_MS ? (uint32_t)third_ms : LATE_CALL_MS;
+}
+
 /* False: it cannot be asked, and is lost. */
 static bool put_body(struct registration *r, const char *body, http_done done)
 {
     struct base_errbuf why;
-    const int status = agent_registration_call(r, "PUT", "", body, CALL_MS, done, &why);
+    const int status = agent_registration_call(r, "PUT", "", body, patience_ms(r), done, &why);
     if (status != 0)
         agent_registration_lose(r, why.text);
     return status == 0;
@@ -404,11 +415,27 @@ void agent_registration_put(struct registration *r)
     free(body);
 }
 
+uint64_t agent_registration_backoff_ms(struct registration *r)
+{
+    const bool late = r->late;
+    const uint64_t third_ms = r->answered.lease_ms / 3;
+    const uint64_t most_ms = !late ? BACKOFF_MAX_MS : third_ms != 0 ? third_ms : LATE_MAX_MS;
+    uint64_t *next_ms = late ? &r->late_ms : &r->backoff_ms, ms;
+    uint32_t random = 0;
+    *next_ms = late && *next_ms == 0 ? LATE_MS : *next_ms;
+    ms = *next_ms < most_ms ? *next_ms : most_ms;
+    *next_ms = 2 * ms < most_ms ? 2 * ms : most_ms;
+    if (third_ms != 0 && ms > third_ms)
+        ms = third_ms;
+    r->late = false;
+    (void)world_random(r->pool->world, &random, sizeof random); /* else none */
+    return ms - random % (ms / 2 + 1);
+}
+
 /* Lost: another try, each later than the one before. */
 static void try_later(struct registration *r)
 {
-    const uint64_t ms = r->backoff_ms;
-    r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
+    const uint64_t ms = agent_registration_backoff_ms(r);
     world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
 }
 

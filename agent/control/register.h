@@ -53,8 +53,10 @@ struct registration {
     enum registration_state state;
     struct world_timer timer; /* the next renewal, or the next try */
     uint64_t backoff_ms;
-    uint64_t turn_ns;          /* while none has the pool: it is the others' turn from then on */
-    bool waits;                /* for another one's turn to end */
+    uint64_t late_ms; /* likewise after a call that was not answered in time; 0: it answers */
+    bool late;        /* the last one was not */
+    uint64_t turn_ns; /* while none has the pool: it is the others' turn from then on */
+    bool waits;       /* for another one's turn to end */
     uint64_t put_ns, asked_ns; /* when it was put last, and a renewal asked for */
     uint64_t kept_ns;          /* DONE: its lease runs until then, as far as this node can know */
     bool renewing, renew_soon; /* a renewal is out; and another one is to follow it */

@@ -25,6 +25,11 @@ int agent_registration_call(struct registration *r, const char *method, const ch
 /* Of the own pool: the node's endpoints, if it has not been told. */
 void agent_registration_tell_endpoints(struct registration *r);
 
+/* After a try without a yes: when the next one is to be. Many agents miss the same metaserver at
+ * one time: they do not ask it again at one time, and less often the longer it answers none in
+ * time. */
+uint64_t agent_registration_backoff_ms(struct registration *r);
+
 /* ---- register_turn.c */
 
 /* The number of the metaserver that is asked first when none has the pool. */

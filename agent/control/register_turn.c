@@ -42,7 +42,9 @@ uint64_t agent_registration_turn_ms(const struct registration *r)
     bool silent = false;
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         silent |= &p->registration[i] != r && p->registration[i].putting != 0;
-    return r->backoff_ms != BACKOFF_MS ? TURN_FAILING_MS : silent ? TURN_NEXT_MS : TURN_MS;
+    if (r->backoff_ms != BACKOFF_MS || r->late_ms != 0)
+        return TURN_FAILING_MS;
+    return silent ? TURN_NEXT_MS : TURN_MS;
 }
 
 void agent_registration_begin_turn(struct registration *r, uint64_t ms)

@@ -47,6 +47,7 @@ void agent_registration_answered(struct registration *r, uint64_t asked_ns)
     const bool was_quiet = r->quiet[0] != '\0';
     r->quiet[0] = '\0';
     r->backoff_ms = BACKOFF_MS;
+    r->late_ms = 0;
     r->kept_ns = asked_ns + lease_ns(r) - lease_ns(r) / CLOCKS_DIFFER;
     renew_later(r);
     if (was_quiet)
@@ -82,20 +83,19 @@ static bool is_over(const struct registration *r)
            r->offered == NULL;
 }
 
-/* Many agents miss the same metaserver at one time: they do not ask it again at one time. */
+/* What is left of the lease has room for another try, as long as there is any. */
 static void ask_again(struct registration *r)
 {
-    uint64_t ms = r->backoff_ms, most_ms = r->answered.lease_ms / 3;
-    uint32_t random = 0;
-    r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
-    ms = ms > most_ms ? most_ms : ms;
-    (void)world_random(r->pool->world, &random, sizeof random); /* else none */
-    world_timer_after(r->pool->world, &r->timer, (ms - random % (ms / 2 + 1)) * BASE_NS_PER_MS);
+    const uint64_t now_ns = world_now_ns(r->pool->world), ms = agent_registration_backoff_ms(r);
+    const uint64_t left_ms = r->kept_ns > now_ns ? (r->kept_ns - now_ns) / BASE_NS_PER_MS : 0;
+    const uint64_t most_ms = left_ms / 2 < BACKOFF_MS ? BACKOFF_MS : left_ms / 2;
+    world_timer_after(r->pool->world, &r->timer, (ms < most_ms ? ms : most_ms) * BASE_NS_PER_MS);
 }
 
 void agent_registration_silent(struct registration *r, int status, const char *why)
 {
     note_quiet(r, status, why);
+    r->late = status == -ETIMEDOUT;
     if (is_over(r))
         agent_registration_lose(r, r->quiet);
     else

@@ -368,11 +368,23 @@ static void register_now(struct call *c, const struct meta_registration *r)
         meta_write_decide(c, &p->write);
 }
 
+/* In a storm requests are read that were sent long ago: what is done for who has hung up meanwhile,
+ * and asks again, keeps the others waiting until they do so too. */
+static bool is_left(struct call *c)
+{
+    if (c->s->gone == NULL || !c->s->gone(c->request->token))
+        return false;
+    meta_rest_problem(c, REST_STORE, "nobody waited for it any more");
+    return true;
+}
+
 void meta_rest_put_node(struct call *c)
 {
     struct meta_registration r;
     struct meta_responder_peer initiator;
     struct meta_violation violation;
+    if (is_left(c))
+        return;
     if (!meta_rest_has_json(c))
         return;
     if (meta_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &initiator,

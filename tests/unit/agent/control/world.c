@@ -79,7 +79,8 @@ static int begin_call(struct world *w, const struct http_call *call, http_done d
     struct test_world *t = test_world(w);
     ck_assert_uint_lt(t->calls, TEST_CALLS);
     struct test_call *c = &t->call[t->calls++];
-    *c = (struct test_call){.done = done, .on_line = call->on_line, .user = user};
+    *c = (struct test_call){
+        .done = done, .on_line = call->on_line, .user = user, .timeout_ms = call->timeout_ms};
     snprintf(c->method, sizeof c->method, "%s", call->method != NULL ? call->method : "GET");
     snprintf(c->url, sizeof c->url, "%s", call->url);
     if (id != NULL)

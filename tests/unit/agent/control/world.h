@@ -16,6 +16,7 @@ struct test_call {
     http_done done; /* NULL: it was answered, or cancelled */
     int (*on_line)(void *user, const char *line, size_t length); /* a stream; else NULL */
     void *user;
+    uint32_t timeout_ms; /* which nobody but the test keeps */
 };
 
 struct test_world {
