@@ -17,7 +17,7 @@
 #include "register.h"
 
 enum {
-    QUERY_BYTES = 3 * (SCHEMA_NAME_MAX + 2 * AGENT_NAME) + 64,
+    QUERY_BYTES = 3 * (SCHEMA_NAME_MAX + 2 * AGENT_NAME) + 128,
     UNKNOWING_MS = 30000, /* one that knows no names may be replaced by one that does */
     TAKEN_MS = 1000,      /* another one has it: until it is tried again */
 };
@@ -154,9 +154,8 @@ static uint32_t share_ms(const struct publication *p, uint64_t now)
     return (uint32_t)((p->end_ns - now) / (left > 0 ? left : 1) / BASE_NS_PER_MS) + 1;
 }
 
-static void describe_publication(const struct publication *p, struct base_text *t)
+static void format_grant(const struct publication *p, char token[SCHEMA_TOKEN_TEXT])
 {
-    char token[SCHEMA_TOKEN_TEXT];
     struct schema_token grant = {.pool = p->pool,
                                  .access = (uint16_t)p->lease.access,
                                  .vkey = p->grant.vkey,
@@ -165,6 +164,37 @@ static void describe_publication(const struct publication *p, struct base_text *
     memcpy(grant.gid, p->session->pool->device.fab->caps.gid, sizeof grant.gid);
     memcpy(grant.secret, p->grant.secret, sizeof grant.secret);
     schema_token_format(&grant, token);
+}
+
+bool agent_publication_digest(const struct publication *p, char out[BASE_DIGEST_NAME])
+{
+    char token[SCHEMA_TOKEN_TEXT];
+    if (p->session == NULL)
+        return false;
+    format_grant(p, token);
+    return base_digest_name(token, out) == 0;
+}
+
+bool agent_publication_read_digest(const json_t *object, char out[BASE_DIGEST_NAME])
+{
+    const char *text = json_string_value(json_object_get(object, "digest"));
+    if (text == NULL || strlen(text) != BASE_DIGEST_NAME - 1 ||
+        strspn(text, "0123456789abcdef") != BASE_DIGEST_NAME - 1)
+        return false;
+    memcpy(out, text, BASE_DIGEST_NAME);
+    return true;
+}
+
+static bool knows_digests(const struct publication_at *at)
+{
+    return agent_publications_know_digests(at->of->agent, number_of(at));
+}
+
+static void describe_publication(const struct publication_at *at, struct base_text *t)
+{
+    const struct publication *p = at->of;
+    char token[SCHEMA_TOKEN_TEXT];
+    format_grant(p, token);
     base_json_object(t, NULL);
     base_json_u64(t, "incarnation", p->agent->incarnation);
     base_json_string(t, "tenant", p->tenant);
@@ -172,6 +202,8 @@ static void describe_publication(const struct publication *p, struct base_text *
         base_json_string(t, "for", p->reader);
     base_json_string(t, "name", p->name);
     base_json_string(t, "grant", token);
+    if (p->established && knows_digests(at))
+        base_json_bool(t, "again", true);
     base_json_object_end(t);
 }
 
@@ -194,6 +226,8 @@ static void describe_name(const struct publication_at *at, struct base_text *t)
     }
     base_text_printf(t, "&name=");
     print_escaped(t, at->of->name);
+    if (at->digest[0] != '\0' && knows_digests(at))
+        base_text_printf(t, "&digest=%s", at->digest);
 }
 
 /* Why it is not there yet. */
@@ -206,6 +240,21 @@ static void note_why(struct publication *p, int status, const char *why)
 }
 
 static void on_put(void *user, const struct http_answer *answer);
+/* What is there is of another region of this node than was meant: that goes, unless it is the one
+ * that is to be there. */
+static bool has_another(struct publication_at *at, const struct http_answer *answer)
+{
+    json_t *problem = json_loads(answer->body, 0, NULL);
+    char own[BASE_DIGEST_NAME] = "", digest[BASE_DIGEST_NAME];
+    const bool said = agent_publication_read_digest(problem, digest);
+    json_decref(problem);
+    (void)agent_publication_digest(at->of, own);
+    if (!said || strcmp(own, digest) == 0)
+        return false;
+    memcpy(at->digest, digest, sizeof at->digest);
+    return true;
+}
+
 static void on_deleted(void *user, const struct http_answer *answer);
 
 static void begin_call(struct publication_at *at, enum call call)
@@ -217,7 +266,7 @@ static void begin_call(struct publication_at *at, enum call call)
     struct base_text text;
     base_text_init(&text, 1024);
     if (puts)
-        describe_publication(p, &text);
+        describe_publication(at, &text);
     else
         describe_name(at, &text);
     snprintf(url, sizeof url, "%s/v1/nodes/%s/regions%s", registration_of(at)->url,
@@ -245,6 +294,8 @@ static void begin_call(struct publication_at *at, enum call call)
         at->has = PUBLICATION_THIS;
         at->again = true;
         at->absent = false;
+        if (!agent_publication_digest(p, at->digest))
+            at->digest[0] = '\0';
         at->put_for = p->life;
         at->incarnation = p->agent->incarnation;
     }
@@ -361,6 +412,8 @@ static void take_problem(struct publication_at *at, int status, const json_t *pr
     char why[PUBLICATIONS_WHY];
     snprintf(why, sizeof why, "it answers %d: %.120s", status, detail != NULL ? detail : "");
     if (is_problem(problem, "name-taken")) {
+        if (!is_own(at, problem) || !agent_publication_read_digest(problem, at->digest))
+            at->digest[0] = '\0';
         take_refusal(at, is_own(at, problem), -EEXIST,
                      detail != NULL ? detail : "it is of another region");
     } else if (is_problem(problem, "over-quota")) {
@@ -394,6 +447,19 @@ static bool end_call(struct publication_at *at)
     return !p->agent->stopping;
 }
 
+/* Another one may have the name, and has not said so yet: it is to be asked for again. */
+static bool is_settling(const struct http_answer *answer, char why[PUBLICATIONS_WHY])
+{
+    json_t *problem = answer->status == 503 ? json_loads(answer->body, 0, NULL) : NULL;
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    const bool is = is_problem(problem, "settling");
+    if (is)
+        snprintf(why, PUBLICATIONS_WHY, "its store was put back: %.120s",
+                 detail != NULL ? detail : "");
+    json_decref(problem);
+    return is;
+}
+
 static bool is_no_answer(int status)
 {
     return status < 0 || status == 408 || (status >= 500 && status != 507);
@@ -403,6 +469,7 @@ static void on_put(void *user, const struct http_answer *answer)
 {
     struct publication_at *at = user;
     struct publication *p = at->of;
+    char why[PUBLICATIONS_WHY];
     if (!end_call(at))
         return;
     if (at->put_for != p->life) /* the name is another region's meanwhile */
@@ -412,6 +479,11 @@ static void on_put(void *user, const struct http_answer *answer)
         at->backoff_ms = at->next_ns = at->refused_ns = 0;
         at->again = at->doubted || at->put_for != p->life;
         p->decided |= !at->again;
+    } else if (is_settling(answer, why)) {
+        note_why(p, -EAGAIN, why);
+        has_not(at);
+        at->settled = p->decided;
+        ask_again(at);
     } else if (is_no_answer(answer->status)) {
         at->uncertain_ns = now_of(p) + CALL_MS * BASE_NS_PER_MS;
         take_no_answer(at, answer);
@@ -431,14 +503,19 @@ static void on_deleted(void *user, const struct http_answer *answer)
     struct agent *a = at->of->agent;
     if (!end_call(at))
         return;
-    if (answer->status == 204 || answer->status == 404) {
+    if (answer->status == 404 && has_another(at, answer)) {
+        ask_again(at);
+    } else if (answer->status == 204 || answer->status == 404) {
         const bool late = at->uncertain_ns > world_now_ns(a->world) && at->of->session == NULL;
         at->settled = at->of->session == NULL;
         at->absent = true;
-        at->backoff_ms = at->next_ns = 0;
-        /* It says a name, not a region: it may have taken the name from the one that has it by now,
-         * at others of that store too. */
-        for (uint32_t i = 0; at->of->session != NULL && i < a->config.metaservers; i++)
+        at->next_ns = 0;
+        if (at->of->session == NULL) /* else that grows until it takes what is to be there */
+            at->backoff_ms = 0;
+        /* To an older one it says a name, not a region: it may have taken the name from the one
+         * that has it by now, at others of that store too. */
+        const bool again = at->of->session != NULL && !knows_digests(at);
+        for (uint32_t i = 0; again && i < a->config.metaservers; i++)
             at->of->at[i].again |= at->of->at[i].has == PUBLICATION_THIS;
         if (late) /* what was put may come after this */
             at->next_ns = at->uncertain_ns;

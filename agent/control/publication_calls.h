@@ -4,6 +4,9 @@
 #ifndef CONTROL_PUBLICATION_CALLS_H
 #define CONTROL_PUBLICATION_CALLS_H
 
+#include <jansson.h>
+
+#include "base/digest.h"
 #include "publications.h"
 
 /* What a metaserver may have of it. */
@@ -28,6 +31,8 @@ struct publication_at {
     uint32_t incarnation; /* the node's, then: another one's names are nobody's */
     uint64_t uncertain_ns; /* a PUT that had no answer may come into force until then */
     uint64_t next_ns, backoff_ms;
+    /* Of the grant that it may have, so that no other one is taken back; "": not known. */
+    char digest[BASE_DIGEST_NAME];
     uint64_t refused_ns; /* since when another one has it; 0: none has */
 };
 
@@ -66,7 +71,31 @@ bool agent_publication_has_judge(const struct publication *p);
 /* Former lives' names are nobody's. */
 void agent_publication_forget_former(struct publication *p);
 
+/* Of the grant that the region's metaservers are to have. False: there is none. */
+bool agent_publication_digest(const struct publication *p, char out[BASE_DIGEST_NAME]);
+/* The member "digest". False: it has none. */
+bool agent_publication_read_digest(const json_t *object, char out[BASE_DIGEST_NAME]);
+
+/* ---- publication_list.c */
+
+/* Whether that metaserver takes digests of grants. */
+bool agent_publications_know_digests(const struct agent *a, uint32_t metaserver);
+/* It may show names that are nobody's any more: it is asked. */
+void agent_publications_list(struct agent *a, uint32_t metaserver);
+bool agent_publications_are_listed(const struct agent *a);
+/* Begins what is to be asked and may be now. */
+void agent_publications_list_begin(struct agent *a);
+
 /* ---- publications.c */
+
+/* NULL: there is none. */
+struct publication *agent_publication_find(const struct agent *a, const char *tenant,
+                                           const char *reader, const char *name);
+/* Nobody's. 0 or -ENOMEM. */
+int agent_publication_add(struct agent *a, const char *tenant, const char *reader, const char *name,
+                          struct publications_account *t, struct publication **out);
+/* That of a tenant, by its id. NULL: so many have come and gone that none is free. */
+struct publications_account *agent_publications_account(struct agent *a, uint32_t id);
 
 /* Something has changed: begins what follows, tells who waits, and frees what is gone. */
 void agent_publications_turn(struct agent *a);

@@ -83,8 +83,8 @@ static struct publications_wait *find_wait(const struct publication *p)
 
 /* ---- one publication */
 
-static struct publication *find_publication(const struct agent *a, const char *tenant,
-                                            const char *reader, const char *name)
+struct publication *agent_publication_find(const struct agent *a, const char *tenant,
+                                           const char *reader, const char *name)
 {
     struct publication *p = a->publications.first;
     while (p != NULL && (strcmp(p->name, name) != 0 || strcmp(p->tenant, tenant) != 0 ||
@@ -242,6 +242,7 @@ void agent_publications_turn(struct agent *a)
         any |= p->session != NULL;
     }
     agent_publication_calls_begin(a);
+    agent_publications_list_begin(a);
     while (tell_one(a))
         ;
     free_gone(a);
@@ -251,7 +252,7 @@ void agent_publications_turn(struct agent *a)
 
 /* ---- budgets */
 
-static struct publications_account *find_account(struct agent *a, uint32_t id)
+struct publications_account *agent_publications_account(struct agent *a, uint32_t id)
 {
     struct publications_account *spare = NULL;
     for (size_t i = 0; i < sizeof a->publications.account / sizeof a->publications.account[0];
@@ -349,11 +350,9 @@ static int find_region(const struct agent_session *s, uint32_t vkey, struct publ
     return -ENOENT;
 }
 
-static int add_publication(struct agent_session *s, const char *tenant, const char *reader,
-                           const char *name, struct publications_account *t,
-                           struct publication **out)
+int agent_publication_add(struct agent *a, const char *tenant, const char *reader, const char *name,
+                          struct publications_account *t, struct publication **out)
 {
-    struct agent *a = s->pool->agent;
     struct publication *p = calloc(1, sizeof *p);
     if (p == NULL)
         return -ENOMEM;
@@ -423,15 +422,16 @@ static int claim_name(struct agent_session *s, uint32_t vkey, const char *name, 
         return base_err(why, status, "%s",
                         status == -EACCES ? "the region was revoked by the operator"
                                           : "the session has no such region that others may use");
-    p = find_publication(a, tenant->name, reader, name);
+    p = agent_publication_find(a, tenant->name, reader, name);
     if (p != NULL && p->session != NULL) {
         *out = p;
         return check_owner(p, s, vkey, why);
     }
-    struct publications_account *t = p != NULL ? p->account : find_account(a, tenant->id);
+    struct publications_account *t =
+        p != NULL ? p->account : agent_publications_account(a, tenant->id);
     status = check_budget(s, p == NULL, t, why);
     if (status == 0 && p == NULL)
-        status = add_publication(s, tenant->name, reader, name, t, &p);
+        status = agent_publication_add(a, tenant->name, reader, name, t, &p);
     if (status == -ENOMEM)
         return base_err(why, status, "the agent is out of memory");
     if (status != 0)
@@ -542,6 +542,7 @@ void agent_publications_look(struct agent *a)
 
 void agent_publications_registered(struct agent *a, uint32_t metaserver, uint32_t place)
 {
+    agent_publications_list(a, metaserver);
     for (struct publication *p = a->publications.first; p != NULL; p = p->next) {
         struct publication_at *at = &p->at[metaserver];
         if (place != 0 && (p->session == NULL || p->session->pool->place != place))
@@ -557,8 +558,10 @@ void agent_publications_registered(struct agent *a, uint32_t metaserver, uint32_
 
 uint64_t agent_publications_due_ns(const struct agent *a)
 {
-    return a->publications.first == NULL && a->publications.waits == NULL ? DUE_NEVER
-                                                                          : a->publications.due_ns;
+    return a->publications.first == NULL && a->publications.waits == NULL &&
+                   !agent_publications_are_listed(a)
+               ? DUE_NEVER
+               : a->publications.due_ns;
 }
 
 void agent_publications_tick(struct agent *a)

@@ -48,10 +48,22 @@ struct publications_account {
     uint64_t whole_ns; /* when its budget of a second is whole again */
 };
 
+/* Of what one metaserver shows of this node. */
+struct publications_listing {
+    struct agent *agent;
+    uint32_t metaserver, incarnation, pages;
+    bool wanted, asking;
+    bool anew;   /* from the beginning, whatever is out */
+    bool missed; /* what was being asked for when it was listed: from the beginning once more */
+    uint64_t next_ns, backoff_ms;
+    char cursor[640]; /* where the next page begins; "": the first one */
+};
+
 struct publications {
     struct publication *first;
     struct publications_wait *waits; /* workers that wait for an answer: one of a session */
     struct publications_account account[2 * AGENT_TENANT_SLOTS];
+    struct publications_listing listing[AGENT_METASERVERS];
     uint32_t count, out;
     uint64_t due_ns, look_ns;
     uint64_t begun, refused, lost; /* so far: that workers asked for; of them; that others have */

@@ -197,6 +197,7 @@ struct metaserver_standing agent_register_json_standing(const char *body)
     m = m != NULL ? m : root;
     s.behind = json_is_true(json_object_get(m, "behind"));
     (void)agent_register_json_number(m, "names_anew", INT64_MAX, &s.names_anew);
+    (void)agent_register_json_number(m, "names_version", INT64_MAX, &s.names_version);
     copy_text(m, "store", s.store, sizeof s.store);
     copy_text(m, "zone", s.zone, sizeof s.zone);
     json_decref(root);

@@ -79,8 +79,8 @@ static void begin_problem(struct call *c, enum meta_rest_problem p, const char *
 {
     char type[64];
     c->answer->status = problems[p].status;
-    c->answer->retry_after_s = p == REST_CROWDED || p == REST_BEHIND || p == REST_NAMES_WAIT ||
-                               p == REST_SETTLING;
+    c->answer->retry_after_s =
+        p == REST_CROWDED || p == REST_BEHIND || p == REST_NAMES_WAIT || p == REST_SETTLING;
     c->answer->content_type = "application/problem+json";
     base_text_reset(c->body);
     snprintf(type, sizeof type, "urn:kedge:problem:%s", problems[p].type);

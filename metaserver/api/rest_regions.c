@@ -27,7 +27,7 @@ static_assert(META_STORE_ID_BYTES + META_STORE_NAME_BYTES <= REST_CURSOR_BYTES, 
 struct region_write {
     struct meta_write base;
     struct meta_store_name name;
-    uint32_t life; /* of the node, as it says */
+    uint32_t life;                 /* of the node, as it says */
     char digest[BASE_DIGEST_NAME]; /* taking back: of what it grants; "": whatever that is */
     bool created;
     bool again; /* its agent says that it has published it before, and a worker knows */
@@ -264,7 +264,8 @@ static const char *read_space(const char *tenant, const char *reader, char out[M
 static int decode_publication(struct call *c, struct meta_store_name *out, bool *again,
                               struct meta_violation *violation)
 {
-    static const char *const names[] = {"incarnation", "tenant", "for", "name", "grant", "again", NULL};
+    static const char *const names[] = {"incarnation", "tenant", "for", "name",
+                                        "grant",       "again",  NULL};
     const struct json_at at = {.violation = violation};
     char tenant[META_STORE_ID_BYTES] = "", reader[META_STORE_ID_BYTES] = "";
     const char *wrong;

@@ -26,10 +26,9 @@ struct route {
 };
 
 static const char *const queries[META_PARAMETERS] = {
-    "limit", "cursor", "incarnation", "uid",      "scope",    "tenant",
-    "kind",  "name",   "watch",       "revision", "position", "label",
-    "node",  "worker", "force",       "answers",  "verbose",  "for",
-    "digest",
+    "limit", "cursor",  "incarnation", "uid",      "scope",  "tenant", "kind",
+    "name",  "watch",   "revision",    "position", "label",  "node",   "worker",
+    "force", "answers", "verbose",     "for",      "digest",
 };
 _Static_assert(META_PARAMETERS <= 31, "a bit of an enumerator each");
 #define TAKES(name) (1 << META_PARAMETER_##name)

@@ -128,6 +128,17 @@ until_is stored "and is published again when the store was put back to a moment 
 is_shown "where all find it"
 has_life "$life"
 
+# ---- and one that was taken back since
+etcd_save "$work/late.snapshot"
+kill -KILL "${worker_pids[-1]}"
+until_is "" "a name goes with its worker" is_stored
+for name in "${members[@]}"; do etcd_kill "$name"; done
+etcd_restore "$work/late.snapshot" "${members[@]}"
+begin_etcd
+until_is "" "and again when the store was put back to when it was there" is_stored
+for name in "${metaservers[@]}"; do until_is "" "nobody finds it ($name)" region "$name"; done
+has_life "$life"
+
 # ---- restored while none runs
 make_token late
 everywhere 200 late "another token is good"

@@ -102,8 +102,7 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms);
 /* When any of that is due: call it whenever something has happened, before you wait, and then the
  * tick at that time, or META_TICK_NS after the last one if that is later (a storm costs no more
- * ticks than that). 0: at once; UINT64_MAX: not unless something happens. A tick before that does
- * nothing. */
+ * ticks). 0: at once; UINT64_MAX: not unless something happens. One before that does nothing. */
 uint64_t meta_service_due(const struct meta_service *s);
 #define META_TICK_NS UINT64_C(100000000)
 /* What was done to a shared store (store_watch.h), in its order: what this metaserver has

@@ -193,6 +193,103 @@ START_TEST(a_former_region_of_its_own_node_keeps_no_name_from_another_one)
 }
 END_TEST
 
+/* They are nobody's any more, and no call of any worker would name them: the list does. */
+START_TEST(names_that_are_there_again_since_a_store_was_put_back_are_taken_back)
+{
+    for (int named = 0; named < 2; named++) {
+        begin(2);
+        know_digests();
+        publish(0, 0, "kv/0");
+        serve(0), serve(1);
+        unpublish(0, 0, "kv/0");
+        serve(0), serve(1);
+        if (named == 1) { /* beside one that stays, and under a name that has another region now */
+            publish(1, 0, "kv/1");
+            serve(0), serve(1);
+            publish(2, 0, NAME[2]);
+            serve(0), serve(1);
+        }
+        ck_assert_uint_eq(w.agent.publications.count, named * 2);
+        ck_assert_uint_eq(agent_publications_due_ns(&w.agent) == DUE_NEVER, named == 0);
+        w.shown[0][0] = vkey_of(0, 0);
+        w.shown[0][2] = vkey_of(3, 0);
+        agent_publications_registered(&w.agent, 0, 0);
+        pass_time(100);
+        answer_call(find_call(0), -ETIMEDOUT);
+        for (int i = 0; i < 10; i++, pass_time(1000))
+            serve(0);
+        ck_assert_uint_eq(w.shown[0][0], 0);
+        ck_assert_uint_eq(w.shown[0][1], named == 1 ? vkey_of(1, 0) : 0);
+        ck_assert_uint_eq(w.shown[0][2], named == 1 ? vkey_of(2, 0) : 0);
+        ck_assert_uint_eq(w.agent.publications.count, named * 2);
+        ck_assert_uint_eq(w.agent.publications.lost, 0);
+        end();
+    }
+}
+END_TEST
+
+/* It waits as long as its worker does, and one that has it says so. */
+START_TEST(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits)
+{
+    begin(1);
+    know_digests();
+    publish(0, 0, "kv/0");
+    ck_assert(!find_call(0)->again);
+    for (int i = 0; i < 3; i++) {
+        answer_call(find_call(0), 503);
+        pass_time(1000);
+    }
+    serve(0);
+    HEARS(0, 1, 0);
+    agent_publications_registered(&w.agent, 0, 0);
+    pass_time(100);
+    ck_assert(find_call(0)->again || w.call[1].again);
+    for (int i = 0; i < 20; i++, pass_time(1000)) /* for longer than another one's name is let be */
+        for (struct call *c; (c = find_call(0)) != NULL;)
+            answer_call(c, c->lists ? 200 : 503);
+    ck_assert_uint_eq(w.agent.publications.lost, 0);
+    publish(1, 0, "kv/1");
+    for (int i = 0; i < 400; i++, pass_time(20))
+        for (struct call *c; (c = find_call(0)) != NULL;)
+            answer_call(c, 503);
+    HEARS(1, 1, -EAGAIN);
+    ck_assert_ptr_nonnull(strstr(w.said[1].why, "was put back"));
+    end();
+}
+END_TEST
+
+/* It has a former region of this node's, it says, which it takes back whenever it is told to. */
+START_TEST(a_metaserver_that_lies_is_asked_seldom)
+{
+    for (int known = 0; known < 2; known++) {
+        begin(1);
+        if (known == 1)
+            know_digests();
+        publish(0, 0, "kv/0");
+        serve(0);
+        HEARS(0, 1, 0);
+        agent_publications_registered(&w.agent, 0, 0);
+        pass_time(20);
+        w.calls = 0;
+        for (int i = 0; i < 3000; i++, pass_time(20))
+            for (struct call *c; (c = find_call(0)) != NULL;) {
+                w.shown[0][0] = vkey_of(3, (uint32_t)i % 2);
+                answer_call(c, c->lists                   ? 200
+                               : c->puts                  ? 409
+                               : known == 1 && i % 3 == 0 ? 404
+                                                          : 204);
+            }
+        ck_assert_uint_ge(w.calls, 10);
+        ck_assert_uint_le(w.calls, 60); /* in a minute */
+        serve(0);
+        for (int i = 0; i < 20; i++, pass_time(1000))
+            serve(0);
+        ck_assert_uint_eq(w.shown[0][0], vkey_of(0, 0)); /* and has it when it speaks the truth */
+        end();
+    }
+}
+END_TEST
+
 START_TEST(a_region_that_is_given_back_or_revoked_has_its_name_no_more)
 {
     begin(1);
@@ -323,6 +420,9 @@ END_TEST
     T(one_that_is_silent_keeps_nobody_from_what_another_has_decided)                               \
     T(a_metaserver_that_was_started_again_is_told_again)                                           \
     T(a_former_region_of_its_own_node_keeps_no_name_from_another_one)                              \
+    T(names_that_are_there_again_since_a_store_was_put_back_are_taken_back)                        \
+    T(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits)                       \
+    T(a_metaserver_that_lies_is_asked_seldom)                                                      \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \
     T(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_ends)                     \

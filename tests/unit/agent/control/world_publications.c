@@ -43,6 +43,22 @@ bool __wrap_lane_lease_grant(const struct lane_memory *memory, uint32_t index,
 
 /* ---- metaservers */
 
+/* Of the grant of the region with that key, as these tests have them. */
+static void digest_of(uint32_t vkey, char out[BASE_DIGEST_NAME])
+{
+    char text[SCHEMA_TOKEN_TEXT];
+    const struct schema_token grant = {
+        .pool = 7, .access = SCHEMA_RECORD_READ, .vkey = vkey, .addr = 4096, .length = 4096};
+    schema_token_format(&grant, text);
+    ck_assert_int_eq(base_digest_name(text, out), 0);
+}
+
+void know_digests(void)
+{
+    for (uint32_t i = 0; i < METASERVERS; i++)
+        w.pool.registration[i].standing.names_version = 2;
+}
+
 static uint32_t name_of(const char *name)
 {
     for (uint32_t i = 0; i < NAMES; i++)
@@ -66,6 +82,7 @@ static void read_put(const struct http_call *call, struct call *c)
     snprintf(w.reader, sizeof w.reader, "%s", reader != NULL ? reader : "");
     c->name = name_of(json_string_value(json_object_get(root, "name")));
     c->vkey = grant.vkey;
+    c->again = json_is_true(json_object_get(root, "again"));
     json_decref(root);
 }
 
@@ -73,18 +90,30 @@ static int begin_call(struct world *world, const struct http_call *call, http_do
                       uint64_t *id)
 {
     struct call *c = w.call;
-    char url[128];
+    char url[128], list[128], asked[640];
     (void)world, (void)id;
     while (c < w.call + CALLS && (c->out || c->held))
         c++;
     ck_assert_ptr_ne(c, w.call + CALLS);
+    w.calls++;
+    snprintf(list, sizeof list, "http://m%c/v1/nodes/n/regions?incarnation=%u&limit=32",
+             call->url[8], w.agent.incarnation);
+    snprintf(asked, sizeof asked, "%s", call->url);
     *c = (struct call){.out = true,
-                       .puts = strcmp(call->method, "PUT") == 0,
+                       .puts = call->method != NULL && strcmp(call->method, "PUT") == 0,
+                       .lists = call->method == NULL,
                        .metaserver = (uint32_t)(call->url[8] - '0'),
                        .done = done,
                        .user = user};
+    char *digest = strstr(asked, "&digest=");
+    if (digest != NULL) {
+        snprintf(c->digest, sizeof c->digest, "%s", digest + strlen("&digest="));
+        *digest = '\0';
+    }
     if (c->puts)
         read_put(call, c);
+    else if (c->lists)
+        ck_assert_str_eq(call->url, list);
     else
         for (; c->name < NAMES; c->name++) {
             snprintf(url, sizeof url,
@@ -95,7 +124,7 @@ static int begin_call(struct world *world, const struct http_call *call, http_do
                      : c->name == TAKEN ? "taken"
                      : c->name == 0     ? "kv%2F0"
                                         : "kv%2F1");
-            if (strcmp(url, call->url) == 0)
+            if (strcmp(url, asked) == 0)
                 break;
         }
     ck_assert_uint_lt(c->name, NAMES);
@@ -108,8 +137,12 @@ static int begin_call(struct world *world, const struct http_call *call, http_do
 int carry_out(const struct call *c)
 {
     uint32_t *has = &w.shown[c->metaserver][c->name];
+    char digest[BASE_DIGEST_NAME];
+    if (c->lists)
+        return 200;
     if (!c->puts) {
-        const bool found = *has != 0 && *has != 1;
+        digest_of(*has, digest);
+        const bool found = *has >= 100 && (c->digest[0] == '\0' || strcmp(c->digest, digest) == 0);
         *has = found ? 0 : *has;
         return found ? 204 : 404;
     }
@@ -119,17 +152,40 @@ int carry_out(const struct call *c)
     return 201;
 }
 
+static void write_list(uint32_t metaserver, char *out, size_t room)
+{
+    char digest[BASE_DIGEST_NAME];
+    size_t n = (size_t)snprintf(out, room, "{\"regions\":[");
+    for (uint32_t i = 0, some = 0; i < NAMES; i++)
+        if (w.shown[metaserver][i] >= 100) {
+            digest_of(w.shown[metaserver][i], digest);
+            n += (size_t)snprintf(out + n, room - n,
+                                  "%s{\"tenant\":\"web\",\"name\":\"%s\",\"digest\":\"%s\"}",
+                                  some++ > 0 ? "," : "", NAME[i], digest);
+        }
+    snprintf(out + n, room - n, "]}");
+}
+
 void answer_call(struct call *c, int status)
 {
-    char taken[160];
+    const bool digests = w.pool.registration[c->metaserver].standing.names_version >= 2;
+    const uint32_t has = c->lists ? 0 : w.shown[c->metaserver][c->name];
+    char taken[256], other[192], list[1024], digest[BASE_DIGEST_NAME] = "";
+    if (digests && has >= 100)
+        digest_of(has, digest);
+    write_list(c->metaserver, list, sizeof list);
     /* Keys of regions begin at 100: others' are another node's. */
     snprintf(taken, sizeof taken,
              "{\"type\":\"urn:kedge:problem:name-taken\",\"detail\":\"it is so\","
-             "\"node\":\"%s\",\"incarnation\":%u}",
-             w.shown[c->metaserver][c->name] < 100 ? "another" : "n", w.agent.incarnation);
-    const char *body = status == 409 ? taken
-                       : status == 404
-                           ? c->puts ? PROBLEM("register-again") : PROBLEM("unknown-region")
+             "\"node\":\"%s\",\"incarnation\":%u%s%s%s}",
+             has < 100 ? "another" : "n", w.agent.incarnation,
+             digest[0] != '\0' ? ",\"digest\":\"" : "", digest, digest[0] != '\0' ? "\"" : "");
+    snprintf(other, sizeof other,
+             "{\"type\":\"urn:kedge:problem:unknown-region\",\"digest\":\"%s\"}", digest);
+    const char *body = status == 409   ? taken
+                       : status == 404 ? c->puts ? PROBLEM("register-again") : other
+                       : c->lists      ? list
+                       : status == 503 ? PROBLEM("settling")
                        : status == 403 ? PROBLEM("over-quota")
                        : status == 507 ? PROBLEM("full")
                        : status == 421 ? PROBLEM("unknown-route") /* a stand-in for 404 */

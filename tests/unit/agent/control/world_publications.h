@@ -13,8 +13,10 @@
 #include "../../check_main.h"
 #include "agent.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/random.h"
 #include "bounds.h"
+#include "due.h"
 #include "fabric/provider.h"
 #include "pool.h"
 #include "publications.h"
@@ -30,8 +32,9 @@ enum { TAKEN = NAMES - 1 }; /* which is another node's, everywhere and for ever 
 struct call {
     bool out, held;   /* held: it was given up, and is still carried out, later */
     uint64_t held_ns; /* until then */
-    bool puts;
+    bool puts, lists, again;
     uint32_t metaserver, name, vkey;
+    char digest[BASE_DIGEST_NAME]; /* of what is to be taken back; "": whatever it is */
     http_done done;
     void *user;
 };
@@ -52,11 +55,14 @@ extern struct publications_world {
         int status;
         char why[256];
     } said[SESSIONS];        /* to its worker */
+    uint32_t calls;          /* so far */
     char reader[AGENT_NAME]; /* for whom the last name was that was put */
 } w;
 
 void on_said(void *user, int status, const char *why);
 uint32_t vkey_of(uint32_t session, uint32_t region);
+/* All metaservers take digests. */
+void know_digests(void);
 int carry_out(const struct call *c);
 void answer_call(struct call *c, int status);
 struct call *find_call(uint32_t metaserver);

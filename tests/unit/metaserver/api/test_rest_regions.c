@@ -13,40 +13,6 @@ static void tick(void)
     settle();
 }
 
-static int put_node(const char *node, int incarnation, int gid)
-{
-    char path[96], json[320];
-    snprintf(path, sizeof path, "/v1/nodes/%s", node);
-    snprintf(json, sizeof json,
-             "{\"incarnation\":%d,\"endpoints\":[{\"gid\":\"fd00::%d\",\"pool\":1,\"transports\":["
-             "\"dc\"],\"dct_number\":7,\"dc_key\":\"%016x\",\"mtu\":4096}]}",
-             incarnation, gid, (unsigned)(gid * 1000 + incarnation));
-    return ask("PUT", path, json);
-}
-
-static int publish_of(const char *tenant, const char *node, int incarnation, int gid,
-                      const char *name)
-{
-    char path[96], json[640];
-    write_publication(tenant, node, incarnation, gid, name, path, json);
-    return ask("PUT", path, json);
-}
-
-static int publish(const char *node, int incarnation, int gid, const char *name)
-{
-    return publish_of("web", node, incarnation, gid, name);
-}
-
-static int take_back(const char *node, const char *incarnation, const char *name)
-{
-    char path[96];
-    snprintf(path, sizeof path, "/v1/nodes/%s/regions", node);
-    query(META_PARAMETER_INCARNATION, incarnation);
-    query(META_PARAMETER_TENANT, "web");
-    query(META_PARAMETER_NAME, name);
-    return ask("DELETE", path, "");
-}
-
 static int read_record(const char *space, const char *name, struct schema_name_record *out)
 {
     const struct schema_table_desc *d = meta_names_table(s.names);

@@ -12,7 +12,7 @@ struct replay {
     struct meta_store *state; /* in memory */
     uint64_t at;
     unsigned snapshots, news, errors;
-    unsigned put_backs; /* of the snapshots, those that say so */
+    unsigned put_backs;       /* of the snapshots, those that say so */
     struct base_errbuf error; /* the last one */
     uint32_t member_count;
     struct meta_store_member members[META_STORE_MEMBERS_MAX];
