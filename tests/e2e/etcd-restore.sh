@@ -116,6 +116,12 @@ is_stored() {
 }
 [[ $(is_stored) == "" ]] || fail "there is a name already"
 etcd_save "$work/names.snapshot"
+# For a lease the store gives names to none but those who had them.
+settled() {
+    KEDGE_SOCKET=$work/a.sock timeout 30 "$bin/publish_region" first "a text" </dev/null \
+        >/dev/null && echo settled
+}
+until_is settled "names are given again a lease after the store was put back" settled
 mkfifo "$work/hold"
 exec 8<>"$work/hold"
 KEDGE_SOCKET=$work/a.sock "$bin/publish_region" late "a text" <&8 >"$work/published" &
@@ -129,14 +135,18 @@ is_shown "where all find it"
 has_life "$life"
 
 # ---- and one that was taken back since
+is_gone() { list_keys && ! grep -q '/names/workers/late$' "$work/keys" && echo gone; }
+has_none() { # metaserver
+    [[ $(region "$1") != "" ]] || echo none
+}
 etcd_save "$work/late.snapshot"
 kill -KILL "${worker_pids[-1]}"
-until_is "" "a name goes with its worker" is_stored
+until_is gone "a name goes with its worker" is_gone
 for name in "${members[@]}"; do etcd_kill "$name"; done
 etcd_restore "$work/late.snapshot" "${members[@]}"
 begin_etcd
-until_is "" "and again when the store was put back to when it was there" is_stored
-for name in "${metaservers[@]}"; do until_is "" "nobody finds it ($name)" region "$name"; done
+until_is gone "and again when the store was put back to when it was there" is_gone
+for name in "${metaservers[@]}"; do until_is none "nobody finds it ($name)" has_none "$name"; done
 has_life "$life"
 
 # ---- restored while none runs
