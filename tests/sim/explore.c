@@ -255,9 +255,12 @@ static void print_sums(const struct sums *sums, bool json)
                   "node\":%" PRIu64 "}\n"
                 : "%" PRIu64 " seeds, %" PRIu64
                   " violations, %.2f simulated hours, %.1f of them an hour of one processor, "
-                  "%.0f events a second, %" PRIu64 " bytes of memory a node\n",
+                  "%.0f events a second, %" PRIu64 " bytes of memory a node",
            sums->seeds, sums->violations, hours, (double)sums->simulated_ns / took_ns,
            (double)sums->events * BASE_NS_PER_S / took_ns, bytes_per_node(sums->nodes));
+    if (!json)
+        printf(", %.0f seeds a minute of one processor\n",
+               (double)sums->seeds * 60 * BASE_NS_PER_S / took_ns);
 }
 
 uint64_t play_explore_seeds(struct play_cluster_settings *s, uint64_t first, uint64_t count,
