@@ -85,6 +85,7 @@ note '/v1/nodes/{id}/reach' PUT 200
 ask '/v1/nodes?limit=1'
 resemble /v1/nodes GET 200
 example '/v1/nodes/{id}/regions' PUT 201 /v1/nodes/host-17/regions
+example '/v1/nodes/{id}/regions' GET 200 '/v1/nodes/host-17/regions?incarnation=1763704800'
 example /v1/regions GET 200 /v1/regions
 "$1/bin/rdmactl" --server "$url" region list --tenant web --node host-17 >"$work/list"
 grep -q "^web/kv/shard-17  *host-17  *live  *4MiB  *read" "$work/list" ||
