@@ -76,3 +76,24 @@ int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote 
     memcpy(out->gid, t.gid, sizeof out->gid);
     return 0;
 }
+
+int kedge_unimport(struct kedge_session *s, const struct kedge_remote *remote)
+{
+    struct client_reply reply;
+    if (client_is_null(s) || client_is_null(remote))
+        return -EINVAL;
+    int status = client_usable(s);
+    if (status != 0)
+        return status;
+    if ((s->features & SCHEMA_FEATURE_UNIMPORT) == 0)
+        return client_fail_text(-EOPNOTSUPP, "this host's agent is of before kedge_unimport(): run "
+                                             "a newer kedge-agentd, or open another session");
+    struct schema_sq_desc d = {.op = SCHEMA_OP_UNIMPORT, .import = {.vkey = remote->rkey}};
+    status = client_request(s, &d, &reply);
+    if (status == 0)
+        s->imports = (uint32_t)reply.value[0];
+    if (status == -ENOENT)
+        return client_fail(status, "this session has imported no region with the rkey 0x%08x",
+                           remote->rkey);
+    return status;
+}

@@ -67,8 +67,8 @@ static const struct {
     [SCHEMA_REASON_STALE_PEER] = {-EPIPE,
                                   "never sent: the peer restarted or was forgotten: connect again"},
     [SCHEMA_REASON_QUOTA] = {-EDQUOT, "a session has 256 regions with remote access at most, and "
-                                      "256 imported ones, which it keeps until it ends: "
-                                      "deregister a region, or open another session"},
+                                      "256 imported ones: deregister a region, or give back "
+                                      "an imported one (kedge_unimport)"},
     [SCHEMA_REASON_GUESSES] =
         {-EACCES,
          "too many wrong remote keys (64, one is forgiven each second): open another session"},

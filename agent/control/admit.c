@@ -136,20 +136,24 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
     return p;
 }
 
+enum {
+    FEATURES = SCHEMA_FEATURE_PUBLISH | SCHEMA_FEATURE_LOOKUP | SCHEMA_FEATURE_TENANTS |
+               SCHEMA_FEATURE_UNIMPORT
+};
+
 /* The worker maps what it got while the lane hears of it. */
 static void hand_over(struct connection *c, uint32_t tag)
 {
     struct pool *p = c->pool;
     const struct agent_config *config = p->config;
     const struct agent_session *s = &p->sessions[c->session];
-    struct schema_control_attached out = {
-        .rw_bytes = SCHEMA_SESSION_RW_BYTES(config->sq_slots),
-        .ro_bytes = SCHEMA_SESSION_RO_BYTES(config->cq_slots),
-        .peers_bytes = p->peers.bytes,
-        .arena_bytes = s->arena[0]->mem.size,
-        .session = c->session,
-        .tenant = agent_quota_tenant(p->agent, c->tenant)->id,
-        .features = SCHEMA_FEATURE_PUBLISH | SCHEMA_FEATURE_LOOKUP | SCHEMA_FEATURE_TENANTS};
+    struct schema_control_attached out = {.rw_bytes = SCHEMA_SESSION_RW_BYTES(config->sq_slots),
+                                          .ro_bytes = SCHEMA_SESSION_RO_BYTES(config->cq_slots),
+                                          .peers_bytes = p->peers.bytes,
+                                          .arena_bytes = s->arena[0]->mem.size,
+                                          .session = c->session,
+                                          .tenant = agent_quota_tenant(p->agent, c->tenant)->id,
+                                          .features = FEATURES};
     struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};

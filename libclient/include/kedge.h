@@ -189,9 +189,15 @@ struct kedge_remote {
 KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size);
 /* What a token says; the session may use that region from now on. Does not connect, and sends the
  * agent a request whose answer only calls after the session's first 256 wait for. -EINVAL;
- * -EDQUOT: there are 256 different ones, which last as long as the session; -EXDEV: the region is
- * of a worker in another pool, which is kept apart. */
+ * -EDQUOT: there are 256 different ones, which last as long as the session, or until
+ * kedge_unimport(); -EXDEV: the region is of a worker in another pool, which is kept apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
+/* Gives back what kedge_import(), or kedge_lookup_of(), made: there is room for another one, and
+ * requests that are posted from now on are refused as with a key that nobody gave; those that were
+ * posted before may go on. By rkey, whatever else is in *remote. A message. -ENOENT: the session
+ * has imported none with that rkey, as after kedge_lookup() in its own tenant; -EDQUOT: the tenant
+ * has used up its control operations; -EOPNOTSUPP: the agent is of before this; -ETIMEDOUT. */
+KEDGE_API int kedge_unimport(struct kedge_session *s, const struct kedge_remote *remote);
 
 /* Workers of the session's tenant, on any node, find the region by this name from now on: 1 to
  * KEDGE_NAME_MAX bytes of UTF-8 without control characters. A name is one region's, as long as its
@@ -228,8 +234,8 @@ KEDGE_API int kedge_unpublish_for(struct kedge_mr *mr, const char *name, const c
 KEDGE_API int kedge_lookup(struct kedge_session *s, const char *name, struct kedge_remote *out);
 /* The same of a region that a worker of that tenant has published for this session's
  * (kedge_publish_for()). One that was published for others is not found, and costs as many READs as
- * one that was not. Each counts to the session's 256 imports: -EDQUOT. Of the session's own tenant
- * it is kedge_lookup(). -EINVAL also: no tenant's name. */
+ * one that was not. Each counts to the session's 256 imports, until kedge_unimport(): -EDQUOT. Of
+ * the session's own tenant it is kedge_lookup(). -EINVAL also: no tenant's name. */
 KEDGE_API int kedge_lookup_of(struct kedge_session *s, const char *tenant, const char *name,
                               struct kedge_remote *out);
 

@@ -128,6 +128,10 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
             lane_session_reply_lookup(l, s,
                                       &(struct lookup_answer){.of_name = true, .status = status});
         return;
+    case SCHEMA_OP_UNIMPORT:
+        status = lane_grant_remove(l, s, d->import.vkey) ? 0 : -ENOENT;
+        lane_session_reply(l, s, status, 0, s->grants_used, 0, NULL);
+        return;
     case SCHEMA_OP_MR_STATUS:
         status = lane_region_status(s, d->dereg_mr.vkey);
         lane_session_reply(l, s, status, status == -EACCES ? SCHEMA_REASON_REVOKED : 0, 0, 0, NULL);

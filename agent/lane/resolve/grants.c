@@ -48,3 +48,36 @@ bool lane_grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint
     *first = ++s->grants_used;
     return true;
 }
+
+/* The place, or the head of the list, that names this one. */
+static uint32_t *link_to(const struct lane *l, const struct session *s, uint32_t place)
+{
+    const struct grant *g = &s->grants[place];
+    uint32_t *at = bucket_of(l, s, g->vkey, g->secret);
+    while (*at != place + 1)
+        at = &s->memory->grant_next[*at - 1];
+    return at;
+}
+
+/* The last one takes its place. */
+static void remove_grant(const struct lane *l, struct session *s, uint32_t place)
+{
+    const uint32_t last = s->grants_used - 1;
+    *link_to(l, s, place) = s->memory->grant_next[place];
+    if (place != last) {
+        *link_to(l, s, last) = place + 1;
+        s->grants[place] = s->grants[last];
+        s->memory->grant_next[place] = s->memory->grant_next[last];
+    }
+    memset(&s->grants[last], 0, sizeof s->grants[last]);
+    s->grants_used = last;
+}
+
+bool lane_grant_remove(const struct lane *l, struct session *s, uint32_t vkey)
+{
+    const uint32_t had = s->grants_used;
+    for (uint32_t i = had; i > 0; i--)
+        if (s->grants[i - 1].vkey == vkey)
+            remove_grant(l, s, i - 1);
+    return s->grants_used < had;
+}

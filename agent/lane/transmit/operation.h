@@ -44,7 +44,7 @@ struct operation {
     bool has_name; /* lookup.owner and lookup.length bytes of one follow the descriptor */
 };
 
-enum { OPERATIONS = 38 };
+enum { OPERATIONS = 39 };
 
 /* By enum schema_op. */
 extern const struct operation lane_operations[OPERATIONS];

@@ -126,6 +126,8 @@ static void walk_memory(struct fixture *f)
     REFUSES(kedge_import, s, -EINVAL, NULL, text, &remote);
     REFUSES(kedge_import, text, -EINVAL, f->s, NULL, &remote);
     REFUSES(kedge_import, out, -EINVAL, f->s, text, NULL);
+    REFUSES(kedge_unimport, s, -EINVAL, NULL, &remote);
+    REFUSES(kedge_unimport, remote, -EINVAL, f->s, NULL);
     REFUSES(kedge_lookup, s, -EINVAL, NULL, "n", &remote);
     REFUSES(kedge_lookup, name, -EINVAL, f->s, NULL, &remote);
     REFUSES(kedge_lookup, out, -EINVAL, f->s, "n", NULL);

@@ -60,6 +60,55 @@ START_TEST(the_name_stands_behind_the_request_and_the_answer_says_where_the_regi
 }
 END_TEST
 
+/* Until then the answer to an import could only be yes, and nobody waits for it. */
+START_TEST(what_was_imported_is_given_back_and_the_next_ones_do_not_wait)
+{
+    const struct kedge_remote remote = {.rkey = 0xbeef};
+    struct kedge_remote out;
+    char token[KEDGE_TOKEN_MAX];
+    struct fixture f;
+    setup(&f, SCHEMA_FEATURE_UNIMPORT);
+    struct schema_token t = {.pool = f.a.ro->pool, .access = SCHEMA_RECORD_READ, .length = 8};
+    for (uint32_t i = 0; i < SCHEMA_SESSION_IMPORTS; i++) {
+        t.vkey = i + 1;
+        schema_token_format(&t, token);
+        ck_assert_int_eq(kedge_import(f.s, token, &out), 0);
+        fake_agent_answer(&f.a);
+        ck_assert_uint_eq(fake_agent_asked(&f.a)->op, SCHEMA_OP_IMPORT);
+    }
+    f.a.reply = (struct schema_reply){.status = -EDQUOT, .reason = SCHEMA_REASON_QUOTA};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_import(f.s, token, &out), -EDQUOT); /* it was waited for */
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "kedge_unimport"));
+    (void)fake_agent_asked(&f.a);
+    f.a.reply = (struct schema_reply){.status = -ENOENT, .value = {256}};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_unimport(f.s, &remote), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "0x0000beef"));
+    (void)fake_agent_asked(&f.a);
+    f.a.reply = (struct schema_reply){.value = {255}};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_unimport(f.s, &remote), 0);
+    const struct schema_sq_desc *d = fake_agent_asked(&f.a);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_UNIMPORT);
+    ck_assert_uint_eq(d->import.vkey, 0xbeef);
+    ck_assert_int_eq(kedge_import(f.s, token, &out), 0); /* nobody has answered */
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 1);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(an_agent_that_knows_no_way_back_is_not_asked)
+{
+    const struct kedge_remote remote = {.rkey = 0xbeef};
+    struct fixture f;
+    setup(&f, SCHEMA_FEATURE_TENANTS);
+    ck_assert_int_eq(kedge_unimport(f.s, &remote), -EOPNOTSUPP);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)
 {
     static const struct {
@@ -163,6 +212,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(the_name_stands_behind_the_request_and_the_answer_says_where_the_region_is)                  \
+    T(what_was_imported_is_given_back_and_the_next_ones_do_not_wait)                               \
+    T(an_agent_that_knows_no_way_back_is_not_asked)                                                \
     T(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)                                 \
     T(an_older_agent_is_not_asked)                                                                 \
     T(what_is_no_name_is_not_asked_for)                                                            \

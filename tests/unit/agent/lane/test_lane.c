@@ -184,6 +184,13 @@ START_TEST(another_tenants_key_is_answered_like_an_unknown_one_until_its_token_i
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    import.op = SCHEMA_OP_UNIMPORT; /* and again when it was given back */
+    ck_assert_int_eq(world_ask(w, &k, import, &reply), 0);
+    ck_assert_uint_eq(reply.value[0], 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_VKEY);
+    ck_assert_int_eq(world_ask(w, &k, import, NULL), -ENOENT);
     world_unpair(w, &owner, &k);
 }
 END_TEST
