@@ -228,7 +228,7 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
                         o->tenant);
     if (o->node != NULL && o->command != CTL_AGENT_ITEM_LIST && o->command != CTL_AGENT_ITEM_GET &&
         o->command != CTL_LEASE_REVOKE && o->command != CTL_AGENT_STATUS)
-        return base_err(err, -EINVAL, "--node is for workers, leases and agent status alone");
+        return base_err(err, -EINVAL, "--node is for worker, lease, region and agent status alone");
     if (o->all_nodes && (o->command != CTL_AGENT_ITEM_LIST || o->node != NULL || o->worker != NULL))
         return base_err(err, -EINVAL,
                         "--all-nodes is for worker list and lease list alone, without --node and "

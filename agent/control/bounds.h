@@ -55,11 +55,13 @@ enum {
     /* Metaservers. How often a registration is renewed follows from their node_lease. */
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
-    /* The same for what was not answered in time, since whoever answers late has to get less to do:
-     * a third of a lease at most, or the second while none is known, and for a stream. */
+    /* The backoff of what was not answered in time: a metaserver that answers late has to get less
+     * to do. It grows to a third of the lease, or to the second for streams and while no lease is
+     * known. */
     LATE_MS = 2000,
     LATE_MAX_MS = 10000,
-    LATE_CALL_MS = 30000,   /* a registration after one of these: what is given up helps nobody */
+    LATE_CALL_MS = 30000,   /* how long a registration waits for its answer after a late one, at
+                             * most: one that is given up has to be asked for again */
     RETRY_AFTER_MAX_S = 60, /* a metaserver that says later is asked all the same */
     /* A pool that no metaserver has is put at one of them first (register_turn.c). Others wait: */
     TURN_MS = 5000,          /* while the first has not answered */

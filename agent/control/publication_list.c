@@ -79,10 +79,12 @@ static bool take_item(struct agent *a, uint32_t metaserver, const json_t *item)
 static void ask_again(struct publications_listing *l)
 {
     struct world *w = l->agent->world;
+    uint32_t random = 0;
     l->backoff_ms = l->backoff_ms == 0                   ? BACKOFF_MS
                     : l->backoff_ms * 2 < BACKOFF_MAX_MS ? l->backoff_ms * 2
                                                          : BACKOFF_MAX_MS;
-    l->next_ns = world_now_ns(w) + l->backoff_ms * BASE_NS_PER_MS;
+    (void)world_random(w, &random, sizeof random); /* else none */
+    l->next_ns = world_now_ns(w) + (l->backoff_ms - random % (l->backoff_ms / 2 + 1)) * BASE_NS_PER_MS;
     l->wanted = true;
 }
 

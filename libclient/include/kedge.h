@@ -206,7 +206,8 @@ KEDGE_API int kedge_unimport(struct kedge_session *s, const struct kedge_remote 
  * that the agent reaches shows it: a message, and milliseconds, 5 s at most. Published again: 0.
  * -EEXIST: another region has the name; -EINVAL: no name, or nothing that others may use; -EACCES:
  * the region was revoked; -EDQUOT: the session, or the tenant, has as many names as it may;
- * -ENOSPC: there is no room for more; -EAGAIN: too many are being published: try again in a second;
+ * -ENOSPC: there is no room for more; -EAGAIN: too many are being published: try again in a second, or the metaservers' store
+ * was put back and names wait for who had them, a lease of nodes at most;
  * -EHOSTUNREACH, -ETIMEDOUT: no metaserver has answered, and the name is nobody's; -EOPNOTSUPP: the
  * agent, or its metaservers, are of before these names. */
 #define KEDGE_NAME_MAX 255
@@ -256,8 +257,8 @@ KEDGE_API struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32
  * no message. An unknown one: its agent does one READ of a metaserver's table. Success promises
  * that the name was resolved, not that the peer lives. Also puts a VQP in error back to use;
  * completions of before come first. -ENOENT: nobody has that GID; -EHOSTUNREACH: no metaserver
- * answers, or those that do have known the node for 4 s and its agent has not registered with them,
- * as when they have just begun; -ENOSPC: the agent has no room to know one more; -EAGAIN: it looks
+ * answers, or they know the node from their store and its agent has registered with none of them
+ * within 4 s, as when they have just begun; -ENOSPC: the agent has no room to know one more; -EAGAIN: it looks
  * up too many for this tenant; -EOPNOTSUPP: the node has another transport; -ETIMEDOUT. */
 KEDGE_API int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16]);
 /* The same by a node's name, which the agent asks of a metaserver: a message, and milliseconds.

@@ -132,6 +132,11 @@ static enum meta_rest_problem why_not_asked(const struct meta_proxy *h, int stat
                  "the agent of node %s does not listen to this metaserver at this moment: ask "
                  "again soon, or another one",
                  h->query.node);
+    else if (view.state == META_NODE_WAITING)
+        snprintf(out, PROXY_WHY_BYTES,
+                 "the agent of node %s has not registered here since this metaserver began, or lost "
+                 "sight of it: ask again soon, or another one",
+                 h->query.node);
     else
         snprintf(out, PROXY_WHY_BYTES,
                  "node %s is not registered here now: its agent does not run, or does not reach "
@@ -149,6 +154,13 @@ static enum meta_rest_problem why_refused(const struct meta_proxy *h, char out[P
         snprintf(out, PROXY_WHY_BYTES,
                  "the agent of node %s is older than this question: update it, or ask there: "
                  "rdmactl agent status on its host",
+                 h->query.node);
+        return REST_UNREACHABLE;
+    }
+    if (h->q.what == PROXY_STATUS && a->status == 413) {
+        snprintf(out, PROXY_WHY_BYTES,
+                 "the status of node %s is too large to be passed on: ask there: rdmactl agent "
+                 "status on its host",
                  h->query.node);
         return REST_UNREACHABLE;
     }

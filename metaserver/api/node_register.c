@@ -374,6 +374,7 @@ static bool is_left(struct call *c)
 {
     if (c->s->gone == NULL || !c->s->gone(c->request->token))
         return false;
+    c->s->count.left++;
     meta_rest_problem(c, REST_STORE, "nobody waited for it any more");
     return true;
 }

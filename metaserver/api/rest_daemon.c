@@ -67,9 +67,9 @@ static void write_awaited(struct call *c)
     const struct meta_directory_counts n = meta_directory_count(c->s->directory);
     if (n.awaited > 0)
         base_text_printf(c->body,
-                         "nodes ok: %u of %u endpoints are not in the table until their agents "
-                         "have registered here, %u of %u nodes among them\n",
-                         n.awaited, n.endpoints, n.waiting, n.nodes - n.expired);
+                         "nodes ok: the agents of %u of %u nodes have still to register here, with "
+                         "%u of %u endpoints\n",
+                         n.waiting, n.nodes - n.expired, n.awaited, n.endpoints);
 }
 
 static const char hidden_why[] = "show a token of the scope reader to hear why";

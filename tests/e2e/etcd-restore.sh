@@ -137,14 +137,15 @@ has_life "$life"
 # ---- and one that was taken back since
 is_gone() { list_keys && ! grep -q '/names/workers/late$' "$work/keys" && echo gone; }
 has_none() { # metaserver
-    [[ $(region "$1") != "" ]] || echo none
+    curl -sf --max-time 20 "$(at "$1")/v1/regions" |
+        jq -r 'if .regions == [] then "none" else "some" end'
 }
 etcd_save "$work/late.snapshot"
 kill -KILL "${worker_pids[-1]}"
 until_is gone "a name goes with its worker" is_gone
 for name in "${members[@]}"; do etcd_kill "$name"; done
 etcd_restore "$work/late.snapshot" "${members[@]}"
-begin_etcd
+shared_members_begin
 until_is gone "and again when the store was put back to when it was there" is_gone
 for name in "${metaservers[@]}"; do until_is none "nobody finds it ($name)" has_none "$name"; done
 has_life "$life"

@@ -181,6 +181,7 @@ through() { # path in the document, method, status, path
 through /v1/leases GET 200 /v1/leases
 through '/v1/leases/{node}:{lease}' GET 200 /v1/leases/host-17:12-9f01ab34-1
 through '/v1/leases/{node}:{lease}' DELETE 200 /v1/leases/host-17:12-9f01ab34-1
+through '/v1/nodes/{id}/status' GET 200 /v1/nodes/host-17/status
 through /v1/workers GET 200 '/v1/workers?node=host-17'
 through '/v1/workers/{node}:{worker}' GET 200 /v1/workers/host-17:12-9f01ab34
 send PUT /v1/nodes/host-17/answers/6a09e667f3bcc908 \

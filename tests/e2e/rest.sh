@@ -61,16 +61,17 @@ expect 200 "a reader is served after clients that vanished"
 # The one that is answered is not the last that comes to its end.
 settled() {
     now_taken=$(($(metric kedge_metad_registrations_total) - taken - 1))
-    now_left=$(($(given_up) - left))
-    ((now_taken + now_left == 50))
+    now_left=$(($(given_up) - left)) unread=$(metric kedge_metad_registrations_left_total)
+    ((now_taken + now_left + unread == 50))
 }
 for _ in $(seq 1200); do
     ! settled || break
     sleep 0.05
 done
-settled || fail "of 50 registrations $now_taken were taken, and $now_left had a queue pair that" \
-    "was given up"
-ok "of 50 of those $now_taken were registered, and $now_left had a queue pair that was given up"
+settled || fail "of 50 registrations $now_taken were taken, $unread were not looked at, and" \
+    "$now_left had a queue pair that was given up"
+ok "of 50 of those $now_taken were registered, $unread not looked at, and $now_left had a queue" \
+    "pair that was given up"
 [[ $(readers) == 1 ]] || fail "$(readers) readers"
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 200 "its endpoints may be said without one"

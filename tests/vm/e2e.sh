@@ -46,9 +46,9 @@ if [[ -n ${KEDGE_TEST_LONG-} ]]; then
 else
     echo "skip: storm (ops/test --long runs it)"
 fi
-# Of the attacks those in which the device itself refuses, or holds pages: of others soft sees as
-# much.
-attacks=(punch keys stale-keys remap)
+# Of the attacks those in which the device itself refuses, or holds pages, and one that dies with
+# requests out: of others soft sees as much. Likewise `recovery` (e2e.recovery.rc on soft).
+attacks=(punch keys stale-keys remap dies)
 if [[ -n ${KEDGE_TEST_LONG-} ]]; then
     attacks=() # all
 else

@@ -25,13 +25,12 @@
 enum {
     TRIES = 3,
     SILENCES = 6, /* doublings */
-    RESTS = 5,    /* likewise */
+    PAUSES = 5,   /* likewise */
     NO_METASERVER = LANE_MAX_METASERVERS
 };
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
-static const uint64_t REST_NS =
-    2000000; /* until all are asked again of what is awaited, at first */
+static const uint64_t PAUSE_NS = 2000000;    /* before all are asked again for what is awaited */
 
 /* From when on a lookup has its time: not while no queue pair may be used yet. */
 static uint64_t begin_of(const struct lane *l)
@@ -305,12 +304,12 @@ static int learn_record(struct lane *l, const struct lookup *k,
 
 /* All are asked once more, a little later each time: agents register with a metaserver that has
  * just begun within seconds. Not if nobody waits for it: whose record is old comes again. */
-static bool begin_rest(struct lane *l, struct lookup *k)
+static bool begin_round(struct lane *l, struct lookup *k)
 {
     if (!k->awaited || k->crowded || l->now_ns >= k->patience_ns || TAILQ_EMPTY(&k->groups))
         return false;
-    const uint64_t pause_ns = REST_NS << k->rounds;
-    k->rounds += k->rounds < RESTS;
+    const uint64_t pause_ns = PAUSE_NS << k->rounds;
+    k->rounds += k->rounds < PAUSES;
     k->absent = k->behind = k->awaited = k->next = 0;
     k->hedge_ns = l->now_ns + pause_ns;
     k->deadline_ns = k->hedge_ns + l->config.lookup_timeout_ns;
@@ -321,7 +320,7 @@ static bool begin_rest(struct lane *l, struct lookup *k)
 /* Nobody is left to ask: what those said that answered. */
 static void give_up(struct lane *l, struct lookup *k)
 {
-    if (begin_rest(l, k))
+    if (begin_round(l, k))
         return;
     const int status = k->crowded   ? -ENOSPC
                        : k->awaited ? -EUNATCH

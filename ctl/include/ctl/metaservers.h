@@ -25,7 +25,7 @@ struct ctl_metaserver_state {
     bool shared, behind, says_heard;
     uint64_t revision, heard_ms_ago, waiting, errors;
     uint64_t slots, used, max_endpoints; /* max_endpoints 0: it does not say */
-    uint64_t awaited;                    /* endpoints that are not in its table yet */
+    uint64_t awaited;                    /* endpoints whose agents have not registered here yet */
     uint64_t live, agents, followers;
     char generation[CTL_WORD_BYTES];
     char error[CTL_TEXT_BYTES]; /* ""; or why its store cannot be used or heard */

@@ -92,8 +92,8 @@ int64_t schema_table_place(const struct schema_table *t, const void *record, con
  * finds no free slot nobody is told that it is. Not of one that is LIVE. */
 void schema_table_await(struct schema_table *t, const struct schema_endpoint_record *key);
 /* Removes by key (a record with the key's fields set), what is LIVE or AWAITED. The slot, or
- * -ENOENT. After it returns, a
- * reader that begins finds nothing; the caller has a full barrier before it relies on that. */
+ * -ENOENT. After it returns, a reader that begins finds nothing; the caller has a full barrier
+ * before it relies on that. */
 int64_t schema_table_remove(struct schema_table *t, const void *record);
 /* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence,
  * then all the rest. */

@@ -274,7 +274,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"lease", "revoke", "--tenant", "web", "x"}, "worker list --tenant web"},
         {{"lease", "list", "--force"}, "lease revoke alone"},
         {{"node", "list", "--worker", "w"}, "workers and leases alone"},
-        {{"node", "list", "--node", "n"}, "workers, leases and agent status alone"},
+        {{"node", "list", "--node", "n"}, "worker, lease, region and agent status alone"},
         {{"lease", "get", "x", "--all-nodes"}, "worker list and lease list alone"},
         {{"lease", "list", "--all-nodes", "--node", "n"}, "without --node"},
         {{"worker", "revoke"}, "worker list, or worker get ID"},

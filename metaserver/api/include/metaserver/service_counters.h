@@ -20,6 +20,7 @@ struct meta_service_counters {
     uint64_t full;       /* refused: no room */
     uint64_t readerless; /* refused: no initiator, or one of no use */
     uint64_t put_off;    /* registrations that were told to come again */
+    uint64_t left;       /* registrations whose clients had hung up before they were read */
     uint64_t store_errors;
     uint64_t changes;   /* of resources */
     uint64_t http[600]; /* answers by status */

@@ -46,7 +46,7 @@ START_TEST(who_asks_hears_of_those_who_are_to_register_here_still)
     ck_assert_int_eq(meta_directory_restore(s.directory, &stored, now), 0);
     query(META_PARAMETER_VERBOSE, "");
     ck_assert_int_eq(ask("GET", "/readyz", ""), 200); /* for them it has to be */
-    ck_assert(says("\nnodes ok: 2 of 2 endpoints are not in the table") && says("1 of 1 nodes"));
+    ck_assert(says("\nnodes ok: the agents of 1 of 1 nodes") && says("2 of 2 endpoints\n"));
     ck_assert_int_eq(ask("GET", "/v1/metaservers", ""), 200);
     ck_assert(says("\"awaited\":2") && says("\"waiting\":1"));
     ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
