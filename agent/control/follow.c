@@ -32,8 +32,7 @@
 #define FILE_NAME "settings.json"
 
 enum {
-    LOOK_MS = 250,    /* whether it is time for anything */
-    TRY_MIN_MS = 250, /* between tries, doubled each time */
+    LOOK_MS = 250, /* whether it is time for anything */
     APPLY_AGAIN_MS = 1000,
     SAVE_AGAIN_MS = 2000,
     STALE_MS = 10000,    /* on a stream, for something newer than an older revision */
@@ -290,7 +289,7 @@ static int take_line(void *user, const char *text, size_t length)
     }
     if (is_older(a, text, length) && refuse_older(a))
         return is_passed_over(a);
-    f->backoff_ms = TRY_MIN_MS;
+    f->backoff_ms = STREAM_TRY_MS;
     if (take_document(a, text, length) == 0) {
         note_taken(a);
         keep_unsaved(a, text, length);
@@ -317,24 +316,13 @@ static void apply_pending(struct agent *a)
 
 /* ---- the stream */
 
-/* Many agents lose a stream at one time: they do not begin another one at one time. late: there was
- * one, of which nothing was heard in time. */
 static void try_next(struct agent *a, bool late)
 {
     struct follow *f = &a->follow;
-    uint64_t ms = f->backoff_ms;
-    uint32_t random = 0;
     f->call = 0;
     f->stale_ns = 0;
     f->metaserver = (f->metaserver + 1) % a->config.metaservers;
-    if (late && ms > TRY_MIN_MS) { /* nor did the one before it say anything */
-        ms = ms < LATE_MS ? LATE_MS : ms;
-        f->backoff_ms = 2 * ms > LATE_MAX_MS ? LATE_MAX_MS : 2 * ms;
-    } else {
-        f->backoff_ms = 2 * ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * ms;
-    }
-    (void)world_random(a->world, &random, sizeof random); /* else none */
-    f->try_ns = world_now_ns(a->world) + (ms - random % (ms / 2 + 1)) * BASE_NS_PER_MS;
+    f->try_ns = agent_stream_next_ns(a, &f->backoff_ms, late);
 }
 
 static void on_end(void *user, const struct http_answer *answer)
@@ -466,7 +454,7 @@ void agent_follow_start(struct agent *a)
     struct follow *f = &a->follow;
     if (a->config.metaservers == 0)
         return;
-    f->backoff_ms = TRY_MIN_MS;
+    f->backoff_ms = STREAM_TRY_MS;
     f->looked_ns = world_now_ns(a->world);
     f->begun = true;
 }

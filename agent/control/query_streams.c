@@ -18,7 +18,6 @@
 
 enum {
     LINE_BYTES = 4096,       /* a question */
-    TRY_MIN_MS = 250,        /* between tries, doubled each time */
     TRY_UNKNOWN_MS = 300000, /* an older metaserver, which has no such streams */
 };
 
@@ -30,7 +29,7 @@ static uint32_t number_of(const struct query_stream *s)
 static int take_line(void *user, const char *text, size_t length)
 {
     struct query_stream *s = user;
-    s->backoff_ms = TRY_MIN_MS;
+    s->backoff_ms = STREAM_TRY_MS;
     if (agent_line_is_renewal(text, length))
         agent_registrations_renew(s->agent, number_of(s));
     else if (agent_line_is_question(text, length))
@@ -38,21 +37,10 @@ static int take_line(void *user, const char *text, size_t length)
     return 0;
 }
 
-/* All agents lose a metaserver's streams at once: they do not come again at once. */
 static void try_later(struct query_stream *s, bool late)
 {
-    struct agent *a = s->agent;
-    uint32_t random = 0;
-    uint64_t ms = s->backoff_ms;
     s->call = 0;
-    if (late && ms > TRY_MIN_MS) { /* nor did the one before it say anything */
-        ms = ms < LATE_MS ? LATE_MS : ms;
-        s->backoff_ms = 2 * ms > LATE_MAX_MS ? LATE_MAX_MS : 2 * ms;
-    } else {
-        s->backoff_ms = 2 * ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * ms;
-    }
-    (void)world_random(a->world, &random, sizeof random); /* else none */
-    s->try_ns = world_now_ns(a->world) + (ms - random % (ms / 2 + 1)) * BASE_NS_PER_MS;
+    s->try_ns = agent_stream_next_ns(s->agent, &s->backoff_ms, late);
 }
 
 static void on_end(void *user, const struct http_answer *answer)
@@ -111,7 +99,7 @@ void agent_query_streams_tick(struct agent *a)
         if (s->call != 0 || !is_wanted(a, i) || now_ns < s->try_ns)
             continue;
         s->agent = a;
-        s->backoff_ms = s->backoff_ms == 0 ? TRY_MIN_MS : s->backoff_ms;
+        s->backoff_ms = s->backoff_ms == 0 ? STREAM_TRY_MS : s->backoff_ms;
         begin_stream(s);
     }
 }

@@ -435,8 +435,8 @@ uint64_t agent_registration_backoff_ms(struct registration *r)
 /* Lost: another try, each later than the one before. */
 static void try_later(struct registration *r)
 {
-    const uint64_t ms = agent_registration_backoff_ms(r);
-    world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
+    world_timer_after(r->pool->world, &r->timer,
+                      agent_registration_lost_pause_ms(r) * BASE_NS_PER_MS);
 }
 
 static void on_timer(void *user)

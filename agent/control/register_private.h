@@ -29,6 +29,9 @@ void agent_registration_tell_endpoints(struct registration *r);
  * one time: they do not ask it again at one time, and less often the longer it answers none in
  * time. */
 uint64_t agent_registration_backoff_ms(struct registration *r);
+/* The same of one that is lost here; while the metaserver may have it still, within what its lease
+ * has left. renew.c */
+uint64_t agent_registration_lost_pause_ms(struct registration *r);
 
 /* ---- register_turn.c */
 

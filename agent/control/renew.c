@@ -84,12 +84,25 @@ static bool is_over(const struct registration *r)
 }
 
 /* What is left of the lease has room for another try, as long as there is any. */
+static uint64_t bound_pause_ms(const struct registration *r, uint64_t ms, uint64_t end_ns)
+{
+    const uint64_t now_ns = world_now_ns(r->pool->world);
+    const uint64_t left_ms = end_ns > now_ns ? (end_ns - now_ns) / BASE_NS_PER_MS : 0;
+    const uint64_t most_ms = left_ms / 2 < BACKOFF_MS ? BACKOFF_MS : left_ms / 2;
+    return ms < most_ms ? ms : most_ms;
+}
+
 static void ask_again(struct registration *r)
 {
-    const uint64_t now_ns = world_now_ns(r->pool->world), ms = agent_registration_backoff_ms(r);
-    const uint64_t left_ms = r->kept_ns > now_ns ? (r->kept_ns - now_ns) / BASE_NS_PER_MS : 0;
-    const uint64_t most_ms = left_ms / 2 < BACKOFF_MS ? BACKOFF_MS : left_ms / 2;
-    world_timer_after(r->pool->world, &r->timer, (ms < most_ms ? ms : most_ms) * BASE_NS_PER_MS);
+    const uint64_t ms = bound_pause_ms(r, agent_registration_backoff_ms(r), r->kept_ns);
+    world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
+}
+
+uint64_t agent_registration_lost_pause_ms(struct registration *r)
+{
+    const uint64_t ms = agent_registration_backoff_ms(r);
+    const uint64_t end_ns = r->kept_ns == 0 ? 0 : r->kept_ns + lease_ns(r) / CLOCKS_DIFFER;
+    return end_ns > world_now_ns(r->pool->world) ? bound_pause_ms(r, ms, end_ns) : ms;
 }
 
 void agent_registration_silent(struct registration *r, int status, const char *why)

@@ -369,10 +369,11 @@ static void register_now(struct call *c, const struct meta_registration *r)
 }
 
 /* In a storm requests are read that were sent long ago: what is done for who has hung up meanwhile,
- * and asks again, keeps the others waiting until they do so too. */
+ * and asks again, keeps the others waiting until they do so too. Where nobody waits it is done: who
+ * has closed only the direction in which it sends cannot be told from that. */
 static bool is_left(struct call *c)
 {
-    if (c->s->gone == NULL || !c->s->gone(c->request->token))
+    if (c->s->writes.registrations == 0 || c->s->gone == NULL || !c->s->gone(c->request->token))
         return false;
     c->s->count.left++;
     meta_rest_problem(c, REST_STORE, "nobody waited for it any more");

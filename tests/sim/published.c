@@ -23,6 +23,7 @@ struct period {
     struct meta_store_name name;
     struct play_published_region region;
     uint64_t from_ns, until_ns; /* PLAY_NEVER: it is there */
+    uint16_t pool;              /* of the region's endpoint, which has an incarnation of its own */
     bool seen;                  /* at this look */
     bool returned;              /* it is there since the store was put back */
 };
@@ -38,6 +39,7 @@ struct forsaken {
 struct used {
     struct used *next;
     uint32_t host, incarnation;
+    uint16_t pool;
     uint8_t gid[16];
 };
 
@@ -102,6 +104,7 @@ static int look_at_name(void *user, const struct meta_store_name *name)
         *p = (struct period){.next = all.periods,
                              .name = *name,
                              .region.key = grant.vkey,
+                             .pool = grant.pool,
                              .from_ns = play_now_ns(),
                              .until_ns = PLAY_NEVER,
                              .returned = *returned};
@@ -247,12 +250,13 @@ void play_published_taken_back(const char *who, const char *space, const char *n
 static void note_used(const char *who, uint32_t host, const struct period *p)
 {
     struct used *u = all.used;
-    while (u != NULL && (u->host != host || memcmp(u->gid, p->region.gid, 16) != 0))
+    while (u != NULL && (u->host != host || u->pool != p->pool ||
+                         memcmp(u->gid, p->region.gid, 16) != 0))
         u = u->next;
     if (u == NULL) {
         u = calloc(1, sizeof *u);
         BASE_ASSERT(u != NULL);
-        *u = (struct used){.next = all.used, .host = host};
+        *u = (struct used){.next = all.used, .host = host, .pool = p->pool};
         memcpy(u->gid, p->region.gid, 16);
         all.used = u;
     }

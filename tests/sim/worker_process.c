@@ -194,6 +194,7 @@ static void withdraw_region(struct play_worker *w)
             play_process_sleep(RETRY_MS * BASE_NS_PER_MS);
     }
     if (status != 0) { /* the memory is not its own again: it leaves it alone */
+        w->mr = NULL;  /* which is freed, unless it was late; its names are forsaken */
         close_session(w, kedge_last_error());
         return;
     }

@@ -303,10 +303,12 @@ static int learn_record(struct lane *l, const struct lookup *k,
 }
 
 /* All are asked once more, a little later each time: agents register with a metaserver that has
- * just begun within seconds. Not if nobody waits for it: whose record is old comes again. */
+ * just begun within seconds. Not if nobody waits for it: whose record is old comes again; nor
+ * where lookups are short, so that others wait for its place. */
 static bool begin_round(struct lane *l, struct lookup *k)
 {
-    if (!k->awaited || k->crowded || l->now_ns >= k->patience_ns || TAILQ_EMPTY(&k->groups))
+    if (!k->awaited || k->crowded || l->now_ns >= k->patience_ns || TAILQ_EMPTY(&k->groups) ||
+        lane_places_are_short(&l->lookups.places))
         return false;
     const uint64_t pause_ns = PAUSE_NS << k->rounds;
     k->rounds += k->rounds < PAUSES;

@@ -19,11 +19,16 @@ void lane_places_free(struct places *p)
     free(p->of);
 }
 
+bool lane_places_are_short(const struct places *p)
+{
+    return p->used - p->having >= p->common;
+}
+
 /* The first one of each is not among the common ones. */
 bool lane_places_take(struct places *p, uint32_t tenant)
 {
     const uint32_t has = p->of[tenant];
-    if (has > 0 && (has > p->common / p->having || p->used - p->having >= p->common))
+    if (has > 0 && (has > p->common / p->having || lane_places_are_short(p)))
         return false;
     p->having += has == 0;
     p->used++;

@@ -25,5 +25,7 @@ void lane_places_free(struct places *p);
 /* False: it may have no more now. */
 bool lane_places_take(struct places *p, uint32_t tenant);
 void lane_places_give(struct places *p, uint32_t tenant);
+/* All that are in common are taken: who has one keeps others from a second. */
+bool lane_places_are_short(const struct places *p);
 
 #endif

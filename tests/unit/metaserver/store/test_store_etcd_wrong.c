@@ -311,7 +311,7 @@ START_TEST(what_speaks_otherwise_is_told_how)
         const pid_t child = answer_with(wrong[i].text, &port);
         snprintf(url, sizeof url, "%s://127.0.0.1:%d", wrong[i].scheme, port);
         /* a handshake takes its time where everything is watched */
-        expect_words(url, (wrong[i].scheme[4] == 's' ? 4 : 1) * BASE_NS_PER_S, wrong[i].says);
+        expect_words(url, (wrong[i].scheme[4] == 's' ? 20 : 1) * BASE_NS_PER_S, wrong[i].says);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }
