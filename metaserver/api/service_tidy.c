@@ -24,6 +24,8 @@ static bool begin_tidying(struct call *c, struct meta_write *w)
 {
     struct tidy_write *t = (struct tidy_write *)w;
     t->expire_count = meta_directory_lapsed(c->s->directory, t->expire, META_STORE_EXPIRE_MAX);
+    for (uint32_t i = 0; i < t->expire_count && c->s->hearing.shared; i++)
+        meta_directory_vote(c->s->directory, &t->expire[i]);
     t->remove_count = meta_directory_forgettable(c->s->directory, c->now, t->remove, 1);
     w->job.txn = (struct meta_store_txn){.expire = t->expire,
                                          .expire_count = t->expire_count,

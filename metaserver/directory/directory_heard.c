@@ -77,8 +77,8 @@ static void begin_life(struct meta_directory *m, struct node *n, const struct me
     meta_directory_drop_endpoints(m, n);
     meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
     n->report = (struct meta_report){.revision = 0};
+    n->voted &= n->incarnation == node->incarnation;
     n->incarnation = node->incarnation;
-    n->voted = false;
     n->fingerprint = node->fingerprint;
 }
 
@@ -109,13 +109,19 @@ int meta_directory_hear(struct meta_directory *m, const struct meta_store_node *
     return 0;
 }
 
+void meta_directory_vote(struct meta_directory *m, const struct meta_store_life *life)
+{
+    struct node *n = meta_directory_find_node(m, life->id);
+    if (n != NULL && n->incarnation == life->incarnation)
+        n->voted = true;
+}
+
 void meta_directory_heard_elsewhere(struct meta_directory *m, const struct meta_store_life *life,
                                     uint64_t now)
 {
     struct node *n = meta_directory_find_node(m, life->id);
     if (n == NULL || n->incarnation != life->incarnation)
         return;
-    n->voted = true;
     if (n->state != META_NODE_LAPSED) /* it has come back meanwhile */
         return;
     meta_directory_move_node(m, n, META_NODE_WAITING, now);

@@ -21,6 +21,9 @@ struct meta_directory_before {
  * than what others allow; nothing has changed. */
 int meta_directory_hear(struct meta_directory *m, const struct meta_store_node *node, uint64_t now,
                         struct meta_directory_before *before);
+/* The store is told that nothing is heard of that life here, and whatever it answers may know it
+ * from now on: until it registers here, which is to be told as well. */
+void meta_directory_vote(struct meta_directory *m, const struct meta_store_life *life);
 /* A node that lapsed here has not expired, since another metaserver hears of it: it waits for its
  * agent again. Nothing, if it has another life by now, or has not lapsed. */
 void meta_directory_heard_elsewhere(struct meta_directory *m, const struct meta_store_life *life,

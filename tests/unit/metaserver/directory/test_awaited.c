@@ -135,8 +135,37 @@ START_TEST(a_node_that_only_others_hear_of_is_awaited)
 }
 END_TEST
 
+/* Whatever became of the call by which the store was told so: it may have carried it out, and then
+ * expires the node when the others say the same. */
+START_TEST(who_was_said_to_be_silent_is_not_kept_as_it_was_when_it_registers_again)
+{
+    struct meta_registration r = registration(1, 1, 1);
+    struct meta_store_life lapsed;
+    struct meta_verdict verdict;
+    struct fixture f;
+    uint32_t known;
+    setup(&f);
+    do_register(&f, &r);
+    f.now += LEASE + 1;
+    ck_assert_uint_eq(meta_directory_lapse(f.directory, f.now, NULL, NULL), 1);
+    ck_assert_uint_eq(meta_directory_lapsed(f.directory, &lapsed, 1), 1);
+    meta_directory_vote(f.directory, &lapsed);
+    hear(&f, &r, false);
+    ck_assert_int_eq(meta_directory_check(f.directory, &r, &verdict), 0);
+    ck_assert(verdict.write);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 1, f.now, &known), -EUNATCH);
+    meta_directory_apply(f.directory, &r, f.now); /* the store has heard it */
+    ck_assert_int_eq(meta_directory_check(f.directory, &r, &verdict), 0);
+    ck_assert(!verdict.write);
+    meta_directory_vote(f.directory, &lapsed); /* and when it has come back meanwhile */
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 1, f.now, &known), -EUNATCH);
+    teardown(&f);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_others_have_registered_is_awaited_until_it_registers_here_or_is_gone)                   \
-    T(a_node_that_only_others_hear_of_is_awaited)
+    T(a_node_that_only_others_hear_of_is_awaited)                                                  \
+    T(who_was_said_to_be_silent_is_not_kept_as_it_was_when_it_registers_again)
 
 KEDGE_CHECK_MAIN("metaserver.directory.awaited", TESTS)
