@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "metaserver/service.h"
 #include "service_private.h"
 
@@ -15,6 +16,22 @@ static int load_one(void *user, const struct meta_store_node *node)
 {
     struct loading *l = user;
     return meta_directory_restore(l->s->directory, node, l->now);
+}
+
+/* Whether the store was put back, or filled from a backup, since which those who live may not have
+ * said yet what they have: nothing has changed since, or it is less than a lease ago, by clocks
+ * that may disagree. */
+static bool was_put_back(const struct meta_service *s)
+{
+    const uint64_t last = meta_resources_revision(s->resources), now = meta_world_wall_ms(s->world),
+                   lease_ms = s->node_lease_ns / BASE_NS_PER_MS;
+    for (const struct meta_resource_change *c = meta_resources_change_after(s->resources, 0);
+         c != NULL; c = meta_resources_change_after(s->resources, c->revision)) {
+        const uint64_t ago_ms = now > c->time_ms ? now - c->time_ms : c->time_ms - now;
+        if (c->kind == META_RESTORE && (c->revision == last || ago_ms < lease_ms))
+            return true;
+    }
+    return false;
 }
 
 int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err)
@@ -34,7 +51,11 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
                         "the store names one endpoint twice: restore it from a backup");
     if (status == 0 && s->resources != NULL)
         status = meta_service_load_resources(s, err);
-    return status == 0 ? meta_service_load_names(s, s->store, now, err) : status;
+    if (status == 0)
+        status = meta_service_load_names(s, s->store, now, err);
+    if (status == 0 && s->resources != NULL && was_put_back(s))
+        meta_service_note_put_back(s);
+    return status;
 }
 
 /* By what it is answered then an agent hears which queue pairs have broken. One that follows

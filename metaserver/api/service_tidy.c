@@ -336,6 +336,7 @@ void meta_service_remember(struct meta_service *s, const struct meta_known *k)
                        "the store is another one than this metaserver knew, or was restored: what "
                        "was known of tokens is void",
                        "store=%s knew=%s", s->store_id, k->store);
+        meta_service_note_put_back(s);
         return;
     }
     void_tokens(s, k, s->resources);

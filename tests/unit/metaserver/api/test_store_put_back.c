@@ -438,6 +438,86 @@ START_TEST(names_wait_too_where_the_store_was_put_back_while_none_ran)
 }
 END_TEST
 
+/* One that begins when another one has raised the revision already finds nothing put back. */
+START_TEST(names_wait_too_at_one_that_begins_after_others_have_found_it)
+{
+    struct reply reply;
+    setup_all(19);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/a", "{\"uids\":[1]}"), 201);
+    settle_all();
+    close_metad(&all.metad[2]);
+    all.metad[2].dead = true;
+    put_back_to_nothing();
+    settle_all();
+    ck_assert_uint_eq(count_restores(&all.metad[0]), 1);
+    ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/b", "{\"uids\":[2]}"), 201);
+    put_node(&all.metad[0], 1, 5, 1, &reply);
+    settle_all();
+    /* The restore is not the last change any more, and less than a lease ago. */
+    all.now += LEASE / 2;
+    open_metad(&all.metad[2], 2, MAX_NODES, 2);
+    settle_all();
+    put_node(&all.metad[2], 1, 5, 1, &reply);
+    settle_all();
+    publish(2, 1, 503);
+    all.again = true;
+    publish(2, 1, 201);
+    close_metad(&all.metad[2]);
+    all.now += LEASE;
+    open_metad(&all.metad[2], 2, MAX_NODES, 3);
+    settle_all();
+    all.again = false;
+    put_node(&all.metad[2], 1, 6, 1, &reply);
+    settle_all();
+    put_name(&all.metad[2], 1, 6, 1, 2, &reply);
+    settle_all();
+    ck_assert_int_eq(reply.status, 201);
+    teardown_all();
+}
+END_TEST
+
+/* What an operator restores from a backup has no names; nor does it go by what was known. */
+START_TEST(names_wait_too_where_a_backup_was_restored)
+{
+    struct reply reply;
+    struct base_errbuf err;
+    struct meta_known known;
+    for (int remembers = 0; remembers < 2; remembers++) {
+        struct meta_store_item restore = {.kind = META_STORE_CHANGE,
+                                          .change = {.revision = 7,
+                                                     .time_ms = 1,
+                                                     .who = "uid 0",
+                                                     .kind = "restore",
+                                                     .name = "store",
+                                                     .after = "{\"revision\":1}"}};
+        struct other_history h = {.items = {restore}, .count = remembers == 0};
+        setup_all(20);
+        ck_assert_int_eq(ask(&all.metad[0], "PUT", "/v1/tenants/a", "{\"uids\":[1]}"), 201);
+        settle_all();
+        ck_assert_int_eq(meta_service_known(&all.metad[1].s, &known), 0);
+        all.now += 2 * LEASE; /* the metaservers begin long after it */
+        for (int i = 0; i < METASERVERS; i++)
+            close_metad(&all.metad[i]);
+        struct meta_store *store = meta_store_hub_open(all.hub, "operator");
+        ck_assert_msg(meta_store_replace(store, next_of_history, &h, &err) == 0, "%s", err.text);
+        meta_store_close(store);
+        for (int i = 0; i < METASERVERS; i++)
+            open_metad(&all.metad[i], i, MAX_NODES, (uint64_t)i);
+        if (remembers)
+            meta_service_remember(&all.metad[1].s, &known);
+        settle_all();
+        put_node(&all.metad[1], 1, 5, 1, &reply);
+        settle_all();
+        publish(1, 1, 503);
+        all.again = true;
+        publish(1, 1, 201);
+        all.again = false;
+        meta_known_fini(&known);
+        teardown_all();
+    }
+}
+END_TEST
+
 /* One that waits to hear what came before it lets those pass that are of something else. */
 START_TEST(who_waits_to_hear_keeps_nobody_else_waiting)
 {
@@ -504,6 +584,8 @@ END_TEST
     T(agents_hear_that_names_are_others_since_the_store_was_put_back)                              \
     T(names_of_a_store_that_was_put_back_wait_for_who_had_them)                                    \
     T(names_wait_too_where_the_store_was_put_back_while_none_ran)                                  \
+    T(names_wait_too_at_one_that_begins_after_others_have_found_it)                                \
+    T(names_wait_too_where_a_backup_was_restored)                                                  \
     T(who_waits_to_hear_keeps_nobody_else_waiting)                                                 \
     T(another_store_is_not_believed)                                                               \
     T(a_backup_that_is_restored_brings_back_what_it_holds)

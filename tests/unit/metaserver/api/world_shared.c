@@ -41,6 +41,7 @@ void open_metad(struct metad *m, int number, uint32_t max_nodes, uint64_t seed)
     m->names_memory = aligned_alloc(64, names_bytes);
     memset(m->names_memory, 0, names_bytes);
     test_world_init(&m->world, m->store);
+    m->world.wall_ms = all.now / BASE_NS_PER_MS;
     meta_store_late_init(&m->world.store, m->store, seed);
     ops = *m->world.base.ops;
     ops.submit = submit_ordered;
