@@ -65,6 +65,18 @@ static int read_root(struct meta_etcd_watch *w, const struct meta_etcd_answer *a
     return status;
 }
 
+/* The last revision of ours, as that head has it. */
+static uint64_t read_newest(const struct meta_etcd_answer *answer,
+                            const struct meta_etcd_root *root)
+{
+    struct meta_etcd_kv newest = {.key = NULL};
+    (void)meta_etcd_answer_kv(answer, 1, &newest);
+    const uint64_t revision = newest.mod_revision;
+    meta_etcd_kv_fini(&newest);
+    return revision > root->mod_revision ? revision : root->mod_revision;
+}
+
+/* One that was put back may have gone on since, beyond what was known. */
 static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
 {
     struct meta_etcd_answer answer = {.root = NULL};
@@ -72,6 +84,7 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
         .client = w->client, .place = &w->place, .timeout_ns = w->timeout_ns};
     struct meta_store_heard *h = calloc(1, sizeof *h);
     const uint64_t now = base_clock_ns(), generation = w->root.generation;
+    uint64_t newest = w->newest;
     if (h == NULL)
         return base_err(err, -ENOMEM, "out of memory");
     close_stream(w);
@@ -83,13 +96,15 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
     if (status == 0)
         status = read_root(w, &answer, &w->root, err);
     if (status == 0) {
+        newest = read_newest(&answer, &w->root);
         (void)meta_etcd_member_take(w, meta_etcd_answer_kvs(&answer, 2));
         x.generation = w->root.generation;
         h->at = x.revision = answer.revision;
         status = meta_etcd_read_all(&x, &h->snapshot, err);
     }
     json_decref(answer.root);
-    w->put_back |= w->root.generation != generation || (status == 0 && h->at < w->at);
+    w->put_back |=
+        w->root.generation != generation || newest < w->newest || (status == 0 && h->at < w->at);
     if (status == 0) {
         h->snapshot->generation = w->root.generation;
         snprintf(h->snapshot->id, sizeof h->snapshot->id, "%s", w->root.id);
@@ -102,7 +117,7 @@ static int take_snapshot(struct meta_etcd_watch *w, struct base_errbuf *err)
     h->put_back = w->began && w->put_back;
     w->put_back = false;
     w->at = w->resume = h->at;
-    w->newest = 0;
+    w->newest = newest;
     w->digest = x.digest;
     w->wants_snapshot = false;
     w->began = true;
@@ -174,7 +189,6 @@ static int ask_position(struct meta_etcd_watch *w, struct base_errbuf *err)
 {
     struct meta_etcd_answer answer = {.root = NULL};
     struct meta_etcd_root root = {.generation = 0};
-    struct meta_etcd_kv newest = {.key = NULL};
     const uint64_t now = base_clock_ns();
     int status = ask_head(w, CALL_MS * BASE_NS_PER_MS, &answer, err);
     w->asked_ns = now;
@@ -183,9 +197,7 @@ static int ask_position(struct meta_etcd_watch *w, struct base_errbuf *err)
         w->wants_snapshot |= status != 0;
     }
     if (status == 0) {
-        (void)meta_etcd_answer_kv(&answer, 1, &newest);
-        const uint64_t last =
-            newest.mod_revision > root.mod_revision ? newest.mod_revision : root.mod_revision;
+        const uint64_t last = read_newest(&answer, &root);
         if (answer.revision < w->at || last < w->newest || strcmp(root.id, w->root.id) != 0)
             w->wants_snapshot = w->put_back = true; /* or it is another one */
         else
@@ -194,7 +206,6 @@ static int ask_position(struct meta_etcd_watch *w, struct base_errbuf *err)
         if (meta_etcd_member_take(w, meta_etcd_answer_kvs(&answer, 2)) && !w->wants_snapshot)
             status = tell_members(w, err);
     }
-    meta_etcd_kv_fini(&newest);
     json_decref(answer.root);
     if (w->open && meta_etcd_stream_is_elsewhere(w->client))
         close_stream(w);

@@ -161,6 +161,53 @@ START_TEST(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)
 }
 END_TEST
 
+/* And has gone on beyond what was known before the watch reads all anew, as it does when the
+ * revision that it goes on from is compacted (etcdutl snapshot restore --mark-compacted). */
+START_TEST(an_etcd_that_was_put_back_and_went_on_is_told_as_such)
+{
+    if (!has_etcd())
+        return;
+    struct meta_store *a = open_member(etcd_url(), "/on/", "a");
+    struct meta_store_watch *watch = open_watch(etcd_url(), "/on/", "a");
+    struct replay r = {.at = 0};
+    char data[96], copy[96];
+    ck_assert_int_eq(set_after(a, 0, "t").status, 0);
+    replay_snapshot(&r, watch, 1);
+    snprintf(data, sizeof data, "%s/data", etcd_process.dir);
+    snprintf(copy, sizeof copy, "%s/before", etcd_process.dir);
+    etcd_kill();
+    copy_directory(data, copy);
+    etcd_start();
+    struct meta_store_outcome out = {.status = -EBUSY};
+    for (int i = 0; i < 60 && out.status == -EBUSY; i++)
+        out = set_after(a, 1, "u");
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    replay_until(&r, watch, out.at);
+    const uint64_t end = base_clock_ns() + 2 * BASE_NS_PER_S;
+    while (base_clock_ns() < end) /* it asks for the last revision each second */
+        replay_next(&r, watch, 100 * BASE_NS_PER_MS);
+    ck_assert_uint_eq(r.snapshots, 1);
+    etcd_kill();
+    nftw(data, etcd_unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+    copy_directory(copy, data);
+    etcd_start();
+    struct meta_store *b = open_member(etcd_url(), "/other/", "b");
+    struct meta_store_outcome other = {.status = -EBUSY};
+    for (int i = 0; i < 60 && other.status == -EBUSY; i++)
+        other = set_after(b, UINT64_MAX, "v");
+    meta_store_close(b);
+    for (int i = 0; i < 20; i++)
+        put_raw("/elsewhere", "x");
+    meta_store_watch_ask(watch);
+    replay_snapshot(&r, watch, 2);
+    ck_assert_uint_gt(r.at, out.at);
+    ck_assert_uint_eq(r.put_backs, 1);
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    meta_store_close(a);
+}
+END_TEST
+
 static struct meta_store *open_user(const char *file)
 {
     struct meta_store_etcd_config config = etcd_config(etcd_url(), "/user/", "a");
@@ -368,6 +415,7 @@ END_TEST
     T(values_of_somebody_else_are_refused_with_a_sentence)                                         \
     T(another_cluster_is_refused_until_its_content_is_known)                                       \
     T(an_etcd_that_was_put_back_is_not_written_to_by_who_knows_more)                               \
+    T(an_etcd_that_was_put_back_and_went_on_is_told_as_such)                                       \
     T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
     T(who_only_reads_makes_no_store_and_writes_to_none)                                            \
     T(what_speaks_otherwise_is_told_how)                                                           \
