@@ -96,6 +96,8 @@ int agent_publication_add(struct agent *a, const char *tenant, const char *reade
                           struct publications_account *t, struct publication **out);
 /* That of a tenant, by its id. NULL: so many have come and gone that none is free. */
 struct publications_account *agent_publications_account(struct agent *a, uint32_t id);
+/* For one more name of a tenant (its index + 1), beside what is kept for others. */
+bool agent_publications_have_room(const struct agent *a, uint32_t tenant);
 
 /* Something has changed: begins what follows, tells who waits, and frees what is gone. */
 void agent_publications_turn(struct agent *a);

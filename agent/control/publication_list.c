@@ -17,6 +17,7 @@
 enum {
     PAGE = 32,
     PAGES_MAX = 64,
+    STRANGE_LISTS = 16, /* so often in vain for tenants of which nothing is known here, yet */
     QUERY_BYTES = sizeof((struct publications_listing *)NULL)->cursor + 64
 };
 
@@ -30,27 +31,30 @@ bool agent_publications_know_digests(const struct agent *a, uint32_t metaserver)
     return registration_of(a, metaserver)->standing.names_version >= 2;
 }
 
-/* Of that tenant's name, which nobody here has. NULL: the tenant is not here any more, or there is
- * no room: it goes with this life of the node. */
+/* Of that tenant's name, which nobody here has. NULL: there is no room now beside what is kept for
+ * others; or *strange: the tenant is not here, or not yet. */
 static struct publication *add_orphan(struct agent *a, const char *tenant, const char *reader,
-                                      const char *name)
+                                      const char *name, bool *strange)
 {
     struct publication *p = NULL;
-    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
-        const struct agent_tenant_config *config = &a->tenants.at[i].config;
-        if (a->tenants.at[i].state == AGENT_TENANT_FREE || strcmp(config->name, tenant) != 0)
-            continue;
-        struct publications_account *t = agent_publications_account(a, config->id);
-        if (t != NULL && a->publications.count < PUBLICATIONS_MOST)
-            (void)agent_publication_add(a, tenant, reader, name, t, &p);
-        break;
-    }
+    uint32_t slot = 0;
+    while (slot < AGENT_TENANT_SLOTS && (a->tenants.at[slot].state == AGENT_TENANT_FREE ||
+                                         strcmp(a->tenants.at[slot].config.name, tenant) != 0))
+        slot++;
+    *strange = slot == AGENT_TENANT_SLOTS;
+    if (*strange || !agent_publications_have_room(a, slot + 1))
+        return NULL;
+    struct publications_account *t = agent_publications_account(a, a->tenants.at[slot].config.id);
+    if (t != NULL)
+        (void)agent_publication_add(a, tenant, reader, name, t, &p);
     return p;
 }
 
-/* False: something of it is out, which may say otherwise: it is to be looked at again. */
-static bool take_item(struct agent *a, uint32_t metaserver, const json_t *item)
+/* False: it cannot be dealt with now, or something of it is out, which may say otherwise: it is to
+ * be looked at again. */
+static bool take_item(struct publications_listing *l, const json_t *item)
 {
+    struct agent *a = l->agent;
     const char *tenant = json_string_value(json_object_get(item, "tenant")),
                *reader = json_string_value(json_object_get(item, "for")),
                *name = json_string_value(json_object_get(item, "name"));
@@ -61,11 +65,15 @@ static bool take_item(struct agent *a, uint32_t metaserver, const json_t *item)
         schema_name_check(name) != 0)
         return true;
     struct publication *p = agent_publication_find(a, tenant, reader, name);
+    bool strange = false;
     if (p == NULL)
-        p = add_orphan(a, tenant, reader, name);
-    if (p == NULL || (agent_publication_digest(p, own) && strcmp(own, digest) == 0))
+        p = add_orphan(a, tenant, reader, name, &strange);
+    l->strange |= strange;
+    if (p == NULL)
+        return strange;
+    if (agent_publication_digest(p, own) && strcmp(own, digest) == 0)
         return true;
-    struct publication_at *at = &p->at[metaserver];
+    struct publication_at *at = &p->at[l->metaserver];
     if (at->asking)
         return false;
     at->has = PUBLICATION_OTHER;
@@ -84,7 +92,8 @@ static void ask_again(struct publications_listing *l)
                     : l->backoff_ms * 2 < BACKOFF_MAX_MS ? l->backoff_ms * 2
                                                          : BACKOFF_MAX_MS;
     (void)world_random(w, &random, sizeof random); /* else none */
-    l->next_ns = world_now_ns(w) + (l->backoff_ms - random % (l->backoff_ms / 2 + 1)) * BASE_NS_PER_MS;
+    l->next_ns =
+        world_now_ns(w) + (l->backoff_ms - random % (l->backoff_ms / 2 + 1)) * BASE_NS_PER_MS;
     l->wanted = true;
 }
 
@@ -94,13 +103,12 @@ static void take_page(struct publications_listing *l, const char *body)
     const char *cursor = json_string_value(json_object_get(root, "next_cursor"));
     const bool more = cursor != NULL && strlen(cursor) < sizeof l->cursor && ++l->pages < PAGES_MAX;
     size_t i;
-    json_array_foreach(json_object_get(root, "regions"), i, item) l->missed |=
-        !take_item(l->agent, l->metaserver, item);
+    json_array_foreach(json_object_get(root, "regions"), i, item) l->missed |= !take_item(l, item);
     snprintf(l->cursor, sizeof l->cursor, "%s", more ? cursor : "");
     json_decref(root);
     if (more) {
         l->wanted = true;
-    } else if (l->missed) {
+    } else if (l->missed || (l->strange && ++l->strange_lists < STRANGE_LISTS)) {
         l->anew = true;
         ask_again(l);
     } else {
@@ -131,7 +139,7 @@ static void begin_list(struct agent *a, uint32_t metaserver)
     if (l->anew || l->incarnation != a->incarnation) {
         l->cursor[0] = '\0';
         l->pages = 0;
-        l->missed = false;
+        l->missed = l->strange = false;
     }
     l->anew = false;
     const bool next = l->cursor[0] != '\0';
@@ -156,6 +164,7 @@ void agent_publications_list(struct agent *a, uint32_t metaserver)
         return;
     l->wanted = l->anew = true;
     l->next_ns = 0;
+    l->strange_lists = 0;
     agent_publications_note_due(a, DUE_NOW);
 }
 

@@ -268,8 +268,7 @@ struct publications_account *agent_publications_account(struct agent *a, uint32_
     return spare;
 }
 
-/* Whether the agent has room for one more name of that tenant, beside what is kept for others. */
-static bool has_room(const struct agent *a, uint32_t tenant)
+bool agent_publications_have_room(const struct agent *a, uint32_t tenant)
 {
     uint32_t has[AGENT_TENANT_SLOTS + 1] = {0}, reserved[AGENT_TENANT_SLOTS + 1] = {0};
     agent_quotas_reserve(a, NULL, PUBLICATIONS_MOST, reserved);
@@ -328,7 +327,7 @@ static int check_budget(struct agent_session *s, bool is_new, struct publication
                         "the tenant's workers have %" PRIu64 " names on this node, some of which "
                         "may be being taken back: there can be no more (region_names)",
                         most);
-    if (!has_room(a, s->tenant))
+    if (!agent_publications_have_room(a, s->tenant))
         return base_err(why, -ENOSPC,
                         "this node's agent has room for %d names, a part of it kept for others",
                         PUBLICATIONS_MOST);

@@ -54,7 +54,9 @@ struct publications_listing {
     uint32_t metaserver, incarnation, pages;
     bool wanted, asking;
     bool anew;   /* from the beginning, whatever is out */
-    bool missed; /* what was being asked for when it was listed: from the beginning once more */
+    bool missed; /* what could not be dealt with when it was listed: from the beginning once more */
+    bool strange;           /* a tenant's that is not here */
+    uint32_t strange_lists; /* so often on end */
     uint64_t next_ns, backoff_ms;
     char cursor[640]; /* where the next page begins; "": the first one */
 };

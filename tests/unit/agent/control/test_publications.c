@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of workers' regions, at metaservers that are late, lose requests or answers, refuse, forget
  * and are started again. Time, the lane's leases and the metaservers are the test's. */
+#include "publication_calls.h"
 #include "world_publications.h"
 
 /* ---- one after the other */
@@ -258,6 +259,49 @@ START_TEST(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits
 }
 END_TEST
 
+/* Names that are there again are taken back when there is room for them, and when their tenant is
+ * known; others' part is not theirs. */
+START_TEST(names_that_are_there_again_wait_for_room_and_for_their_tenant)
+{
+    struct publications_account *t;
+    for (int known = 0; known < 2; known++) {
+        begin(1);
+        know_digests();
+        w.agent.publications.begun = 1;
+        w.agent.tenants.at[1] = w.agent.tenants.at[0];
+        w.agent.tenants.at[1].config.id = 6;
+        snprintf(w.agent.tenants.at[1].config.name, AGENT_NAME, "db");
+        if (known == 0)
+            w.agent.tenants.at[0].state = AGENT_TENANT_FREE;
+        t = agent_publications_account(&w.agent, known == 0 ? 6 : 5);
+        t->count = known == 0 ? 0 : PUBLICATIONS_MOST - 256; /* half is kept, in equal parts */
+        w.shown[0][0] = vkey_of(0, 0);
+        agent_publications_registered(&w.agent, 0, 0);
+        for (int i = 0; i < 100; i++, pass_time(20))
+            serve(0);
+        ck_assert_uint_eq(w.agent.publications.count, 0);
+        ck_assert_uint_eq(w.shown[0][0], vkey_of(0, 0));
+        w.agent.tenants.at[0].state = AGENT_TENANT_LIVE;
+        t->count = 0;
+        for (int i = 0; i < 400; i++, pass_time(20))
+            serve(0);
+        ck_assert_uint_eq(w.shown[0][0], 0);
+        end();
+    }
+    begin(1); /* one that is never known is looked for so often */
+    know_digests();
+    w.agent.publications.begun = 1;
+    snprintf(w.agent.tenants.at[0].config.name, AGENT_NAME, "db");
+    w.shown[0][0] = vkey_of(0, 0);
+    agent_publications_registered(&w.agent, 0, 0);
+    for (int i = 0; i < 10000; i++, pass_time(20))
+        serve(0);
+    ck_assert_uint_ge(w.calls, 10);
+    ck_assert_uint_le(w.calls, 20);
+    end();
+}
+END_TEST
+
 /* It has a former region of this node's, it says, which it takes back whenever it is told to. */
 START_TEST(a_metaserver_that_lies_is_asked_seldom)
 {
@@ -422,6 +466,7 @@ END_TEST
     T(a_former_region_of_its_own_node_keeps_no_name_from_another_one)                              \
     T(names_that_are_there_again_since_a_store_was_put_back_are_taken_back)                        \
     T(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits)                       \
+    T(names_that_are_there_again_wait_for_room_and_for_their_tenant)                               \
     T(a_metaserver_that_lies_is_asked_seldom)                                                      \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \
