@@ -20,6 +20,7 @@ enum {
     QUERY_BYTES = 3 * (SCHEMA_NAME_MAX + 2 * AGENT_NAME) + 128,
     UNKNOWING_MS = 30000, /* one that knows no names may be replaced by one that does */
     TAKEN_MS = 1000,      /* another one has it: until it is tried again */
+    SETTLES_MAX_S = 10,   /* of what a metaserver says in Retry-After */
 };
 
 enum call { CALL_NOTHING, CALL_PUT, CALL_DELETE };
@@ -87,26 +88,47 @@ void agent_publication_forget_former(struct publication *p)
             p->at[i].has = PUBLICATION_NOTHING;
 }
 
+/* Who knows that its store was put back keeps the others, who may not know, from deciding, until it
+ * has been asked again and answers otherwise. */
+static bool is_waited_for(const struct publication_at *at, uint64_t now)
+{
+    const uint64_t until_ns = at->settles_ns > at->next_ns ? at->settles_ns : at->next_ns;
+    if (at->settles_ns == 0 || until_ns <= now)
+        return false;
+    agent_publications_note_due(at->of->agent, until_ns);
+    return true;
+}
+
+static bool goes_before(const struct publication_at *at, const struct publication_at *other)
+{
+    if ((at->settles_ns != 0) != (other->settles_ns != 0))
+        return at->settles_ns != 0;
+    return agent_prefer_is_sound(registration_of(at)) &&
+           !agent_prefer_is_sound(registration_of(other));
+}
+
 /* The one that is asked first, of those whose turn it is: the first of the list, which most agents
  * have in one order, so that of two who want a name one gets it where each metaserver decides by
  * itself. AGENT_METASERVERS: none, or it is being asked. *left: how many may be. */
 static uint32_t find_judge(const struct publication *p, uint64_t now, uint32_t *left)
 {
     uint32_t found = AGENT_METASERVERS;
+    bool waits = false;
     *left = 0;
     for (uint32_t i = 0; i < p->agent->config.metaservers; i++) {
         const struct publication_at *at = &p->at[i];
         if (at->asking && at->puts && at->put_for == p->life)
             return AGENT_METASERVERS;
+        waits |= is_waited_for(at, now);
         if (at->asking || at->unknowing || !can_ask(at, CALL_PUT) || at->next_ns > now ||
             wanted_call(at) != CALL_PUT)
             continue;
         ++*left;
-        if (found == AGENT_METASERVERS || (!agent_prefer_is_sound(registration_of(&p->at[found])) &&
-                                           agent_prefer_is_sound(registration_of(at))))
+        if (found == AGENT_METASERVERS || goes_before(at, &p->at[found]))
             found = i;
     }
-    return found;
+    return waits && found != AGENT_METASERVERS && p->at[found].settles_ns == 0 ? AGENT_METASERVERS
+                                                                               : found;
 }
 
 /* What is to be asked there now. */
@@ -460,6 +482,13 @@ static bool is_settling(const struct http_answer *answer, char why[PUBLICATIONS_
     return is;
 }
 
+static void note_settling(struct publication_at *at, uint64_t after_s)
+{
+    after_s = after_s < 1 ? 1 : after_s > SETTLES_MAX_S ? SETTLES_MAX_S : after_s;
+    if (at->put_for == at->of->life)
+        at->settles_ns = now_of(at->of) + after_s * BASE_NS_PER_S;
+}
+
 static bool is_no_answer(int status)
 {
     return status < 0 || status == 408 || (status >= 500 && status != 507);
@@ -472,17 +501,20 @@ static void on_put(void *user, const struct http_answer *answer)
     char why[PUBLICATIONS_WHY];
     if (!end_call(at))
         return;
+    if (at->settles_ns <= now_of(p))
+        at->settles_ns = 0;
     if (at->put_for != p->life) /* the name is another region's meanwhile */
         at->has = PUBLICATION_OTHER;
     if (answer->status == 200 || answer->status == 201) {
         at->unknowing = false;
-        at->backoff_ms = at->next_ns = at->refused_ns = 0;
+        at->backoff_ms = at->next_ns = at->refused_ns = at->settles_ns = 0;
         at->again = at->doubted || at->put_for != p->life;
         p->decided |= !at->again;
     } else if (is_settling(answer, why)) {
         note_why(p, -EAGAIN, why);
         has_not(at);
         at->settled = p->decided;
+        note_settling(at, answer->retry_after_s);
         ask_again(at);
     } else if (is_no_answer(answer->status)) {
         at->uncertain_ns = now_of(p) + CALL_MS * BASE_NS_PER_MS;

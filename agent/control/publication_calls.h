@@ -34,6 +34,7 @@ struct publication_at {
     /* Of the grant that it may have, so that no other one is taken back; "": not known. */
     char digest[BASE_DIGEST_NAME];
     uint64_t refused_ns; /* since when another one has it; 0: none has */
+    uint64_t settles_ns; /* it does not know yet who has it, and no other decides until then */
 };
 
 struct publication {

@@ -387,7 +387,7 @@ static void give_name(struct publication *p, struct agent_session *s,
         if (at->has != PUBLICATION_NOTHING)
             at->has = PUBLICATION_OTHER;
         at->unknowing = false;
-        at->refused_ns = at->next_ns = at->backoff_ms = 0;
+        at->refused_ns = at->settles_ns = at->next_ns = at->backoff_ms = 0;
     }
 }
 

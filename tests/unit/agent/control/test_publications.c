@@ -90,7 +90,7 @@ START_TEST(a_metaserver_that_does_not_answer_is_asked_again_until_its_worker_has
     begin(2);
     publish(0, 0, "kv/0");
     for (int i = 0; i < 3; i++) {
-        answer_call(find_call(0), 503);
+        answer_call(find_call(0), 500);
         ck_assert_ptr_nonnull(find_call(1)); /* the next one is asked meanwhile */
         answer_call(find_call(1), -ECONNREFUSED);
         pass_time(800);
@@ -256,6 +256,35 @@ START_TEST(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits
     HEARS(1, 1, -EAGAIN);
     ck_assert_ptr_nonnull(strstr(w.said[1].why, "was put back"));
     end();
+}
+END_TEST
+
+/* The other one may have begun since, and does not know that its store was put back. */
+START_TEST(while_one_says_that_names_settle_no_other_one_decides)
+{
+    for (int i = 0; i < 4; i++) {
+        const uint32_t knows = i % 2, other = 1 - knows;
+        const bool dies = i >= 2;
+        begin(2);
+        publish(0, 0, "kv/0");
+        if (knows == 1) /* it is asked since the first one has begun just now */
+            answer_call(find_call(0), -ECONNREFUSED);
+        for (int k = 0; k < 100; k++, pass_time(20)) {
+            ck_assert_ptr_null(find_call(other));
+            if (find_call(knows) != NULL)
+                answer_call(find_call(knows), 503);
+        }
+        ck_assert_uint_eq(w.said[0].count, 0);
+        if (dies) /* nobody knows who had it any more, when it may be asked again */
+            w.pool.registration[knows].state = REGISTRATION_LOST;
+        for (int k = 0; k < 80; k++, pass_time(20))
+            serve(dies ? other : knows);
+        serve(other);
+        HEARS(0, 1, 0);
+        ck_assert_uint_eq(w.shown[other][0], vkey_of(0, 0));
+        ck_assert_uint_eq(w.shown[knows][0], dies ? 0 : vkey_of(0, 0));
+        end();
+    }
 }
 END_TEST
 
@@ -466,6 +495,7 @@ END_TEST
     T(a_former_region_of_its_own_node_keeps_no_name_from_another_one)                              \
     T(names_that_are_there_again_since_a_store_was_put_back_are_taken_back)                        \
     T(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits)                       \
+    T(while_one_says_that_names_settle_no_other_one_decides)                                       \
     T(names_that_are_there_again_wait_for_room_and_for_their_tenant)                               \
     T(a_metaserver_that_lies_is_asked_seldom)                                                      \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
