@@ -190,7 +190,8 @@ KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size
 /* What a token says; the session may use that region from now on. Does not connect, and sends the
  * agent a request whose answer only calls after the session's first 256 wait for. -EINVAL;
  * -EDQUOT: there are 256 different ones, which last as long as the session, or until
- * kedge_unimport(); -EXDEV: the region is of a worker in another pool, which is kept apart. */
+ * kedge_unimport() is called; -EXDEV: the region is of a worker in another pool, which is kept
+ * apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 /* Gives back what kedge_import(), or kedge_lookup_of(), made: there is room for another one, and
  * requests that are posted from now on are refused as with a key that nobody gave; those that were
@@ -206,10 +207,10 @@ KEDGE_API int kedge_unimport(struct kedge_session *s, const struct kedge_remote 
  * that the agent reaches shows it: a message, and milliseconds, 5 s at most. Published again: 0.
  * -EEXIST: another region has the name; -EINVAL: no name, or nothing that others may use; -EACCES:
  * the region was revoked; -EDQUOT: the session, or the tenant, has as many names as it may;
- * -ENOSPC: there is no room for more; -EAGAIN: too many are being published: try again in a second, or the metaservers' store
- * was put back and names wait for who had them, a lease of nodes at most;
- * -EHOSTUNREACH, -ETIMEDOUT: no metaserver has answered, and the name is nobody's; -EOPNOTSUPP: the
- * agent, or its metaservers, are of before these names. */
+ * -ENOSPC: there is no room for more; -EAGAIN: too many are being published: try again in a second,
+ * or the metaservers' store was put back and names wait for who had them, for a lease of nodes at
+ * most; -EHOSTUNREACH, -ETIMEDOUT: no metaserver has answered, and the name is nobody's;
+ * -EOPNOTSUPP: the agent, or its metaservers, are of before these names. */
 #define KEDGE_NAME_MAX 255
 KEDGE_API int kedge_publish(struct kedge_mr *mr, const char *name);
 /* It is not found by that name any more. -ENOENT: it is not published so; -EHOSTUNREACH: a
@@ -258,8 +259,9 @@ KEDGE_API struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32
  * that the name was resolved, not that the peer lives. Also puts a VQP in error back to use;
  * completions of before come first. -ENOENT: nobody has that GID; -EHOSTUNREACH: no metaserver
  * answers, or they know the node from their store and its agent has registered with none of them
- * within 4 s, as when they have just begun; -ENOSPC: the agent has no room to know one more; -EAGAIN: it looks
- * up too many for this tenant; -EOPNOTSUPP: the node has another transport; -ETIMEDOUT. */
+ * within 4 s, as when they have just begun; -ENOSPC: the agent has no room to know one more;
+ * -EAGAIN: it looks up too many for this tenant; -EOPNOTSUPP: the node has another transport;
+ * -ETIMEDOUT. */
 KEDGE_API int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16]);
 /* The same by a node's name, which the agent asks of a metaserver: a message, and milliseconds.
  * -EAGAIN: the tenant's workers have asked for too many names in this second. */

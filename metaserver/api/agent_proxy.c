@@ -134,8 +134,8 @@ static enum meta_rest_problem why_not_asked(const struct meta_proxy *h, int stat
                  h->query.node);
     else if (view.state == META_NODE_WAITING)
         snprintf(out, PROXY_WHY_BYTES,
-                 "the agent of node %s has not registered here since this metaserver began, or lost "
-                 "sight of it: ask again soon, or another one",
+                 "the agent of node %s has not registered here since this metaserver began, or "
+                 "lost sight of it: ask again soon, or another one",
                  h->query.node);
     else
         snprintf(out, PROXY_WHY_BYTES,

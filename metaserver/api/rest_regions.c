@@ -209,7 +209,7 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
     }
     if (!has_room(c, &r->name))
         return false;
-    if (!r->created) { /* the store has it: nothing is to be written, and nobody waits for it */
+    if (!r->created && !c->s->hearing.shared) { /* nothing is to be written: nobody waits for it */
         meta_service_put_name(c->s, &r->name, c->now); /* it may not be shown yet */
         answer_published(c, r);
         return false;
@@ -218,14 +218,16 @@ static bool begin_publishing(struct call *c, struct meta_write *w)
     return true;
 }
 
-/* What is there already, as agents say it that have lost an answer, or hear of a put-back. */
+/* What is there already, as agents say it that have lost an answer, or hear of a put-back. Not
+ * where others write the store too: one of them may have taken it back, and this one not heard of
+ * it. */
 static bool is_publication_kept(struct call *c, const struct meta_write *w)
 {
     const struct region_write *r = (const struct region_write *)w;
     struct meta_store_name name = r->name;
     struct meta_node_view view;
     int64_t endpoint = 0;
-    if (meta_service_is_behind(c->s, c->now) ||
+    if (c->s->hearing.shared || meta_service_is_behind(c->s, c->now) ||
         meta_directory_show(c->s->directory, name.node, c->now, &view) != 0 ||
         view.incarnation != r->life || view.state != META_NODE_LIVE ||
         (endpoint = find_endpoint(&view, &name)) <= 0)

@@ -240,8 +240,7 @@ static void store_metrics(const struct meta_service *s, struct base_text *out)
                     "Registrations that found no room and were told when to come again.",
                     s->count.put_off);
     base_metric_one(out, "kedge_metad_registrations_left_total", BASE_METRIC_COUNTER,
-                    "Registrations whose agents had hung up before they were read.",
-                    s->count.left);
+                    "Registrations whose agents had hung up before they were read.", s->count.left);
     base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
                     "Writes that the store refused.", s->count.store_errors);
     base_metric_head(out, "kedge_metad_store_transaction_seconds", BASE_METRIC_HISTOGRAM,

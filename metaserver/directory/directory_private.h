@@ -17,8 +17,8 @@ struct node {
     struct meta_store_fingerprint fingerprint;
     enum meta_node_state state;
     bool elsewhere; /* waiting, or lapsed out of that: another metaserver hears of it */
-    /* The store may have heard that nothing is heard of it here: until it registers here, which says
-     * the contrary. */
+    /* The store may have heard that nothing is heard of it here: until it registers here, which
+     * says the contrary. */
     bool voted;
     uint32_t endpoints;  /* first of its chain */
     uint32_t prev, next; /* of its list; free nodes: next alone */

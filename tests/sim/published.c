@@ -250,8 +250,8 @@ void play_published_taken_back(const char *who, const char *space, const char *n
 static void note_used(const char *who, uint32_t host, const struct period *p)
 {
     struct used *u = all.used;
-    while (u != NULL && (u->host != host || u->pool != p->pool ||
-                         memcmp(u->gid, p->region.gid, 16) != 0))
+    while (u != NULL &&
+           (u->host != host || u->pool != p->pool || memcmp(u->gid, p->region.gid, 16) != 0))
         u = u->next;
     if (u == NULL) {
         u = calloc(1, sizeof *u);

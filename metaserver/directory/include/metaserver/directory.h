@@ -100,7 +100,7 @@ struct meta_directory_counts {
     uint32_t nodes, waiting, live, expired; /* lapsed count as expired */
     uint32_t endpoints;                     /* owned */
     uint32_t published;                     /* in the table */
-    uint32_t awaited;                       /* known to be a node's, whose agent has not registered it here yet */
+    uint32_t awaited;                       /* whose agents have not registered them here yet */
     uint32_t max_endpoints;                 /* that it is made for */
 };
 

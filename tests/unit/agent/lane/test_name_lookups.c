@@ -306,47 +306,6 @@ START_TEST(grants_are_of_others_regions_alone_and_have_an_end)
 }
 END_TEST
 
-static int ask_import(uint8_t op, uint32_t which, struct schema_reply *reply)
-{
-    struct schema_sq_desc d = {.op = op, .import = {.vkey = 100 + which}};
-    d.import.secret[0] = (uint8_t)which;
-    d.import.secret[15] = (uint8_t)(which >> 8);
-    return world_ask(w, &crowd[0], d, reply);
-}
-
-/* In whatever order they are given back, the others are there, and there is room for as many. */
-START_TEST(grants_are_given_back_and_others_take_their_place)
-{
-    enum { DIFFERENT = 64, STEPS = 4000 };
-    bool has[DIFFERENT] = {false};
-    uint32_t count = 0;
-    uint64_t random = 1;
-    struct schema_reply reply;
-    open_all();
-    const uint32_t most = w->node[0].config.max_grants;
-    ck_assert_uint_lt(most, DIFFERENT);
-    world_attach(w, &crowd[0], 0, 1, OTHER);
-    for (int step = 0; step < STEPS; step++) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        const uint32_t which = (uint32_t)(random >> 33) % DIFFERENT;
-        if (random >> 63 != 0) {
-            const bool fits = has[which] || count < most;
-            ck_assert_int_eq(ask_import(SCHEMA_OP_IMPORT, which, NULL), fits ? 0 : -EDQUOT);
-            count += fits && !has[which];
-            has[which] |= fits;
-        } else {
-            ck_assert_int_eq(ask_import(SCHEMA_OP_UNIMPORT, which, &reply),
-                             has[which] ? 0 : -ENOENT);
-            count -= has[which];
-            has[which] = false;
-            ck_assert_uint_eq(reply.value[0], count);
-        }
-    }
-    world_detach(w, &crowd[0]);
-    close_all();
-}
-END_TEST
-
 START_TEST(a_record_that_is_being_written_is_read_again)
 {
     open_all();
@@ -620,7 +579,6 @@ END_TEST
     T(the_longest_tenants_name_and_the_longest_name_fit)                                           \
     T(a_region_of_another_tenant_is_granted_as_it_is_found)                                        \
     T(grants_are_of_others_regions_alone_and_have_an_end)                                          \
-    T(grants_are_given_back_and_others_take_their_place)                                           \
     T(a_record_that_is_being_written_is_read_again)                                                \
     T(one_that_a_metaserver_lacks_is_asked_of_the_next)                                            \
     T(an_older_metaserver_without_names_is_not_asked)                                              \
