@@ -12,7 +12,7 @@
     {                                                                                              \
         Suite *suite = suite_create(suite_name);                                                   \
         TCase *tcase = tcase_create(suite_name);                                                   \
-        tcase_set_timeout(tcase, 120);                                                             \
+        tcase_set_timeout(tcase, 400);                                                             \
         TESTS(KEDGE_ADD_TEST)                                                                      \
         suite_add_tcase(suite, tcase);                                                             \
         SRunner *runner = srunner_create(suite);                                                   \
