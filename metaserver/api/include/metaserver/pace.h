@@ -14,7 +14,7 @@ struct meta_pace {
     uint64_t next_ns; /* for when the last one was told to come */
 };
 
-/* So many took so long together. */
+/* So many took so long together. Of a few that says no more than that each takes less. */
 void meta_pace_measure(struct meta_pace *p, uint64_t took_ns, uint32_t count);
 /* For one more, while so many wait: after how many seconds it may come, at least 1. */
 unsigned meta_pace_put_off(struct meta_pace *p, uint32_t waiting, uint64_t now);
