@@ -195,7 +195,8 @@ KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 /* Gives back what kedge_import(), or kedge_lookup_of(), made: there is room for another one, and
  * requests that are posted from now on are refused as with a key that nobody gave; those that were
- * posted before may go on. By rkey, whatever else is in *remote. A message. -ENOENT: the session
+ * posted before may go on. By rkey, whatever else is in *remote: what was imported twice is one
+ * import, and is gone for both. A message. -ENOENT: the session
  * has imported none with that rkey, as after kedge_lookup() in its own tenant; -EDQUOT: the tenant
  * has used up its control operations; -EOPNOTSUPP: the agent is of before this; -ETIMEDOUT. */
 KEDGE_API int kedge_unimport(struct kedge_session *s, const struct kedge_remote *remote);

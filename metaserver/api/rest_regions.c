@@ -467,11 +467,25 @@ static bool is_wanted(const struct call *c, const struct meta_store_name *name)
            (node == NULL || strcmp(node, name->node) == 0);
 }
 
+/* after: of the last one that is on it; NULL: there are no more. */
+static void end_page(struct call *c, const struct meta_store_name *after)
+{
+    char cursor[REST_CURSOR_BYTES];
+    base_json_array_end(c->body);
+    if (after != NULL) {
+        snprintf(cursor, sizeof cursor, "%.*s/%.*s", META_STORE_ID_BYTES - 1, after->tenant,
+                 META_STORE_NAME_BYTES - 1, after->name);
+        meta_rest_next_cursor(c, cursor);
+    }
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
+}
+
 void meta_rest_list_regions(struct call *c)
 {
     struct meta_store_name after = {.incarnation = 0};
     const struct meta_store_name *at = NULL;
-    char cursor[REST_CURSOR_BYTES], position[TRAIL_POSITION_BYTES];
+    char position[TRAIL_POSITION_BYTES];
     uint64_t limit, n = 0, looks = 0;
     if (!keeps_names(c))
         return;
@@ -496,12 +510,7 @@ void meta_rest_list_regions(struct call *c)
             looks++;
         }
     }
-    base_json_array_end(c->body);
-    snprintf(cursor, sizeof cursor, "%s/%s", after.tenant, after.name);
-    if (at != NULL)
-        meta_rest_next_cursor(c, cursor);
-    base_json_object_end(c->body);
-    base_text_append(c->body, "\n", 1);
+    end_page(c, at != NULL ? &after : NULL);
 }
 
 /* What a life of a node has, for its agent: which of it is what that has put is told by digests, so
@@ -510,7 +519,7 @@ void meta_rest_list_node_regions(struct call *c)
 {
     struct meta_store_name after = {.incarnation = 0};
     const struct meta_store_name *at = NULL;
-    char cursor[REST_CURSOR_BYTES], owner[SCHEMA_NAME_SPACE_BYTES];
+    char owner[SCHEMA_NAME_SPACE_BYTES];
     uint64_t limit, n = 0;
     uint32_t life;
     if (!keeps_names(c) || !read_life(c, &life) || !meta_rest_read_limit(c, &limit) ||
@@ -533,10 +542,5 @@ void meta_rest_list_node_regions(struct call *c)
         meta_rest_write_digest(c, at);
         base_json_object_end(c->body);
     }
-    base_json_array_end(c->body);
-    snprintf(cursor, sizeof cursor, "%s/%s", after.tenant, after.name);
-    if (at != NULL)
-        meta_rest_next_cursor(c, cursor);
-    base_json_object_end(c->body);
-    base_text_append(c->body, "\n", 1);
+    end_page(c, at != NULL ? &after : NULL);
 }

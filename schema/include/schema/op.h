@@ -28,7 +28,7 @@ enum schema_op {
      * session of an agent that has not said SCHEMA_FEATURE_LOOKUP (control.h) */
     SCHEMA_OP_LOOKUP = 37,
     /* import.vkey: the session may not use that region of another tenant any more; values: how many
-     * imports it has left. -ENOENT: it had none with that key. Likewise ends the session of an
+     * imports it has then. -ENOENT: it had none with that key. Likewise ends the session of an
      * agent that has not said SCHEMA_FEATURE_UNIMPORT */
     SCHEMA_OP_UNIMPORT = 38,
 };
