@@ -10,13 +10,33 @@
 
 enum { LIFE_DIGITS = META_STORE_ETCD_LIFE_BYTES - 1 };
 
-/* What is no life is none: it takes somebody else's name from nobody. */
-static void read_former(int fd, char former[META_STORE_ETCD_LIFE_BYTES])
+/* What is no life is none, and nor is what comes behind it: it takes somebody else's name from
+ * nobody. */
+static void read_former(int fd, char former[META_STORE_ETCD_FORMER_BYTES])
 {
-    const ssize_t got = pread(fd, former, LIFE_DIGITS, 0);
+    const ssize_t got = pread(fd, former, META_STORE_ETCD_FORMER_BYTES - 1, 0);
+    size_t good = 0;
     former[got > 0 ? got : 0] = '\0';
-    if (strspn(former, "0123456789abcdef") != LIFE_DIGITS)
-        former[0] = '\0';
+    while (strspn(former + good, "0123456789abcdef") == LIFE_DIGITS) {
+        good += LIFE_DIGITS;
+        if (former[good] != ' ')
+            break;
+        good++;
+    }
+    good -= good != 0 && former[good - 1] == ' ';
+    former[good] = '\0';
+}
+
+/* Ours, and as many of those before it as there is room for. */
+static int write_lives(int fd, const char *life, const char *former)
+{
+    char text[META_STORE_ETCD_FORMER_BYTES];
+    const int length = snprintf(text, sizeof text, "%s%s%.*s", life, former[0] != '\0' ? " " : "",
+                                (int)(sizeof text - META_STORE_ETCD_LIFE_BYTES - 1), former);
+    const ssize_t written = pwrite(fd, text, length, 0);
+    if (written < 0 || ftruncate(fd, length) != 0)
+        return -errno;
+    return written == length ? 0 : -ENOSPC;
 }
 
 /* The lock is this descriptor's, which stays open. */
@@ -38,7 +58,7 @@ static int lock_file(const char *path, int *out, struct base_errbuf *err)
 }
 
 int meta_life_begin(const char *data_dir, char life[META_STORE_ETCD_LIFE_BYTES],
-                    char former[META_STORE_ETCD_LIFE_BYTES], struct base_errbuf *err)
+                    char former[META_STORE_ETCD_FORMER_BYTES], struct base_errbuf *err)
 {
     char path[512];
     int fd = -1;
@@ -50,10 +70,9 @@ int meta_life_begin(const char *data_dir, char life[META_STORE_ETCD_LIFE_BYTES],
     if (status != 0)
         return status;
     read_former(fd, former);
-    if (pwrite(fd, life, LIFE_DIGITS, 0) == LIFE_DIGITS && ftruncate(fd, LIFE_DIGITS) == 0)
+    status = write_lives(fd, life, former);
+    if (status == 0)
         return 0;
-    status = -errno;
     close(fd);
-    return base_err(err, status < 0 ? status : -EIO, "%.200s cannot be written: %s", path,
-                    strerror(-status));
+    return base_err(err, status, "%.200s cannot be written: %s", path, strerror(-status));
 }

@@ -65,7 +65,7 @@ void meta_daemon_describe(const struct meta_config *config, struct meta_store_me
 }
 
 /* This process, to its store and to its watch alike. */
-static char life[META_STORE_ETCD_LIFE_BYTES], former[META_STORE_ETCD_LIFE_BYTES];
+static char life[META_STORE_ETCD_LIFE_BYTES], former[META_STORE_ETCD_FORMER_BYTES];
 
 struct etcd_settings {
     struct meta_store_etcd_config config;

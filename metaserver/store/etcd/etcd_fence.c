@@ -16,7 +16,7 @@ void meta_etcd_fence_add(struct meta_etcd_store *s, struct meta_etcd_txn *t, uin
     struct base_text value;
     base_text_init(&value, sizeof s->sent - 1);
     base_json_object(&value, NULL);
-    base_json_string(&value, "life", s->life);
+    base_json_string(&value, "life", s->lives.own);
     base_json_u64(&value, "sequence", ++s->sequence);
     base_json_object_end(&value);
     snprintf(s->sent, sizeof s->sent, "%s", base_text_str(&value));

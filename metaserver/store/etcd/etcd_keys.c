@@ -51,13 +51,28 @@ int meta_store_etcd_draw(char out[META_STORE_ETCD_LIFE_BYTES], struct base_errbu
     return meta_etcd_draw(out, err);
 }
 
-int meta_etcd_take_life(const struct meta_store_etcd_config *config, char out[META_ETCD_LIFE_BYTES],
-                        struct base_errbuf *err)
+int meta_etcd_take_lives(const struct meta_store_etcd_config *config, struct meta_etcd_lives *out,
+                         struct base_errbuf *err)
 {
+    snprintf(out->former, sizeof out->former, "%s", config->former != NULL ? config->former : "");
     if (config->life == NULL)
-        return meta_etcd_draw(out, err);
-    snprintf(out, META_ETCD_LIFE_BYTES, "%s", config->life);
+        return meta_etcd_draw(out->own, err);
+    snprintf(out->own, sizeof out->own, "%s", config->life);
     return 0;
+}
+
+bool meta_etcd_is_ours(const struct meta_etcd_lives *lives, const char *life)
+{
+    const size_t length = strlen(life);
+    if (length == 0 || strcmp(lives->own, life) == 0)
+        return length != 0;
+    for (const char *at = lives->former; *at != '\0'; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, life, word) == 0)
+            return true;
+        at += word;
+    }
+    return false;
 }
 
 void meta_etcd_key(struct meta_etcd_key *out, const struct meta_etcd_place *p, const char *what,

@@ -34,7 +34,7 @@ int meta_etcd_check_name(const struct meta_etcd_store *s, const struct meta_etcd
 {
     for (uint32_t i = 0; s->has_watch && i < count; i++)
         if (strcmp(members[i].member.name, s->place.member) == 0 &&
-            strcmp(members[i].life, s->life) != 0 && strcmp(members[i].life, s->former) != 0)
+            !meta_etcd_is_ours(&s->lives, members[i].life))
             return meta_etcd_say_taken(&s->place, -EBUSY, err);
     return 0;
 }
@@ -129,7 +129,7 @@ static int look_for_name(struct meta_etcd_watch *w, const char *key, uint64_t *m
     const int found = status == 0 ? meta_etcd_answer_kv(&answer, 0, &kv) : 0;
     const bool known =
         found == 1 && meta_etcd_read_member(w->place.member, kv.value, &other) && kv.lease != 0;
-    if (known && strcmp(other.life, w->life) != 0 && strcmp(other.life, w->former) != 0)
+    if (known && !meta_etcd_is_ours(&w->lives, other.life))
         status = meta_etcd_say_taken(&w->place, -EADDRINUSE, err);
     else if (found == 0 && status == 0 &&
              json_array_size(meta_etcd_answer_kvs(&answer, 1)) >= META_STORE_MEMBERS_MAX)
@@ -151,7 +151,7 @@ static int put_key(struct meta_etcd_watch *w, const char *key, uint64_t mod_revi
     struct base_text value;
     meta_etcd_txn_init(&t);
     base_text_init(&value, 2 * META_STORE_MEMBER_BYTES);
-    meta_etcd_write_member(&value, w->life, w->about);
+    meta_etcd_write_member(&value, w->lives.own, w->about);
     meta_etcd_compare(&t, key, mod_revision);
     meta_etcd_put(&t, key, base_text_str(&value), w->lease);
     int status = value.error != 0
@@ -240,7 +240,7 @@ bool meta_etcd_member_take(struct meta_etcd_watch *w, json_t *kvs)
             changed |= count >= w->member_count || strcmp(m->life, found.life) != 0 ||
                        strcmp(m->member.name, found.member.name) != 0 ||
                        strcmp(m->member.about, found.member.about) != 0;
-            own |= strcmp(found.life, w->life) == 0;
+            own |= strcmp(found.life, w->lives.own) == 0;
             w->members[count++] = found;
         }
         meta_etcd_kv_fini(&kv);

@@ -47,13 +47,20 @@ struct meta_etcd_member {
     char life[META_ETCD_LIFE_BYTES];
 };
 
+/* This process's life, and those before it. */
+struct meta_etcd_lives {
+    char own[META_ETCD_LIFE_BYTES], former[META_STORE_ETCD_FORMER_BYTES];
+};
+
 int meta_etcd_read_place(const struct meta_store_etcd_config *config, struct meta_etcd_place *out,
                          struct base_errbuf *err);
 /* 128 random bits. 0 or -errno. */
 int meta_etcd_draw(char out[META_ETCD_LIFE_BYTES], struct base_errbuf *err);
-/* What is given, or those. */
-int meta_etcd_take_life(const struct meta_store_etcd_config *config, char out[META_ETCD_LIFE_BYTES],
-                        struct base_errbuf *err);
+/* What is given; a life of our own where none is. */
+int meta_etcd_take_lives(const struct meta_store_etcd_config *config, struct meta_etcd_lives *out,
+                         struct base_errbuf *err);
+/* Of this process, or of one before it that is over. */
+bool meta_etcd_is_ours(const struct meta_etcd_lives *lives, const char *life);
 
 /* ---- keys. `under`: of a generation, "nodes/" or "last" */
 void meta_etcd_key(struct meta_etcd_key *out, const struct meta_etcd_place *p, const char *what,

@@ -20,7 +20,7 @@ struct meta_etcd_store {
     struct meta_etcd_place place;
     uint64_t timeout_ns;
     struct meta_etcd_root root; /* as known; mod_revision 0: not yet */
-    char life[META_ETCD_LIFE_BYTES], former[META_ETCD_LIFE_BYTES];
+    struct meta_etcd_lives lives;
     bool to_read;
     bool has_watch;                   /* which says of the same life that it has the name */
     uint64_t sequence;                /* of what was sent last */

@@ -163,9 +163,8 @@ int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_sto
     s->timeout_ns = config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_NS;
     int status = meta_etcd_read_place(config, &s->place, err);
     if (status == 0)
-        status = meta_etcd_take_life(config, s->life, err);
+        status = meta_etcd_take_lives(config, &s->lives, err);
     s->has_watch = config->life != NULL;
-    snprintf(s->former, sizeof s->former, "%s", config->former != NULL ? config->former : "");
     s->to_read = config->to_read;
     if (status == 0)
         status = meta_etcd_client_new(config, &s->client, err);

@@ -420,12 +420,11 @@ int meta_store_etcd_watch(const struct meta_store_etcd_config *config,
     w->check_every_ns = CHECK_S * BASE_NS_PER_S;
     w->wants_snapshot = true;
     meta_etcd_member_begin(w, base_clock_ns());
-    snprintf(w->former, sizeof w->former, "%s", config->former != NULL ? config->former : "");
     int status = meta_etcd_read_place(config, &w->place, err);
     if (status == 0)
         status = read_about(config->about, w->about, err);
     if (status == 0)
-        status = meta_etcd_take_life(config, w->life, err);
+        status = meta_etcd_take_lives(config, &w->lives, err);
     if (status == 0)
         status = meta_etcd_client_new(config, &w->client, err);
     if (status != 0) {

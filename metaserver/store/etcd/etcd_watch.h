@@ -46,7 +46,7 @@ struct meta_etcd_watch {
     struct base_errbuf failure;
 
     /* Members. */
-    char life[META_ETCD_LIFE_BYTES], former[META_ETCD_LIFE_BYTES];
+    struct meta_etcd_lives lives;
     uint64_t lease;    /* 0: none */
     bool joined;       /* our key is there, as far as is known */
     uint64_t alive_ns; /* when it was said last that we live */

@@ -11,6 +11,9 @@
 #include "metaserver/store_watch.h"
 
 #define META_STORE_ETCD_LIFE_BYTES 33 /* 128 bits as digits, and NUL */
+/* So many of them, with a blank or NUL behind each. */
+#define META_STORE_ETCD_FORMER       16
+#define META_STORE_ETCD_FORMER_BYTES (META_STORE_ETCD_FORMER * META_STORE_ETCD_LIFE_BYTES)
 
 /* Strings are borrowed for the call. "" or NULL: none. */
 struct meta_store_etcd_config {
@@ -24,8 +27,10 @@ struct meta_store_etcd_config {
      * the name is of another one that lives, the store writes nothing. NULL: each draws its own,
      * and whoever has the name is not looked at. */
     const char *life;
-    /* That process's former life, of which it is known that it has ended: its name is taken over
-     * at once. NULL or "": a life that is over keeps the name for as long as its lease. */
+    /* That process's former lives, with a blank between each two, of which it is known that they
+     * have ended: their name is taken over at once. Several, because one that ended before etcd
+     * answered it never had the name, which the one before it may still have. NULL or "": a life
+     * that is over keeps the name for as long as its lease. */
     const char *former;
     bool to_read;        /* the store: nothing is made, and what would write fails with -EROFS */
     uint64_t timeout_ns; /* of a request, all its tries; 0: 5 s */

@@ -408,7 +408,7 @@ START_TEST(who_has_the_name_of_a_living_metaserver_writes_nothing)
 }
 END_TEST
 
-/* As of a metaserver that was killed and begins again where it was. */
+/* As of a metaserver that was killed and begins again where it was, the first time in vain. */
 START_TEST(a_former_life_gives_its_name_at_once)
 {
     if (!has_etcd())
@@ -421,7 +421,7 @@ START_TEST(a_former_life_gives_its_name_at_once)
     ck_assert_int_eq(meta_store_etcd_watch(&config, &killed, &err), 0);
     replay_snapshot(&r, killed, 1);
     config.life = "second";
-    config.former = "first";
+    config.former = "vain first";
     ck_assert_int_eq(meta_store_etcd(&config, &store, &err), 0);
     ck_assert_int_eq(meta_store_etcd_watch(&config, &again, &err), 0);
     ck_assert_int_eq(set_after(store, 0, "t").status, 0);
