@@ -70,6 +70,20 @@ static struct incoming *find_incoming(struct connector *c, const struct schema_h
     return NULL;
 }
 
+/* The initiator has said good-bye to it, as far as is remembered: so what asks for it is late, or
+ * came twice, and would keep a queue pair from others until it had rested. */
+static bool was_left(const struct connector *c, const struct schema_handshake *h)
+{
+    for (uint32_t i = 0; i < c->config.responders; i++) {
+        const struct incoming *n = &c->in[i];
+        if (n->state == IN_FREE && n->left && n->request.nonce == h->nonce &&
+            n->request.from_incarnation == h->from_incarnation &&
+            memcmp(n->request.from_gid, h->from_gid, 16) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* It is there, and hears by this number, which may be another one than before. */
 static void note_heard(struct incoming *n, const struct schema_handshake *h)
 {
@@ -178,7 +192,7 @@ void connector_incoming_request(struct connector *c, const struct schema_handsha
         refuse_request(c, h, SCHEMA_HANDSHAKE_STALE);
         return;
     }
-    if (!is_newest_life(c, h)) {
+    if (was_left(c, h) || !is_newest_life(c, h)) {
         c->stats.dropped++;
         return;
     }
@@ -196,8 +210,10 @@ void connector_incoming_request(struct connector *c, const struct schema_handsha
 void connector_incoming_bye(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *n = find_incoming(c, h);
-    if (n != NULL)
+    if (n != NULL) {
         retire_incoming(n);
+        n->left = true;
+    }
     connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_GONE));
 }
 

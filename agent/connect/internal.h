@@ -51,6 +51,7 @@ struct incoming {
     uint8_t state; /* enum in_state */
     uint8_t asks;  /* or, once it is BROKEN, how often its initiator was told */
     bool flushed;  /* its queue pair is in ERR */
+    bool left;     /* FREE, because its initiator said good-bye; request is still that one's */
     uint64_t life; /* wr_id of its receive: no two have the same */
     struct schema_handshake request;
     uint32_t psn;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "internal.h"
 #include "schema/handshake.h"
 #include "world.h"
 
@@ -178,7 +179,35 @@ START_TEST(a_request_in_another_nodes_name_ends_none_of_its_connections)
 }
 END_TEST
 
+/* As a network may bring it that duplicates and delays: the initiator has left meanwhile. */
+START_TEST(a_request_that_comes_again_after_the_good_bye_takes_no_queue_pair)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    struct connector *c = w.node[1].c;
+    uint32_t at = 0;
+    while (c->in[at].state == IN_FREE)
+        at++;
+    const struct schema_handshake request = c->in[at].request;
+    connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
+    world_run(&w, 50);
+    const struct connector_stats before = stats_of(&w, 1);
+    ck_assert_uint_eq(before.incoming, 0);
+    connector_incoming_request(c, &request);
+    world_run(&w, 5);
+    ck_assert_uint_eq(stats_of(&w, 1).dropped, before.dropped + 1);
+    ck_assert_uint_eq(stats_of(&w, 1).accepted, before.accepted);
+    ck_assert_uint_eq(stats_of(&w, 1).responders_ready, before.responders_ready);
+    ask(&w, 0, 1, 2); /* another one of the same peer is */
+    ck_assert_int_eq(await(&w, 0, 2), 0);
+    world_close(&w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_step_takes_as_many_messages_as_it_may_and_asks_for_another)                                \
-    T(a_request_in_another_nodes_name_ends_none_of_its_connections)
+    T(a_request_in_another_nodes_name_ends_none_of_its_connections)                                \
+    T(a_request_that_comes_again_after_the_good_bye_takes_no_queue_pair)
 KEDGE_CHECK_MAIN("agent.connect.messages", TESTS)
