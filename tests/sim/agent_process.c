@@ -270,12 +270,15 @@ static void run_agent(void *user)
     a->world = &p->world;
     status = serve_agent(p);
     while (status == 0 && begins_anew(a)) {
-        if (a->superseded_by == a->incarnation)
+        /* One whose former life had begun above a later one may begin as that, where it does not
+         * know of it. */
+        if (a->superseded_by == a->incarnation && !p->unknowing)
             play_violation(p->process->name,
                            "it is taken for another process of its incarnation %u", a->incarnation);
         struct agent *next = os_calloc(1, sizeof *next);
         BASE_ASSERT(next != NULL);
         agent_life_begin_anew(next, a);
+        p->unknowing = false;
         os_free(a);
         a = p->agent = next;
         status = serve_agent(p);

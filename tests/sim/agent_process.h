@@ -56,6 +56,7 @@ struct play_agent {
     struct os_listener listener;
     bool listens;
     bool takes_incarnation; /* waits for its disk, to begin its life */
+    bool unknowing;         /* that disk says nothing of a former life */
     bool told_to_stop, ending, ready;
     struct play_agent_looks *looks; /* while it serves; NULL: it does not */
     bool failed;                    /* it could not begin: why */

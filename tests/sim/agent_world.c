@@ -315,7 +315,9 @@ int play_agent_take_incarnation(struct play_agent *a, uint32_t at_least, struct 
 {
     uint32_t incarnation;
     bool lost;
-    play_kept_number_found(a->host->name, INCARNATION, read_incarnation());
+    const uint32_t former = read_incarnation();
+    a->unknowing = former == 0;
+    play_kept_number_found(a->host->name, INCARNATION, former);
     a->takes_incarnation = true;
     play_process_sleep(play_disk_time(a->host->disk));
     a->takes_incarnation = false;

@@ -96,7 +96,9 @@ static void look_at_expiries(const struct play_metad *m, const struct meta_store
     for (uint32_t i = 0; i < job->outcome.expire_count; i++) {
         struct kept kept = {.id = job->txn.expire[i].id};
         (void)meta_store_load(m->service.store, find_kept, &kept, &err);
-        if (kept.incarnation == 0) /* it does not live any more */
+        /* It does not live any more, and nobody had removed it before. */
+        if (kept.incarnation == 0 &&
+            play_kept_last(REMOVED, kept.id) < job->txn.expire[i].incarnation)
             play_common_look_expired(&job->txn.expire[i]);
     }
 }
