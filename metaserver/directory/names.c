@@ -21,6 +21,7 @@ struct meta_names {
     struct entry *entries; /* max of them */
     struct entry *
         *order; /* the first count in the order of their names, then those that are free */
+    struct entry **of_nodes; /* the first count, in the order of their nodes, then their names */
     struct schema_table table;
 };
 
@@ -33,7 +34,8 @@ struct meta_names *meta_names_new(uint32_t max, void *memory, uint64_t seed, uin
     n->max = max;
     n->entries = calloc(max, sizeof *n->entries);
     n->order = calloc(max, sizeof *n->order);
-    if (n->entries == NULL || n->order == NULL) {
+    n->of_nodes = calloc(max, sizeof *n->of_nodes);
+    if (n->entries == NULL || n->order == NULL || n->of_nodes == NULL) {
         meta_names_free(n);
         return NULL;
     }
@@ -50,6 +52,7 @@ void meta_names_free(struct meta_names *n)
         return;
     free(n->entries);
     free(n->order);
+    free(n->of_nodes);
     free(n);
 }
 
@@ -89,6 +92,26 @@ static uint32_t place_of_pair(const struct meta_names *n, const char *tenant, co
     return low;
 }
 
+/* Likewise in the order of nodes, among the first count of them. */
+static uint32_t place_of_node(const struct meta_names *n, uint32_t count, const char *node,
+                              const char *tenant, const char *name, bool *found)
+{
+    uint32_t low = 0, high = count;
+    *found = false;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        const struct entry *e = n->of_nodes[middle];
+        int order = strcmp(e->name.node, node);
+        order = order != 0 ? order : compare_pair(e, tenant, name);
+        *found |= order == 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 const struct meta_store_name *meta_names_find(const struct meta_names *n, const char *tenant,
                                               const char *name)
 {
@@ -109,10 +132,9 @@ const struct meta_store_name *meta_names_after_of_node(const struct meta_names *
                                                        const char *tenant, const char *name)
 {
     bool found;
-    uint32_t at = place_of_pair(n, tenant, name, &found) + found;
-    while (at < n->count && strcmp(n->order[at]->name.node, node) != 0)
-        at++;
-    return at < n->count ? &n->order[at]->name : NULL;
+    const uint32_t at = place_of_node(n, n->count, node, tenant, name, &found) + found;
+    return at < n->count && strcmp(n->of_nodes[at]->name.node, node) == 0 ? &n->of_nodes[at]->name
+                                                                          : NULL;
 }
 
 /* A comma comes before all that tenants' names are made of: a tenant's spaces are together. */
@@ -135,10 +157,17 @@ uint32_t meta_names_of_tenant(const struct meta_names *n, const char *tenant)
 
 uint32_t meta_names_of_node(const struct meta_names *n, const char *node)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n->count; i++)
-        count += strcmp(n->order[i]->name.node, node) == 0;
-    return count;
+    bool found;
+    const uint32_t first = place_of_node(n, n->count, node, "", "", &found);
+    uint32_t low = first, high = n->count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (strcmp(n->of_nodes[middle]->name.node, node) == 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - first;
 }
 
 uint32_t meta_names_max(const struct meta_names *n)
@@ -194,13 +223,34 @@ int meta_names_check(const struct meta_names *n, const struct meta_store_name *n
 
 /* ---- changing */
 
-static struct entry *add_entry(struct meta_names *n, uint32_t at)
+/* Beside count others. */
+static void add_to_node(struct meta_names *n, struct entry *e, uint32_t count)
+{
+    bool found;
+    const uint32_t at = place_of_node(n, count, e->name.node, e->name.tenant, e->name.name, &found);
+    memmove(&n->of_nodes[at + 1], &n->of_nodes[at], (count - at) * sizeof n->of_nodes[0]);
+    n->of_nodes[at] = e;
+}
+
+static void remove_from_node(struct meta_names *n, const struct entry *e)
+{
+    bool found;
+    const uint32_t at =
+        place_of_node(n, n->count, e->name.node, e->name.tenant, e->name.name, &found);
+    BASE_ASSERT(found && n->of_nodes[at] == e);
+    memmove(&n->of_nodes[at], &n->of_nodes[at + 1], (n->count - 1 - at) * sizeof n->of_nodes[0]);
+}
+
+static struct entry *add_entry(struct meta_names *n, uint32_t at,
+                               const struct meta_store_name *name)
 {
     struct entry *e = n->order[n->count];
     memmove(&n->order[at + 1], &n->order[at], (n->count - at) * sizeof n->order[0]);
     n->order[at] = e;
-    n->count++;
+    e->name = *name;
     e->shown = false;
+    add_to_node(n, e, n->count);
+    n->count++;
     return e;
 }
 
@@ -215,13 +265,18 @@ int meta_names_put(struct meta_names *n, const struct meta_store_name *name, boo
         return -EINVAL;
     if (!found && n->count == n->max)
         return -ENOSPC;
-    struct entry *e = found ? n->order[at] : add_entry(n, at);
+    struct entry *e = found ? n->order[at] : add_entry(n, at, name);
     e->loaded = true;
     if (found && meta_store_name_equals(&e->name, name) && e->shown == shown)
         return 0; /* nobody reads it torn for nothing */
     schema_name_key(&n->table.desc, name->tenant, name->name, key);
     (void)schema_name_owner(name->tenant, owner);
     n->version++;
+    if (strcmp(e->name.node, name->node) != 0) {
+        remove_from_node(n, e);
+        memcpy(e->name.node, name->node, sizeof e->name.node);
+        add_to_node(n, e, n->count - 1);
+    }
     e->name = *name;
     e->record =
         schema_name_record_make(key, name->incarnation, schema_tenant_number(owner), &grant);
@@ -235,6 +290,7 @@ static void remove_at(struct meta_names *n, uint32_t at)
 {
     struct entry *e = n->order[at];
     hide_entry(n, e);
+    remove_from_node(n, e);
     n->version++;
     n->count--;
     memmove(&n->order[at], &n->order[at + 1], (n->count - at) * sizeof n->order[0]);

@@ -52,7 +52,7 @@ const struct meta_store_name *meta_names_find(const struct meta_names *n, const 
 /* The first one behind that ("", "": of all). */
 const struct meta_store_name *meta_names_after(const struct meta_names *n, const char *tenant,
                                                const char *name);
-/* Likewise, of those of that node: goes through what is between. */
+/* Likewise, of those of that node alone. */
 const struct meta_store_name *meta_names_after_of_node(const struct meta_names *n, const char *node,
                                                        const char *tenant, const char *name);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,10 +210,63 @@ START_TEST(a_tenants_names_are_counted_with_those_for_others_and_no_other_tenant
 }
 END_TEST
 
+/* What a walk through all of them finds. */
+static void expect_nodes(const struct fixture *f, uint64_t seed)
+{
+    for (int node = 0; node < 4; node++) {
+        char id[8];
+        uint32_t count = 0;
+        const struct meta_store_name *own, *all = meta_names_after(f->names, "", "");
+        snprintf(id, sizeof id, "n%d", node);
+        own = meta_names_after_of_node(f->names, id, "", "");
+        for (; all != NULL; all = meta_names_after(f->names, all->tenant, all->name)) {
+            if (strcmp(all->node, id) != 0)
+                continue;
+            ck_assert_msg(own == all, "seed %" PRIu64, seed);
+            own = meta_names_after_of_node(f->names, id, own->tenant, own->name);
+            count++;
+        }
+        ck_assert_ptr_null(own);
+        ck_assert_uint_eq(meta_names_of_node(f->names, id), count);
+    }
+}
+
+START_TEST(those_of_a_node_are_what_a_walk_through_all_of_them_finds)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct fixture f;
+        struct base_prng prng;
+        setup(&f);
+        base_prng_seed(&prng, seed);
+        for (int step = 0; step < 400; step++) {
+            char tenant[8], name[8], node[8];
+            snprintf(tenant, sizeof tenant, "t%d", (int)base_prng_below(&prng, 3));
+            snprintf(name, sizeof name, "%d", (int)base_prng_below(&prng, 16));
+            snprintf(node, sizeof node, "n%d", (int)base_prng_below(&prng, 3));
+            struct meta_store_name one = named(tenant, name, node, 1);
+            const uint64_t what = base_prng_below(&prng, 50);
+            if (what == 0) {
+                meta_names_begin_load(f.names);
+                (void)meta_names_put(f.names, &one, true);
+                meta_names_end_load(f.names);
+            } else if (what < 15) {
+                one.node[0] = what < 10 ? '\0' : one.node[0];
+                meta_names_remove(f.names, &one);
+            } else {
+                (void)meta_names_put(f.names, &one, what < 40);
+            }
+            expect_nodes(&f, seed);
+        }
+        teardown(&f);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(names_are_found_in_their_order_and_in_the_table)                                             \
     T(what_grants_nothing_and_what_has_no_room_is_refused)                                         \
     T(a_sweep_shows_who_lives_and_tells_who_is_dead)                                               \
     T(any_order_of_changes_leaves_what_it_should)                                                  \
-    T(a_tenants_names_are_counted_with_those_for_others_and_no_other_tenants)
+    T(a_tenants_names_are_counted_with_those_for_others_and_no_other_tenants)                      \
+    T(those_of_a_node_are_what_a_walk_through_all_of_them_finds)
 KEDGE_CHECK_MAIN("metaserver names", TESTS)
