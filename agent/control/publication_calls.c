@@ -279,6 +279,41 @@ static bool has_another(struct publication_at *at, const struct http_answer *ans
 
 static void on_deleted(void *user, const struct http_answer *answer);
 
+/* ---- how many are out */
+
+/* Whether one more may be; *out: how many are, of those with whom it takes turns. */
+static bool may_ask(const struct publication_at *at, uint32_t *out)
+{
+    const struct publications *all = &at->of->agent->publications;
+    const bool returned = at->of->account == NULL;
+    *out = returned ? all->listing[number_of(at)].out : at->of->account->out;
+    return returned ? *out < PUBLICATIONS_RETURNED_OUT : all->out < PUBLICATIONS_OUT;
+}
+
+static void count_call(struct publication_at *at)
+{
+    struct publications *all = &at->of->agent->publications;
+    at->returned = at->of->account == NULL;
+    if (at->returned) {
+        all->listing[number_of(at)].out++;
+    } else {
+        at->of->account->out++;
+        all->out++;
+    }
+}
+
+/* A worker may have taken over the name meanwhile. */
+static void uncount_call(const struct publication_at *at)
+{
+    struct publications *all = &at->of->agent->publications;
+    if (at->returned) {
+        all->listing[number_of(at)].out--;
+    } else {
+        at->of->account->out--;
+        all->out--;
+    }
+}
+
 static void begin_call(struct publication_at *at, enum call call)
 {
     struct publication *p = at->of;
@@ -309,8 +344,7 @@ static void begin_call(struct publication_at *at, enum call call)
     at->asking = true;
     at->doubted = false;
     at->puts = puts;
-    p->account->out++;
-    p->agent->publications.out++;
+    count_call(at);
     if (puts) {
         note_why(p, -ETIMEDOUT, "it has not answered in time");
         at->has = PUBLICATION_THIS;
@@ -323,19 +357,22 @@ static void begin_call(struct publication_at *at, enum call call)
     }
 }
 
-/* Of all that may be asked now that of the tenant of whom the least is out. */
+/* Of all that may be asked now that of the tenant of whom the least is out, or of a metaserver of
+ * whose own names that is. */
 static struct publication_at *choose_next(struct agent *a, enum call *call)
 {
     const uint64_t now = world_now_ns(a->world);
     struct publication_at *best = NULL;
+    uint32_t least = UINT32_MAX, out;
     for (struct publication *p = a->publications.first; p != NULL; p = p->next) {
-        if (best != NULL && best->of->account->out <= p->account->out)
-            continue;
         for (uint32_t i = 0; i < a->config.metaservers; i++) {
+            if (!may_ask(&p->at[i], &out) || out >= least)
+                continue;
             const enum call ready = ready_call(&p->at[i], now);
             if (ready == CALL_NOTHING)
                 continue;
             best = &p->at[i];
+            least = out;
             *call = ready;
             break;
         }
@@ -347,7 +384,7 @@ void agent_publication_calls_begin(struct agent *a)
 {
     struct publication_at *at;
     enum call call = CALL_NOTHING;
-    while (a->publications.out < PUBLICATIONS_OUT && (at = choose_next(a, &call)) != NULL)
+    while ((at = choose_next(a, &call)) != NULL)
         begin_call(at, call);
 }
 
@@ -462,11 +499,9 @@ static void take_problem(struct publication_at *at, int status, const json_t *pr
 /* False: the agent ends, and nothing follows. */
 static bool end_call(struct publication_at *at)
 {
-    struct publication *p = at->of;
     at->asking = false;
-    p->account->out--;
-    p->agent->publications.out--;
-    return !p->agent->stopping;
+    uncount_call(at);
+    return !at->of->agent->stopping;
 }
 
 /* Another one may have the name, and has not said so yet: it is to be asked for again. */

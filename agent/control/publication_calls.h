@@ -24,6 +24,7 @@ struct publication_at {
     bool asking;          /* a call is out */
     bool doubted;         /* it may have forgotten since that call has begun */
     bool puts;            /* which PUTs it */
+    bool returned;        /* which is counted with what this metaserver says to have */
     bool absent;          /* it has said since that it has it not (any more) */
     bool settled;         /* nobody waits for it: it has done as it was asked, or does not answer */
     bool unknowing;       /* it knows no names at all */
@@ -40,11 +41,11 @@ struct publication_at {
 struct publication {
     struct publication *next;
     struct agent *agent;
-    struct publications_account *account;
-    struct agent_session *session; /* whose region it is; NULL: it is taken back */
-    uint32_t serial;               /* of that session's worker, then too */
-    uint32_t life;                 /* grows with each region that has it */
-    uint32_t place;                /* of the region's lease in its session's memory */
+    struct publications_account *account; /* NULL: no worker has had it, metaservers say that */
+    struct agent_session *session;        /* whose region it is; NULL: it is taken back */
+    uint32_t serial;                      /* of that session's worker, then too */
+    uint32_t life;                        /* grows with each region that has it */
+    uint32_t place;                       /* of the region's lease in its session's memory */
     struct lane_lease lease;
     struct lane_grant grant;
     uint16_t pool;
@@ -92,13 +93,9 @@ void agent_publications_list_begin(struct agent *a);
 /* NULL: there is none. */
 struct publication *agent_publication_find(const struct agent *a, const char *tenant,
                                            const char *reader, const char *name);
-/* Nobody's. 0 or -ENOMEM. */
+/* Nobody's. t: NULL: a metaserver says that it has it. 0 or -ENOMEM. */
 int agent_publication_add(struct agent *a, const char *tenant, const char *reader, const char *name,
                           struct publications_account *t, struct publication **out);
-/* That of a tenant, by its id. NULL: so many have come and gone that none is free. */
-struct publications_account *agent_publications_account(struct agent *a, uint32_t id);
-/* For one more name of a tenant (its index + 1), beside what is kept for others. */
-bool agent_publications_have_room(const struct agent *a, uint32_t tenant);
 
 /* Something has changed: begins what follows, tells who waits, and frees what is gone. */
 void agent_publications_turn(struct agent *a);

@@ -6,7 +6,7 @@
 #include "publication_calls.h"
 
 struct counts {
-    uint64_t shown, waiting, taking_back;
+    uint64_t shown, waiting, taking_back, without_room;
 };
 
 static struct counts count_publications(const struct agent *a)
@@ -18,6 +18,8 @@ static struct counts count_publications(const struct agent *a)
         n.waiting += p->session != NULL && (waits || !p->decided);
         n.shown += p->session != NULL && !waits && p->decided;
     }
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        n.without_room += a->publications.listing[i].without_room;
     return n;
 }
 
@@ -29,6 +31,7 @@ void agent_publications_status(const struct agent *a, struct base_text *t)
     base_json_u64(t, "max_published", PUBLICATIONS_MOST);
     base_json_u64(t, "waiting", n.waiting);
     base_json_u64(t, "taking_back", n.taking_back);
+    base_json_u64(t, "without_room", n.without_room);
     base_json_u64(t, "asked_for", a->publications.begun);
     base_json_u64(t, "refused", a->publications.refused);
     base_json_u64(t, "lost", a->publications.lost);
@@ -45,6 +48,10 @@ void agent_publications_metrics(const struct agent *a, struct base_text *t)
     base_metric_one(t, "kedge_agent_region_names_taking_back", BASE_METRIC_GAUGE,
                     "Names that are taken back, and that a metaserver may still have.",
                     n.taking_back);
+    base_metric_one(t, "kedge_agent_region_names_without_room", BASE_METRIC_GAUGE,
+                    "Names that metaservers have for this node, that nobody here has, and that "
+                    "cannot be taken back yet.",
+                    n.without_room);
     base_metric_one(t, "kedge_agent_region_names_refused_total", BASE_METRIC_COUNTER,
                     "Times that a worker was refused a name for a region.",
                     a->publications.refused);

@@ -2,6 +2,7 @@
 /* What a metaserver shows of this life of the node, asked for when its store may have been put back
  * to what it was before: a name that is there again, of a region that has it no more, is taken
  * back, by its grant's digest, so that one that is published meanwhile stays. */
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "bounds.h"
+#include "control/world_log.h"
 #include "due.h"
 #include "metaserver_call.h"
 #include "publication_calls.h"
@@ -17,7 +19,7 @@
 enum {
     PAGE = 32,
     PAGES_MAX = 64,
-    STRANGE_LISTS = 16, /* so often in vain for tenants of which nothing is known here, yet */
+    CROWDED_MAX_MS = 300000, /* the longest pause before a list of which nothing finds room */
     QUERY_BYTES = sizeof((struct publications_listing *)NULL)->cursor + 64
 };
 
@@ -31,30 +33,34 @@ bool agent_publications_know_digests(const struct agent *a, uint32_t metaserver)
     return registration_of(a, metaserver)->standing.names_version >= 2;
 }
 
-/* Of that tenant's name, which nobody here has. NULL: there is no room now beside what is kept for
- * others; or *strange: the tenant is not here, or not yet. */
-static struct publication *add_orphan(struct agent *a, const char *tenant, const char *reader,
-                                      const char *name, bool *strange)
+/* Names that this metaserver says to have, that nobody here has, and that are being taken back. */
+static uint32_t count_returned(const struct publications_listing *l)
 {
-    struct publication *p = NULL;
-    uint32_t slot = 0;
-    while (slot < AGENT_TENANT_SLOTS && (a->tenants.at[slot].state == AGENT_TENANT_FREE ||
-                                         strcmp(a->tenants.at[slot].config.name, tenant) != 0))
-        slot++;
-    *strange = slot == AGENT_TENANT_SLOTS;
-    if (*strange || !agent_publications_have_room(a, slot + 1))
+    uint32_t n = 0;
+    for (const struct publication *p = l->agent->publications.first; p != NULL; p = p->next)
+        n += p->account == NULL && p->at[l->metaserver].has != PUBLICATION_NOTHING;
+    return n;
+}
+
+/* Of a name which nobody here has. NULL: there is no room for it now. */
+static struct publication *add_returned(struct publications_listing *l, const char *tenant,
+                                        const char *reader, const char *name)
+{
+    struct publication *p = agent_publication_find(l->agent, tenant, reader, name);
+    if (p != NULL && (p->account != NULL || p->at[l->metaserver].has != PUBLICATION_NOTHING))
+        return p;
+    if (count_returned(l) >= PUBLICATIONS_RETURNED ||
+        (p == NULL && agent_publication_add(l->agent, tenant, reader, name, NULL, &p) != 0)) {
+        l->crowded++;
         return NULL;
-    struct publications_account *t = agent_publications_account(a, a->tenants.at[slot].config.id);
-    if (t != NULL)
-        (void)agent_publication_add(a, tenant, reader, name, t, &p);
+    }
+    l->took = true;
     return p;
 }
 
-/* False: it cannot be dealt with now, or something of it is out, which may say otherwise: it is to
- * be looked at again. */
+/* False: something of it is out, which may say otherwise: it is to be looked at again. */
 static bool take_item(struct publications_listing *l, const json_t *item)
 {
-    struct agent *a = l->agent;
     const char *tenant = json_string_value(json_object_get(item, "tenant")),
                *reader = json_string_value(json_object_get(item, "for")),
                *name = json_string_value(json_object_get(item, "name"));
@@ -64,37 +70,60 @@ static bool take_item(struct publications_listing *l, const json_t *item)
         strlen(tenant) >= AGENT_NAME || strlen(reader) >= AGENT_NAME ||
         schema_name_check(name) != 0)
         return true;
-    struct publication *p = agent_publication_find(a, tenant, reader, name);
-    bool strange = false;
-    if (p == NULL)
-        p = add_orphan(a, tenant, reader, name, &strange);
-    l->strange |= strange;
-    if (p == NULL)
-        return strange;
-    if (agent_publication_digest(p, own) && strcmp(own, digest) == 0)
+    struct publication *p = add_returned(l, tenant, reader, name);
+    if (p == NULL || (agent_publication_digest(p, own) && strcmp(own, digest) == 0))
         return true;
     struct publication_at *at = &p->at[l->metaserver];
     if (at->asking)
         return false;
+    if (at->has == PUBLICATION_NOTHING || strcmp(at->digest, digest) != 0)
+        at->next_ns = 0; /* else it goes by how the last try ended */
     at->has = PUBLICATION_OTHER;
     at->absent = false;
-    at->incarnation = a->incarnation;
-    at->next_ns = 0;
+    at->incarnation = l->agent->incarnation;
     memcpy(at->digest, digest, sizeof at->digest);
     return true;
 }
 
-static void ask_again(struct publications_listing *l)
+static void ask_again(struct publications_listing *l, uint64_t most_ms)
 {
     struct world *w = l->agent->world;
     uint32_t random = 0;
-    l->backoff_ms = l->backoff_ms == 0                   ? BACKOFF_MS
-                    : l->backoff_ms * 2 < BACKOFF_MAX_MS ? l->backoff_ms * 2
-                                                         : BACKOFF_MAX_MS;
+    l->backoff_ms = l->backoff_ms == 0            ? BACKOFF_MS
+                    : l->backoff_ms * 2 < most_ms ? l->backoff_ms * 2
+                                                  : most_ms;
     (void)world_random(w, &random, sizeof random); /* else none */
     l->next_ns =
         world_now_ns(w) + (l->backoff_ms - random % (l->backoff_ms / 2 + 1)) * BASE_NS_PER_MS;
     l->wanted = true;
+}
+
+static void note_crowd(struct publications_listing *l)
+{
+    struct world *w = l->agent->world;
+    const bool begins = l->crowded > 0 && !l->took && !l->stands;
+    uint32_t suppressed;
+    l->without_room = l->crowded;
+    l->stands = l->crowded > 0 && !l->took;
+    if (begins && base_log_allow(&l->log, world_now_ns(w), 600 * BASE_NS_PER_S, 2, &suppressed))
+        world_log(w, BASE_LOG_WARN,
+                  "a metaserver has names for this node which nobody here has, and does not take "
+                  "back those that it was asked to: it is asked for them less and less often",
+                  "metaserver=\"%s\" names=%" PRIu32 " room=%d suppressed=%" PRIu32,
+                  registration_of(l->agent, l->metaserver)->url, l->crowded, PUBLICATIONS_RETURNED,
+                  suppressed);
+}
+
+/* Of one that says the same over and over, and takes nothing back, nothing is to be hoped soon. */
+static void end_list(struct publications_listing *l)
+{
+    note_crowd(l);
+    if (l->missed || l->crowded > 0) {
+        l->anew = true;
+        ask_again(l, l->missed || l->took ? BACKOFF_MAX_MS : CROWDED_MAX_MS);
+    } else {
+        l->backoff_ms = 0;
+    }
 }
 
 static void take_page(struct publications_listing *l, const char *body)
@@ -106,14 +135,10 @@ static void take_page(struct publications_listing *l, const char *body)
     json_array_foreach(json_object_get(root, "regions"), i, item) l->missed |= !take_item(l, item);
     snprintf(l->cursor, sizeof l->cursor, "%s", more ? cursor : "");
     json_decref(root);
-    if (more) {
+    if (more)
         l->wanted = true;
-    } else if (l->missed || (l->strange && ++l->strange_lists < STRANGE_LISTS)) {
-        l->anew = true;
-        ask_again(l);
-    } else {
-        l->backoff_ms = 0;
-    }
+    else
+        end_list(l);
 }
 
 static void on_listed(void *user, const struct http_answer *answer)
@@ -128,7 +153,7 @@ static void on_listed(void *user, const struct http_answer *answer)
         take_page(l, answer->body);
     else if (answer->status < 0 || answer->status == 408 || answer->status == 429 ||
              answer->status >= 500)
-        ask_again(l);
+        ask_again(l, BACKOFF_MAX_MS);
     agent_publications_turn(l->agent);
 }
 
@@ -139,7 +164,8 @@ static void begin_list(struct agent *a, uint32_t metaserver)
     if (l->anew || l->incarnation != a->incarnation) {
         l->cursor[0] = '\0';
         l->pages = 0;
-        l->missed = l->strange = false;
+        l->missed = l->took = false;
+        l->crowded = 0;
     }
     l->anew = false;
     const bool next = l->cursor[0] != '\0';
@@ -153,7 +179,7 @@ static void begin_list(struct agent *a, uint32_t metaserver)
     const struct http_call c = agent_metaserver_call(a, NULL, url, CALL_MS);
     l->asking = world_call(a->world, &c, on_listed, l, NULL) == 0;
     if (!l->asking)
-        ask_again(l);
+        ask_again(l, BACKOFF_MAX_MS);
 }
 
 /* What has never been published is nowhere. */
@@ -164,7 +190,6 @@ void agent_publications_list(struct agent *a, uint32_t metaserver)
         return;
     l->wanted = l->anew = true;
     l->next_ns = 0;
-    l->strange_lists = 0;
     agent_publications_note_due(a, DUE_NOW);
 }
 

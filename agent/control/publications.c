@@ -225,7 +225,8 @@ static void free_gone(struct agent *a)
             continue;
         }
         *at = p->next;
-        p->account->count--;
+        if (p->account != NULL)
+            p->account->count--;
         a->publications.count--;
         free(p);
     }
@@ -252,7 +253,8 @@ void agent_publications_turn(struct agent *a)
 
 /* ---- budgets */
 
-struct publications_account *agent_publications_account(struct agent *a, uint32_t id)
+/* That of a tenant, by its id. NULL: so many have come and gone that none is free. */
+static struct publications_account *find_account(struct agent *a, uint32_t id)
 {
     struct publications_account *spare = NULL;
     for (size_t i = 0; i < sizeof a->publications.account / sizeof a->publications.account[0];
@@ -268,7 +270,8 @@ struct publications_account *agent_publications_account(struct agent *a, uint32_
     return spare;
 }
 
-bool agent_publications_have_room(const struct agent *a, uint32_t tenant)
+/* For one more name of a tenant (its index + 1), beside what is kept for others. */
+static bool have_room(const struct agent *a, uint32_t tenant)
 {
     uint32_t has[AGENT_TENANT_SLOTS + 1] = {0}, reserved[AGENT_TENANT_SLOTS + 1] = {0};
     agent_quotas_reserve(a, NULL, PUBLICATIONS_MOST, reserved);
@@ -327,7 +330,7 @@ static int check_budget(struct agent_session *s, bool is_new, struct publication
                         "the tenant's workers have %" PRIu64 " names on this node, some of which "
                         "may be being taken back: there can be no more (region_names)",
                         most);
-    if (!agent_publications_have_room(a, s->tenant))
+    if (!have_room(a, s->tenant))
         return base_err(why, -ENOSPC,
                         "this node's agent has room for %d names, a part of it kept for others",
                         PUBLICATIONS_MOST);
@@ -365,9 +368,17 @@ int agent_publication_add(struct agent *a, const char *tenant, const char *reade
     p->next = a->publications.first;
     a->publications.first = p;
     a->publications.count++;
-    t->count++;
+    if (t != NULL)
+        t->count++;
     *out = p;
     return 0;
+}
+
+/* What a metaserver has said to have becomes a worker's. */
+static void take_over(struct publication *p, struct publications_account *t)
+{
+    p->account = t;
+    t->count++;
 }
 
 /* A name that is nobody's, or is being taken back, gets another region. */
@@ -426,11 +437,13 @@ static int claim_name(struct agent_session *s, uint32_t vkey, const char *name, 
         *out = p;
         return check_owner(p, s, vkey, why);
     }
-    struct publications_account *t =
-        p != NULL ? p->account : agent_publications_account(a, tenant->id);
-    status = check_budget(s, p == NULL, t, why);
+    const bool is_new = p == NULL || p->account == NULL;
+    struct publications_account *t = is_new ? find_account(a, tenant->id) : p->account;
+    status = check_budget(s, is_new, t, why);
     if (status == 0 && p == NULL)
         status = agent_publication_add(a, tenant->name, reader, name, t, &p);
+    else if (status == 0 && is_new)
+        take_over(p, t);
     if (status == -ENOMEM)
         return base_err(why, status, "the agent is out of memory");
     if (status != 0)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "agent/lane.h"
+#include "base/log.h"
 #include "control/config.h"
 #include "control/tenants.h"
 #include "schema/name_record.h"
@@ -33,10 +34,14 @@ enum {
      * is said (region_names). */
     PUBLICATIONS_OF_TENANT = 256,
     PUBLICATIONS_MOST = 1024,
-    PUBLICATIONS_OUT = 16,        /* calls at a time, beside NAMES_OUT */
-    PUBLICATIONS_PER_S = 200,     /* of all tenants, of which each has an equal part */
-    PUBLICATIONS_LOOK_MS = 1000,  /* what has become of their regions, which workers give back */
-    PUBLICATIONS_LOST_MS = 10000, /* another one has the name for so long: it is given up */
+    /* Beside those: of names that one metaserver says to have, and that nobody here has. What it
+     * says takes neither another one's part nor the workers'. */
+    PUBLICATIONS_RETURNED = 64,
+    PUBLICATIONS_RETURNED_OUT = 2, /* calls to it about these, beside PUBLICATIONS_OUT */
+    PUBLICATIONS_OUT = 16,         /* calls at a time, beside NAMES_OUT */
+    PUBLICATIONS_PER_S = 200,      /* of all tenants, of which each has an equal part */
+    PUBLICATIONS_LOOK_MS = 1000,   /* what has become of their regions, which workers give back */
+    PUBLICATIONS_LOST_MS = 10000,  /* another one has the name for so long: it is given up */
     PUBLICATIONS_WHY = 160,
 };
 
@@ -55,9 +60,13 @@ struct publications_listing {
     bool wanted, asking;
     bool anew;   /* from the beginning, whatever is out */
     bool missed; /* what could not be dealt with when it was listed: from the beginning once more */
-    bool strange;           /* a tenant's that is not here */
-    uint32_t strange_lists; /* so often on end */
+    bool took;   /* a name that nobody here has, and that is taken back from now on */
+    bool stands; /* there was room for none of the others, the last time */
+    uint32_t crowded;      /* such names that there was no room for so far */
+    uint32_t without_room; /* likewise, in the last list that was whole */
+    uint32_t out;          /* calls about such names */
     uint64_t next_ns, backoff_ms;
+    struct base_log_limit log;
     char cursor[640]; /* where the next page begins; "": the first one */
 };
 

@@ -288,45 +288,113 @@ START_TEST(while_one_says_that_names_settle_no_other_one_decides)
 }
 END_TEST
 
-/* Names that are there again are taken back when there is room for them, and when their tenant is
- * known; others' part is not theirs. */
-START_TEST(names_that_are_there_again_wait_for_room_and_for_their_tenant)
+/* Names that are there again are taken back whatever the tenant has here by now, and whether it is
+ * here at all. */
+START_TEST(names_that_are_there_again_are_taken_back_whosever_they_were)
 {
-    struct publications_account *t;
     for (int known = 0; known < 2; known++) {
         begin(1);
         know_digests();
         w.agent.publications.begun = 1;
-        w.agent.tenants.at[1] = w.agent.tenants.at[0];
-        w.agent.tenants.at[1].config.id = 6;
-        snprintf(w.agent.tenants.at[1].config.name, AGENT_NAME, "db");
         if (known == 0)
             w.agent.tenants.at[0].state = AGENT_TENANT_FREE;
-        t = agent_publications_account(&w.agent, known == 0 ? 6 : 5);
-        t->count = known == 0 ? 0 : PUBLICATIONS_MOST - 256; /* half is kept, in equal parts */
+        else
+            w.agent.publications.account[0] =
+                (struct publications_account){.tenant = 5, .count = PUBLICATIONS_MOST};
         w.shown[0][0] = vkey_of(0, 0);
+        w.returned = 3 * PUBLICATIONS_RETURNED; /* in parts */
         agent_publications_registered(&w.agent, 0, 0);
-        for (int i = 0; i < 100; i++, pass_time(20))
+        for (int i = 0; i < 1000; i++, pass_time(20))
             serve(0);
-        ck_assert_uint_eq(w.agent.publications.count, 0);
-        ck_assert_uint_eq(w.shown[0][0], vkey_of(0, 0));
-        w.agent.tenants.at[0].state = AGENT_TENANT_LIVE;
-        t->count = 0;
-        for (int i = 0; i < 400; i++, pass_time(20))
-            serve(0);
+        ck_assert_uint_eq(w.returned, 0);
         ck_assert_uint_eq(w.shown[0][0], 0);
+        ck_assert_uint_eq(w.agent.publications.count, 0);
+        ck_assert_uint_eq(w.agent.publications.listing[0].without_room, 0);
         end();
     }
-    begin(1); /* one that is never known is looked for so often */
+}
+END_TEST
+
+/* What a metaserver says to have takes the room of its own such names, and nothing else. */
+START_TEST(a_metaserver_that_lies_takes_no_room_of_workers_or_of_another_one)
+{
+    begin(2);
+    know_digests();
+    snprintf(w.agent.tenants.at[0].config.name, AGENT_NAME, "any"); /* whose names it says */
+    w.agent.tenants.at[0].config.region_names = 2;
+    w.agent.publications.begun = 1;
+    w.returned = 300;
+    agent_publications_registered(&w.agent, 0, 0);
+    pass_time(20);
+    answer_call(find_call(0), 200);
+    ck_assert_uint_eq(w.agent.publications.count, PUBLICATIONS_RETURNED);
+    for (int i = 0; i < 10; i++, pass_time(1000)) /* which it does not answer */
+        ck_assert_uint_eq(w.agent.publications.out, 0);
+    snprintf(w.agent.tenants.at[0].config.name, AGENT_NAME, "web");
+    for (uint32_t i = 0; i < 3; i++) {
+        publish(i, 0, NAME[i]);
+        if (i == 2)
+            break;
+        for (int k = 0; k < 300 && w.said[i].count == 0; k++, pass_time(20)) {
+            for (struct call *c = w.call; c < w.call + CALLS; c++)
+                if (c->out && c->metaserver == 0 && c->puts)
+                    answer_call(c, -ECONNREFUSED);
+            serve(1);
+        }
+        HEARS(i, 1, 0);
+    }
+    HEARS(2, 1, -EDQUOT);
+    w.shown[1][2] = vkey_of(3, 1); /* and the other one's is taken back */
+    agent_publications_registered(&w.agent, 1, 0);
+    for (int k = 0; k < 100; k++, pass_time(20))
+        serve(1);
+    ck_assert_uint_eq(w.shown[1][2], 0);
+    end();
+}
+END_TEST
+
+/* A worker publishes what a metaserver says to have, while it is asked to take that back. */
+START_TEST(a_name_that_is_there_again_is_a_workers_when_it_wants_it)
+{
+    begin(1);
     know_digests();
     w.agent.publications.begun = 1;
-    snprintf(w.agent.tenants.at[0].config.name, AGENT_NAME, "db");
     w.shown[0][0] = vkey_of(0, 0);
     agent_publications_registered(&w.agent, 0, 0);
-    for (int i = 0; i < 10000; i++, pass_time(20))
+    pass_time(20);
+    answer_call(find_call(0), 200);
+    ck_assert_uint_eq(w.agent.publications.listing[0].out, 1);
+    publish(0, 0, NAME[0]);
+    ck_assert_uint_eq(w.agent.publications.account[0].count +
+                          w.agent.publications.account[2 * AGENT_TENANT_SLOTS - 1].count,
+                      1);
+    for (int k = 0; k < 100; k++, pass_time(20))
         serve(0);
-    ck_assert_uint_ge(w.calls, 10);
-    ck_assert_uint_le(w.calls, 20);
+    HEARS(0, 1, 0);
+    ck_assert_uint_eq(w.shown[0][0], vkey_of(0, 0));
+    ck_assert_uint_eq(w.agent.publications.listing[0].out + w.agent.publications.out, 0);
+    end();
+}
+END_TEST
+
+/* It neither takes back what it says to have, nor says anything else. */
+START_TEST(a_list_of_which_nothing_finds_room_is_asked_for_less_and_less)
+{
+    begin(1);
+    know_digests();
+    w.agent.publications.begun = 1;
+    w.returned = 100;
+    agent_publications_registered(&w.agent, 0, 0);
+    for (int i = 0; i < 2 * 3600; i++, pass_time(500))
+        for (struct call *c; (c = find_call(0)) != NULL;)
+            answer_call(c, c->lists ? 200 : 500);
+    ck_assert_uint_ge(w.lists, 15); /* in an hour */
+    ck_assert_uint_le(w.lists, 50);
+    ck_assert_uint_eq(w.agent.publications.listing[0].without_room, 100 - PUBLICATIONS_RETURNED);
+    for (int i = 0; i < 1000; i++, pass_time(500))
+        serve(0);
+    ck_assert_uint_eq(w.returned, 0);
+    ck_assert_uint_eq(w.agent.publications.listing[0].without_room, 0);
     end();
 }
 END_TEST
@@ -496,7 +564,10 @@ END_TEST
     T(names_that_are_there_again_since_a_store_was_put_back_are_taken_back)                        \
     T(a_name_that_may_be_anothers_is_asked_for_again_while_its_worker_waits)                       \
     T(while_one_says_that_names_settle_no_other_one_decides)                                       \
-    T(names_that_are_there_again_wait_for_room_and_for_their_tenant)                               \
+    T(names_that_are_there_again_are_taken_back_whosever_they_were)                                \
+    T(a_metaserver_that_lies_takes_no_room_of_workers_or_of_another_one)                           \
+    T(a_name_that_is_there_again_is_a_workers_when_it_wants_it)                                    \
+    T(a_list_of_which_nothing_finds_room_is_asked_for_less_and_less)                               \
     T(a_metaserver_that_lies_is_asked_seldom)                                                      \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \

@@ -96,6 +96,7 @@ static int begin_call(struct world *world, const struct http_call *call, http_do
         c++;
     ck_assert_ptr_ne(c, w.call + CALLS);
     w.calls++;
+    w.lists += call->method == NULL;
     snprintf(list, sizeof list, "http://m%c/v1/nodes/n/regions?incarnation=%u&limit=32",
              call->url[8], w.agent.incarnation);
     snprintf(asked, sizeof asked, "%s", call->url);
@@ -114,6 +115,8 @@ static int begin_call(struct world *world, const struct http_call *call, http_do
         read_put(call, c);
     else if (c->lists)
         ck_assert_str_eq(call->url, list);
+    else if (strstr(asked, "tenant=any&name=returned") != NULL)
+        c->returned = c->metaserver == 0;
     else
         for (; c->name < NAMES; c->name++) {
             snprintf(url, sizeof url,
@@ -140,6 +143,10 @@ int carry_out(const struct call *c)
     char digest[BASE_DIGEST_NAME];
     if (c->lists)
         return 200;
+    if (c->returned) {
+        w.returned -= w.returned > 0;
+        return 204;
+    }
     if (!c->puts) {
         digest_of(*has, digest);
         const bool found = *has >= 100 && (c->digest[0] == '\0' || strcmp(c->digest, digest) == 0);
@@ -155,8 +162,14 @@ int carry_out(const struct call *c)
 static void write_list(uint32_t metaserver, char *out, size_t room)
 {
     char digest[BASE_DIGEST_NAME];
+    uint32_t some = 0;
     size_t n = (size_t)snprintf(out, room, "{\"regions\":[");
-    for (uint32_t i = 0, some = 0; i < NAMES; i++)
+    digest_of(99, digest);
+    for (uint32_t i = 0; metaserver == 0 && i < w.returned; i++)
+        n += (size_t)snprintf(out + n, room - n,
+                              "%s{\"tenant\":\"any\",\"name\":\"returned%u\",\"digest\":\"%s\"}",
+                              some++ > 0 ? "," : "", i, digest);
+    for (uint32_t i = 0; i < NAMES; i++)
         if (w.shown[metaserver][i] >= 100) {
             digest_of(w.shown[metaserver][i], digest);
             n += (size_t)snprintf(out + n, room - n,
@@ -170,7 +183,8 @@ void answer_call(struct call *c, int status)
 {
     const bool digests = w.pool.registration[c->metaserver].standing.names_version >= 2;
     const uint32_t has = c->lists ? 0 : w.shown[c->metaserver][c->name];
-    char taken[256], other[192], list[1024], digest[BASE_DIGEST_NAME] = "";
+    static char list[65536];
+    char taken[256], other[192], digest[BASE_DIGEST_NAME] = "";
     if (digests && has >= 100)
         digest_of(has, digest);
     write_list(c->metaserver, list, sizeof list);

@@ -30,9 +30,9 @@ enum { TAKEN = NAMES - 1 }; /* which is another node's, everywhere and for ever 
 
 /* What was asked of a metaserver. */
 struct call {
-    bool out, held;   /* held: it was given up, and is still carried out, later */
-    uint64_t held_ns; /* until then */
-    bool puts, lists, again;
+    bool out, held;                    /* held: it was given up, and is still carried out, later */
+    uint64_t held_ns;                  /* until then */
+    bool puts, lists, again, returned; /* returned: of a name that the first one says to have */
     uint32_t metaserver, name, vkey;
     char digest[BASE_DIGEST_NAME]; /* of what is to be taken back; "": whatever it is */
     http_done done;
@@ -55,7 +55,8 @@ extern struct publications_world {
         int status;
         char why[256];
     } said[SESSIONS];        /* to its worker */
-    uint32_t calls;          /* so far */
+    uint32_t calls, lists;   /* so far */
+    uint32_t returned;       /* names that the first metaserver says to have, and nobody here */
     char reader[AGENT_NAME]; /* for whom the last name was that was put */
 } w;
 
