@@ -333,7 +333,8 @@ static void on_end(void *user, const struct http_answer *answer)
     world_log(a->world, BASE_LOG_DEBUG, "no more settings from here",
               "metaserver=\"%s\" status=%d why=\"%s\"", a->config.metaserver[a->follow.metaserver],
               answer->status, answer->why);
-    if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
+    /* Its token was deleted, or changed; or its store, put back, does not have the node. */
+    if (answer->status == 401 || answer->status == 403 || answer->status == 404)
         agent_registrations_doubt(a, a->follow.metaserver);
     try_next(a, answer->status == -ETIMEDOUT);
 }

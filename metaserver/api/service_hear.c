@@ -165,18 +165,6 @@ static void refuse_snapshot(struct meta_service *s, const struct meta_store *sna
     note_misfit(s, &err, now);
 }
 
-/* Names that were published here may be lost with a store that was put back, and former ones be
- * there again: agents are to say again what they have. Each that lives hears of it by a renewal
- * before its lease is over. */
-void meta_service_note_put_back(struct meta_service *s)
-{
-    const uint64_t settles_ns = s->at + s->node_lease_ns;
-    if (s->names == NULL || s->hearing.settles_ns == settles_ns) /* it was noted at this moment */
-        return;
-    s->hearing.names_anew++;
-    s->hearing.settles_ns = settles_ns;
-}
-
 static void hear_snapshot(struct meta_service *s, const struct meta_store_heard *heard,
                           uint64_t now)
 {

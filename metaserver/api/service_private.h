@@ -52,8 +52,14 @@ void meta_service_tell_change(struct meta_service *s, const struct meta_resource
 
 /* That is known from now on, and may have been told to agents. */
 void meta_service_note_revision(struct meta_service *s, uint64_t revision);
-/* The store was put back, or replaced: who has names is not settled for a lease. */
+/* The store was put back, or replaced: who has names is not settled for a lease, or for a minute if
+ * that is less. */
 void meta_service_note_put_back(struct meta_service *s);
+/* It was loaded: likewise, if the trail has a restore that no later entry says to be settled. */
+void meta_service_note_loaded(struct meta_service *s);
+/* Writes such an entry when that is over. */
+void meta_service_settle(struct meta_service *s, uint64_t now);
+uint64_t meta_service_settle_due(const struct meta_service *s);
 /* If the store was put back behind what agents know: writes a revision that exceeds that. */
 void meta_service_raise_revision(struct meta_service *s);
 /* Again, if that has failed, and when that is due. */

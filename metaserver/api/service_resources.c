@@ -295,17 +295,18 @@ bool meta_service_refresh_window_targets(struct meta_service *s)
 void meta_service_tell_change(struct meta_service *s, const struct meta_resource_change *change,
                               bool elsewhere)
 {
-    meta_world_log(s->world, BASE_LOG_INFO, "setting changed",
-                   "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"%s",
-                   change->foreign != NULL ? change->foreign->kind
-                                           : meta_resource_kind_name(change->kind),
-                   change->name, change->revision,
-                   change->kind == META_LEASE
-                       ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
-                   : !change->had ? "created"
-                   : change->has  ? "replaced"
-                                  : "deleted",
-                   change->who, elsewhere ? " by=\"another metaserver\"" : "");
+    meta_world_log(
+        s->world, BASE_LOG_INFO, "setting changed",
+        "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"%s",
+        change->foreign != NULL ? change->foreign->kind : meta_resource_kind_name(change->kind),
+        change->name, change->revision,
+        change->kind == META_LEASE
+            ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
+        : change->kind == META_RESTORE ? (change->from.restore.settled ? "settled" : "put back")
+        : !change->had                 ? "created"
+        : change->has                  ? "replaced"
+                                       : "deleted",
+        change->who, elsewhere ? " by=\"another metaserver\"" : "");
     meta_service_note_revision(s, change->revision);
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);

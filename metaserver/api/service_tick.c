@@ -18,22 +18,6 @@ static int load_one(void *user, const struct meta_store_node *node)
     return meta_directory_restore(l->s->directory, node, l->now);
 }
 
-/* Whether the store was put back, or filled from a backup, since which those who live may not have
- * said yet what they have: nothing has changed since, or it is less than a lease ago, by clocks
- * that may disagree. */
-static bool was_put_back(const struct meta_service *s)
-{
-    const uint64_t last = meta_resources_revision(s->resources), now = meta_world_wall_ms(s->world),
-                   lease_ms = s->node_lease_ns / BASE_NS_PER_MS;
-    for (const struct meta_resource_change *c = meta_resources_change_after(s->resources, 0);
-         c != NULL; c = meta_resources_change_after(s->resources, c->revision)) {
-        const uint64_t ago_ms = now > c->time_ms ? now - c->time_ms : c->time_ms - now;
-        if (c->kind == META_RESTORE && (c->revision == last || ago_ms < lease_ms))
-            return true;
-    }
-    return false;
-}
-
 int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err)
 {
     struct loading l = {s, now};
@@ -53,8 +37,8 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
         status = meta_service_load_resources(s, err);
     if (status == 0)
         status = meta_service_load_names(s, s->store, now, err);
-    if (status == 0 && s->resources != NULL && was_put_back(s))
-        meta_service_note_put_back(s);
+    if (status == 0 && s->resources != NULL)
+        meta_service_note_loaded(s);
     return status;
 }
 
@@ -83,7 +67,8 @@ uint64_t meta_service_due(const struct meta_service *s)
         return 0;
     const uint64_t parts[] = {meta_directory_due(s->directory), meta_watches_due(s),
                               meta_service_tidy_due(s),         meta_service_raise_due(s),
-                              meta_service_names_due(s),        meta_service_bury_due(s)};
+                              meta_service_names_due(s),        meta_service_bury_due(s),
+                              meta_service_settle_due(s)};
     uint64_t due = UINT64_MAX;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         due = parts[i] < due ? parts[i] : due;
@@ -102,4 +87,5 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_service_names_tick(s, now);
     meta_service_raise_again(s, now);
     meta_service_bury(s, now);
+    meta_service_settle(s, now);
 }

@@ -187,6 +187,7 @@ int meta_watch_configuration(struct meta_service *s, const char *node,
     w->revision = revision;
     snprintf(w->node, sizeof w->node, "%s", node);
     if (w->answers) {
+        w->renew = now < s->hearing.ask_until_ns;
         struct meta_watch **chain = find_chain(s, node);
         w->next_of_chain = *chain;
         *chain = w;
@@ -221,6 +222,17 @@ void meta_watch_ask_renewal(struct meta_service *s, const char *node)
         return;
     w->renew = true;
     meta_watch_wake(w);
+}
+
+void meta_watches_ask_renewals(struct meta_service *s)
+{
+    struct meta_watch *w;
+    LIST_FOREACH(w, &s->watches.all, link) {
+        if (!w->answers)
+            continue;
+        w->renew = true;
+        meta_watch_wake(w);
+    }
 }
 
 int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *filter,

@@ -22,13 +22,17 @@ static const struct resource_table *table_of(const struct meta_resource *s)
 
 static int decode_restore(const struct json_at *at, json_t *root, struct meta_restore *r)
 {
-    static const char *const names[] = {"revision", NULL};
-    const json_t *revision = json_object_get(root, "revision");
+    static const char *const names[] = {"revision", "settled", NULL};
+    const json_t *revision = json_object_get(root, "revision"),
+                 *settled = json_object_get(root, "settled");
     int status = meta_json_only(at, root, names);
     if (status == 0 && (!json_is_integer(revision) || json_integer_value(revision) < 0))
         status = meta_json_bad(at, "revision", "must be an integer, at least 0");
+    if (status == 0 && settled != NULL && !json_is_true(settled))
+        status = meta_json_bad(at, "settled", "must be true");
     if (status == 0)
-        r->revision = (uint64_t)json_integer_value(revision);
+        *r = (struct meta_restore){.revision = (uint64_t)json_integer_value(revision),
+                                   .settled = settled != NULL};
     return status;
 }
 
@@ -118,6 +122,8 @@ static void write_members(struct base_text *out, const struct meta_resource *s)
         return;
     case META_RESTORE:
         base_json_u64(out, "revision", s->restore.revision);
+        if (s->restore.settled)
+            base_json_bool(out, "settled", true);
         return;
     case META_TRAIL_KINDS:
         return;

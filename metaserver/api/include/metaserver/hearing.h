@@ -18,15 +18,19 @@ struct meta_hearing {
     uint64_t member_ns;            /* since when this metaserver lives there; 0: it does not */
     uint64_t things;               /* that were heard so far */
     uint64_t revision;             /* the newest of all that were ever known */
-    bool forked;         /* what has that revision now is not what had it: it is used up */
-    bool raising;        /* a write of a greater one is under way, or waits for its turn */
-    uint64_t raise_at;   /* after one that failed: when it is tried again */
-    uint64_t names_anew; /* how often the store was put back, with its names of regions */
-    uint64_t settles_ns; /* by then who lives has said so since, and has its names again */
-    uint64_t generation; /* of the store, as it is known */
-    uint32_t voided;     /* tokens that have come back, at most; 0: none is left */
-    bool burying;        /* one of them is being deleted */
-    uint64_t bury_at;    /* likewise */
+    bool forked;           /* what has that revision now is not what had it: it is used up */
+    bool raising;          /* a write of a greater one is under way, or waits for its turn */
+    uint64_t raise_at;     /* after one that failed: when it is tried again */
+    uint64_t names_anew;   /* how often the store was put back, with its names of regions */
+    uint64_t settles_ns;   /* by then who lives has said so since, and has its names again */
+    uint64_t ask_until_ns; /* agents that begin a stream are to renew, so as to hear of it */
+    bool unsettled;        /* the trail may have to say that this is over, when it is */
+    bool settling;         /* an entry that says so is being written */
+    uint64_t settle_at;    /* after one that failed: when it is tried again */
+    uint64_t generation;   /* of the store, as it is known */
+    uint32_t voided;       /* tokens that have come back, at most; 0: none is left */
+    bool burying;          /* one of them is being deleted */
+    uint64_t bury_at;      /* likewise */
     uint32_t member_count;
     struct meta_store_member member[META_STORE_MEMBERS_MAX];
 };

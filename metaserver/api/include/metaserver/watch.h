@@ -50,6 +50,8 @@ struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node)
 uint32_t meta_watch_followers(const struct meta_service *s);
 /* That node's agent, if it has a stream here, is told to renew its lease now. */
 void meta_watch_ask_renewal(struct meta_service *s, const char *node);
+/* All agents that have a stream here are. */
+void meta_watches_ask_renewals(struct meta_service *s);
 
 /* The trail above a revision that it has, and what becomes of nodes after a position. */
 int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *filter,

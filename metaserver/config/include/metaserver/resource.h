@@ -62,6 +62,7 @@ struct meta_revocation {
 /* The store was put back to what a backup holds. */
 struct meta_restore {
     uint64_t revision; /* the backup's last; 0: it has none */
+    bool settled;      /* or: names of regions are settled since what has that revision */
 };
 
 struct meta_resource {

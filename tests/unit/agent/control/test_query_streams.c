@@ -183,10 +183,33 @@ START_TEST(an_older_metaserver_is_left_alone_for_long)
 }
 END_TEST
 
+static void on_timer(void *user)
+{
+    (void)user;
+}
+
+/* With a long lease it would learn that from its next renewal alone, hours later. */
+START_TEST(one_that_does_not_know_the_node_any_more_is_asked_for_its_registration)
+{
+    static const int statuses[] = {404, 403, 503};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        pass_ms(STEP_MS);
+        struct world_timer *t = &w.pool.registration[1].timer;
+        t->fired = on_timer;
+        world_timer_after(&w.world.world, t, 3600 * BASE_NS_PER_S);
+        test_world_answer(&w.world, (uint32_t)find_stream(1), statuses[i], "");
+        ck_assert_int_eq(world_timer_due_ns(t) <= w.world.now_ns, statuses[i] != 503);
+        end();
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(each_that_is_registered_has_one_but_that_whose_settings_are_followed)                        \
     T(a_question_is_answered_at_the_metaserver_that_asked)                                         \
     T(what_one_metaserver_asks_without_end_is_bounded)                                             \
     T(one_that_ends_comes_again_later_each_time_and_not_all_at_once)                               \
-    T(an_older_metaserver_is_left_alone_for_long)
+    T(an_older_metaserver_is_left_alone_for_long)                                                  \
+    T(one_that_does_not_know_the_node_any_more_is_asked_for_its_registration)
 KEDGE_CHECK_MAIN("agent.control.query_streams", TESTS)
