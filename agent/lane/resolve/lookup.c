@@ -28,6 +28,7 @@ enum {
     PAUSES = 5,   /* likewise */
     NO_METASERVER = LANE_MAX_METASERVERS
 };
+static_assert(NO_METASERVER < 16, "struct lookup: awaited_by");
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
 static const uint64_t PAUSE_NS = 2000000;    /* before all are asked again for what is awaited */
@@ -307,12 +308,12 @@ static int learn_record(struct lane *l, const struct lookup *k,
  * where lookups are short, so that others wait for its place. */
 static bool begin_round(struct lane *l, struct lookup *k)
 {
-    if (!k->awaited || k->crowded || l->now_ns >= k->patience_ns || TAILQ_EMPTY(&k->groups) ||
-        lane_places_are_short(&l->lookups.places))
+    if (k->awaited_by == 0 || k->crowded || l->now_ns >= k->patience_ns ||
+        TAILQ_EMPTY(&k->groups) || lane_places_are_short(&l->lookups.places))
         return false;
     const uint64_t pause_ns = PAUSE_NS << k->rounds;
     k->rounds += k->rounds < PAUSES;
-    k->absent = k->behind = k->awaited = k->next = 0;
+    k->absent = k->behind = k->next = 0;
     k->hedge_ns = l->now_ns + pause_ns;
     k->deadline_ns = k->hedge_ns + l->config.lookup_timeout_ns;
     COUNT(l, lookups_awaited, 1);
@@ -324,11 +325,11 @@ static void give_up(struct lane *l, struct lookup *k)
 {
     if (begin_round(l, k))
         return;
-    const int status = k->crowded   ? -ENOSPC
-                       : k->awaited ? -EUNATCH
-                       : k->behind  ? -ESTALE
-                       : k->absent  ? -ENOENT
-                                    : -EHOSTUNREACH;
+    const int status = k->crowded           ? -ENOSPC
+                       : k->awaited_by != 0 ? -EUNATCH
+                       : k->behind          ? -ESTALE
+                       : k->absent          ? -ENOENT
+                                            : -EHOSTUNREACH;
     conclude_lookup(l, k, status, &(struct lookup_answer){.status = status});
 }
 
@@ -354,6 +355,19 @@ static int look_into(struct lane *l, struct lookup *k, const struct lookup_read 
     return status == 0          ? learn_record(l, k, &record, &found->slot, &found->gen)
            : status == -EUNATCH ? compare_awaited(l, k, &record)
                                 : status;
+}
+
+/* That one awaits it is forgotten when it says something else itself, and not in the next round: it
+ * may have died since, and the others may not know the node. */
+static void note_answer(struct lookup *k, uint8_t metaserver, int status)
+{
+    const uint16_t one = (uint16_t)(1u << metaserver);
+    k->absent |= status == -ENOENT;
+    k->behind |= status == -ESTALE;
+    if (status == -EUNATCH)
+        k->awaited_by |= one;
+    else if (status == -ENOENT || status == -ESTALE)
+        k->awaited_by &= (uint16_t)~one;
 }
 
 void lane_lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
@@ -393,9 +407,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         k->hedge_ns = l->now_ns + AGAIN_NS;
         return;
     }
-    k->absent |= status == -ENOENT;
-    k->behind |= status == -ESTALE;
-    k->awaited |= status == -EUNATCH;
+    note_answer(k, r->metaserver, status);
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE ||
         status == -EUNATCH)
         ask_next(l, k);
@@ -433,6 +445,16 @@ static void move_silences(struct lane *l, const struct lane_metaserver *before)
     memcpy(l->silence, now, sizeof now);
 }
 
+static uint16_t move_awaited_by(const struct lane *l, const struct lane_metaserver *before,
+                                uint16_t awaited_by)
+{
+    uint16_t now = awaited_by & (uint16_t)(1u << NO_METASERVER);
+    for (uint8_t i = 0; i < LANE_MAX_METASERVERS; i++)
+        if (awaited_by & 1u << i)
+            now |= (uint16_t)(1u << place_now(l, before, i));
+    return now;
+}
+
 void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
@@ -440,8 +462,10 @@ void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *
     for (uint32_t i = 0; i < l->lookups.reads; i++)
         l->lookups.all_reads[i].metaserver =
             place_now(l, before, l->lookups.all_reads[i].metaserver);
-    LIST_FOREACH(k, &l->lookups.used, in_use)
+    LIST_FOREACH(k, &l->lookups.used, in_use) {
         k->next = 0; /* whoever is there now can be asked */
+        k->awaited_by = move_awaited_by(l, before, k->awaited_by);
+    }
 }
 
 int lane_lookup_start(struct lane *l, struct session *s, const uint8_t key[16],

@@ -49,8 +49,10 @@ struct lookup {
     uint8_t next;             /* metaserver to ask */
     uint8_t absent, behind;   /* some metaserver does not know it, or an earlier life of it */
     uint8_t crowded;          /* it is known, and there was no room for it yet */
-    uint8_t awaited;          /* some metaserver has its node, whose agent is to register there */
     uint8_t rounds;           /* in which all were asked, and it was awaited */
+    uint16_t awaited_by;      /* a bit for each metaserver that has its node, whose agent is to
+                               * register there, and has said nothing else since; and one for all of
+                               * these that are in the list no more */
     uint32_t tenant;          /* its place + 1 whose worker wants it; 0: the lane does */
     uint8_t key[16];          /* of an endpoint its GID, of a name a hash that nobody else knows */
     struct lookup_name *name; /* NULL: an endpoint is looked up */

@@ -49,21 +49,20 @@ static void close_all(void)
 {
     struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = second.mr}};
     world_detach(w, &k);
-    ck_assert_int_eq(fab_call(w->meta, &c), 0);
+    if (second.mr != NULL)
+        ck_assert_int_eq(fab_call(w->meta, &c), 0);
     fab_mem_free(&second.memory);
     world_close(w);
     world_fault = (struct fault_plan){0};
 }
 
-/* Node 0 asks the one with the second table first, then the world's. */
-static void tell_two(void)
+/* Node 0 asks the one with the second table first, then the world's; or that one first. */
+static void tell_list(uint32_t second_at)
 {
     struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
     struct world_node *n = &w->node[0];
-    if (w->rc)
-        (void)world_rc_metaserver(w, n);
     for (uint32_t i = 0; i < 2; i++) {
-        struct lane_metaserver *m = &list.metaservers.at[i];
+        struct lane_metaserver *m = &list.metaservers.at[i != second_at];
         *m = (struct lane_metaserver){.ah = n->metaserver_ah,
                                       .dctn = w->meta_dct->dctn,
                                       .dc_key = w->meta_dct->dc_key,
@@ -72,10 +71,34 @@ static void tell_two(void)
         if (w->rc)
             m->qp = i == 0 ? n->former_qp : n->metaserver_qp;
     }
-    list.metaservers.at[0].table = second.table.desc;
-    list.metaservers.at[0].table.rkey = second.mr->rkey;
+    list.metaservers.at[second_at].table = second.table.desc;
+    list.metaservers.at[second_at].table.rkey = second.mr->rkey;
     ck_assert_int_eq(lane_command(n->lane, &list), 0);
     world_run(w, 2);
+}
+
+static void tell_two(void)
+{
+    if (w->rc)
+        (void)world_rc_metaserver(w, &w->node[0]);
+    tell_list(0);
+}
+
+/* The node of that number is awaited by the second metaserver, and by nobody else. */
+static void await_second(uint32_t node)
+{
+    struct schema_endpoint_record r = {.pool = w->node[0].config.pool,
+                                       .incarnation = w->node[node].incarnation};
+    memcpy(r.gid, w->node[node].fab->caps.gid, sizeof r.gid);
+    schema_table_await(&second.table, &r);
+}
+
+/* Nobody READs its table any more: it is dead. */
+static void kill_second(void)
+{
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = second.mr}};
+    ck_assert_int_eq(fab_call(w->meta, &c), 0);
+    second.mr = NULL;
 }
 
 /* What a metaserver has published of a node, which it has no more afterwards. */
@@ -186,12 +209,8 @@ END_TEST
 START_TEST(the_next_metaserver_is_asked_at_once_for_what_the_first_awaits)
 {
     uint64_t took_ns;
-    struct schema_endpoint_record r = {.pool = 0};
     open_all();
-    r.pool = w->node[0].config.pool;
-    r.incarnation = w->node[1].incarnation;
-    memcpy(r.gid, w->node[1].fab->caps.gid, sizeof r.gid);
-    schema_table_await(&second.table, &r);
+    await_second(1);
     tell_two();
     ask_for(1);
     ck_assert(run_until_answered(STEPS, &took_ns));
@@ -217,6 +236,68 @@ START_TEST(a_metaserver_that_awaits_for_ever_what_another_has_not_yet_keeps_nobo
     ck_assert(run_until_answered(STEPS, &took_ns));
     ck_assert_int_eq(reply()->status, 0);
     close_all();
+}
+END_TEST
+
+/* What it said still holds, as nobody who knows better has said anything else. */
+START_TEST(what_was_awaited_by_one_that_died_is_never_said_not_to_be_there)
+{
+    uint64_t took_ns;
+    for (uint32_t comes = 0; comes < 2; comes++) {
+        open_all();
+        const struct schema_endpoint_record r = take_record(1);
+        await_second(1);
+        tell_two();
+        ask_for(1);
+        ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 4, &took_ns));
+        kill_second();
+        ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns));
+        if (comes)
+            ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
+        ck_assert(run_until_answered(STEPS, &took_ns));
+        ck_assert_int_eq(reply()->status, comes ? 0 : -EHOSTUNREACH);
+        ck_assert(comes || reply()->reason == SCHEMA_REASON_AWAITED);
+        close_all();
+    }
+}
+END_TEST
+
+/* As when it was started again, and has not read its store yet. */
+START_TEST(what_was_awaited_by_one_that_is_in_the_list_no_more_is_awaited_on)
+{
+    uint64_t took_ns;
+    open_all();
+    (void)take_record(1);
+    await_second(1);
+    tell_two();
+    ask_for(1);
+    ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 4, &took_ns));
+    schema_table_init(&second.table, SCHEMA_TABLE_ENDPOINTS, second.memory.addr, LOG2_SLOTS, 3, 10);
+    tell_list(0);
+    ck_assert(run_until_answered(STEPS, &took_ns));
+    ck_assert_int_eq(reply()->status, -EHOSTUNREACH);
+    ck_assert_uint_eq(reply()->reason, SCHEMA_REASON_AWAITED);
+    close_all();
+}
+END_TEST
+
+/* Also when its place in the list is another one by then. */
+START_TEST(the_one_that_awaited_it_may_say_that_there_is_none)
+{
+    uint64_t took_ns;
+    for (uint32_t place = 0; place < 2; place++) {
+        open_all();
+        struct schema_endpoint_record r = take_record(1);
+        await_second(1);
+        tell_two();
+        ask_for(1);
+        ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 4, &took_ns));
+        ck_assert_int_ge(schema_table_remove(&second.table, &r), 0);
+        tell_list(place);
+        ck_assert(run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns));
+        ck_assert_int_eq(reply()->status, -ENOENT);
+        close_all();
+    }
 }
 END_TEST
 
@@ -270,6 +351,9 @@ END_TEST
     T(a_node_that_nobody_awaits_is_said_not_to_be_there_at_once)                                   \
     T(the_next_metaserver_is_asked_at_once_for_what_the_first_awaits)                              \
     T(a_metaserver_that_awaits_for_ever_what_another_has_not_yet_keeps_nobody_from_it)             \
+    T(what_was_awaited_by_one_that_died_is_never_said_not_to_be_there)                             \
+    T(what_was_awaited_by_one_that_is_in_the_list_no_more_is_awaited_on)                           \
+    T(the_one_that_awaited_it_may_say_that_there_is_none)                                          \
     T(what_is_known_goes_on_while_its_own_life_is_awaited_and_not_a_later_one)                     \
     T(a_session_that_ends_waits_for_nobody_who_is_awaited)
 
