@@ -33,6 +33,7 @@
 
 enum {
     LOOK_MS = 250, /* whether it is time for anything */
+    MOVE_MS = 500, /* within which another metaserver is gone to when a stream has ended */
     APPLY_AGAIN_MS = 1000,
     SAVE_AGAIN_MS = 2000,
     STALE_MS = 10000,    /* on a stream, for something newer than an older revision */
@@ -289,7 +290,7 @@ static int take_line(void *user, const char *text, size_t length)
     }
     if (is_older(a, text, length) && refuse_older(a))
         return is_passed_over(a);
-    f->backoff_ms = STREAM_TRY_MS;
+    f->pause[f->metaserver].backoff_ms = 0;
     if (take_document(a, text, length) == 0) {
         note_taken(a);
         keep_unsaved(a, text, length);
@@ -316,13 +317,47 @@ static void apply_pending(struct agent *a)
 
 /* ---- the stream */
 
+/* The next one is gone to at once, but by each agent at a moment of its own: those that a
+ * metaserver had lose it together. */
 static void try_next(struct agent *a, bool late)
 {
     struct follow *f = &a->follow;
+    struct follow_pause *p = &f->pause[f->metaserver];
+    uint32_t random = 0;
+    p->backoff_ms = p->backoff_ms == 0 ? STREAM_TRY_MS : p->backoff_ms;
+    p->try_ns = agent_stream_next_ns(a, &p->backoff_ms, late);
+    (void)world_random(a->world, &random, sizeof random); /* else at once */
+    f->move_ns = world_now_ns(a->world) + random % MOVE_MS * BASE_NS_PER_MS;
     f->call = 0;
     f->stale_ns = 0;
     f->metaserver = (f->metaserver + 1) % a->config.metaservers;
-    f->try_ns = agent_stream_next_ns(a, &f->backoff_ms, late);
+}
+
+/* The first behind the one before that may be followed, and that no failure keeps from it. False:
+ * there is none yet. */
+static bool find_next(const struct agent *a, uint32_t *metaserver)
+{
+    const struct follow *f = &a->follow;
+    for (uint32_t i = 0; i < a->config.metaservers; i++) {
+        const uint32_t at = (f->metaserver + i) % a->config.metaservers;
+        if (world_now_ns(a->world) >= f->pause[at].try_ns &&
+            agent_prefer_may_follow(a->pools[0], at)) {
+            *metaserver = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of those that may be followed: which these are is heard when their registrations change. */
+static uint64_t stream_due_ns(const struct agent *a)
+{
+    const struct follow *f = &a->follow;
+    uint64_t due_ns = DUE_NEVER;
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        due_ns =
+            due_first(due_ns, due_if(agent_prefer_may_follow(a->pools[0], i), f->pause[i].try_ns));
+    return due_last(due_ns, f->move_ns);
 }
 
 static void on_end(void *user, const struct http_answer *answer)
@@ -345,6 +380,8 @@ static void watch_configuration(struct agent *a)
 {
     struct follow *f = &a->follow;
     char url[METASERVER_URL_BYTES];
+    if (!find_next(a, &f->metaserver))
+        return;
     snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1&answers=1",
              a->config.metaserver[f->metaserver], a->config.node);
     struct http_call c = agent_metaserver_call(a, NULL, url, 0);
@@ -352,8 +389,7 @@ static void watch_configuration(struct agent *a)
     c.silence_timeout_ms = STREAM_SILENCE_MS;
     c.max_response_bytes = AGENT_SETTINGS_BYTES;
     c.on_line = take_line;
-    if (!agent_prefer_may_follow(a->pools[0], f->metaserver) ||
-        world_call(a->world, &c, on_end, a, &f->call) != 0)
+    if (world_call(a->world, &c, on_end, a, &f->call) != 0)
         try_next(a, false);
     else
         agent_query_stream_end(a, f->metaserver); /* questions come on this one */
@@ -388,8 +424,10 @@ uint64_t agent_follow_due_ns(const struct agent *a)
     uint64_t due_ns = look_due_ns(a);
     due_ns = due_first(due_ns, due_if(saves, f->save_status != 0 ? f->save_ns : DUE_NOW));
     due_ns = due_first(due_ns, due_if(f->pending != NULL, f->again_ns));
-    due_ns = due_first(due_ns, due_if(f->call == 0, f->try_ns));
-    return due_if(f->begun, due_last(due_ns, f->looked_ns + LOOK_MS * BASE_NS_PER_MS));
+    due_ns = due_last(due_ns, f->looked_ns + LOOK_MS * BASE_NS_PER_MS);
+    if (f->begun && f->call == 0) /* not with the looks, which many agents may have together */
+        due_ns = due_first(due_ns, stream_due_ns(a));
+    return due_if(f->begun, due_ns);
 }
 
 void agent_follow_tick(struct agent *a)
@@ -405,7 +443,7 @@ void agent_follow_tick(struct agent *a)
     save_next(a);
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
-    if (f->call == 0 && now >= f->try_ns)
+    if (f->call == 0 && now >= stream_due_ns(a))
         watch_configuration(a);
 }
 
@@ -455,7 +493,6 @@ void agent_follow_start(struct agent *a)
     struct follow *f = &a->follow;
     if (a->config.metaservers == 0)
         return;
-    f->backoff_ms = STREAM_TRY_MS;
     f->looked_ns = world_now_ns(a->world);
     f->begun = true;
 }

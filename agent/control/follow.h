@@ -22,9 +22,16 @@ struct desired_save {
     struct world_task task;
 };
 
+/* Of one metaserver whose streams have ended: it alone is left alone for longer each time. */
+struct follow_pause {
+    uint64_t try_ns, backoff_ms; /* 0: none has */
+};
+
 struct follow {
-    uint32_t metaserver; /* that is watched, or is next */
+    uint32_t metaserver; /* that is watched, or the first that may be next */
     uint64_t call;       /* 0: none */
+    uint64_t move_ns;    /* when another one is watched at the soonest */
+    struct follow_pause pause[AGENT_METASERVERS];
     bool begun;
     uint64_t looked_ns; /* when it looked last */
     bool was_idle;      /* whether its pools were then */
@@ -39,7 +46,7 @@ struct follow {
     char why[DESIRED_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
                             * pools' to say */
     char *pending;         /* that is in force but for tenants for which there was no room */
-    uint64_t try_ns, again_ns, backoff_ms;
+    uint64_t again_ns;
     struct desired_save save;
     char *unsaved;    /* the newest document in force that waits to be kept */
     int save_status;  /* of the last one that was to be kept */

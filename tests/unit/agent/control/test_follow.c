@@ -188,11 +188,111 @@ START_TEST(an_older_revision_of_another_store_is_taken)
 }
 END_TEST
 
+/* ---- whom it asks, and how often */
+
+/* The stream's metaserver; AGENT_METASERVERS: there is none. */
+static uint32_t followed(void)
+{
+    return w.agent.follow.call != 0 ? w.agent.follow.metaserver : AGENT_METASERVERS;
+}
+
+static void end_stream(int status)
+{
+    ck_assert_uint_ne(w.agent.follow.call, 0);
+    test_world_answer(&w.world, (uint32_t)w.agent.follow.call - 1, status, "");
+    if (w.world.calls == TEST_CALLS) /* all are over */
+        w.world.calls = 0;
+}
+
+/* Ends each stream at those metaservers (bits) as it comes, and counts them by metaserver. */
+static void fail_for(uint64_t ms, uint32_t failing, int status, uint32_t tries[AGENT_METASERVERS])
+{
+    memset(tries, 0, AGENT_METASERVERS * sizeof tries[0]);
+    for (uint64_t i = 0; i < ms; i += 50) {
+        pass_ms(50);
+        if (followed() == AGENT_METASERVERS || (failing & 1u << followed()) == 0)
+            continue;
+        tries[followed()]++;
+        end_stream(status);
+    }
+}
+
+static void let_follow(uint32_t metaserver, bool may)
+{
+    w.pool.registration[metaserver].state = may ? REGISTRATION_DONE : REGISTRATION_LOST;
+}
+
+START_TEST(a_healthy_one_is_gone_to_at_once_however_often_another_has_failed)
+{
+    static const int failures[] = {-ECONNREFUSED, -ETIMEDOUT, 503};
+    uint32_t tries[AGENT_METASERVERS];
+    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++) {
+        begin(2);
+        let_follow(1, false);
+        fail_for(60000, 1, failures[i], tries);
+        ck_assert_uint_le(tries[0], 28); /* 5 s and less between them */
+        while (followed() != 0)
+            pass_ms(50);
+        end_stream(failures[i]);
+        let_follow(1, true);
+        pass_ms(350);
+        ck_assert_uint_eq(followed(), 1);
+        ck_assert(hear(newer(IN_FORCE + 1)));
+        end();
+    }
+}
+END_TEST
+
+START_TEST(one_that_is_to_be_followed_is_as_soon_as_it_may_be)
+{
+    begin(1);
+    let_follow(0, false);
+    end_stream(-ECONNREFUSED);
+    pass_ms(60000);
+    ck_assert_uint_eq(followed(), AGENT_METASERVERS);
+    let_follow(0, true);
+    pass_ms(300);
+    ck_assert_uint_eq(followed(), 0);
+    end();
+}
+END_TEST
+
+/* Also where all of them do: none is asked more often since there are others. */
+START_TEST(each_that_fails_is_asked_less_and_less_often)
+{
+    uint32_t tries[AGENT_METASERVERS];
+    begin(3);
+    fail_for(60000, 7, -ECONNREFUSED, tries);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_uint_ge(tries[i], 8);
+        ck_assert_uint_le(tries[i], 30);
+    }
+    fail_for(60000, 7, -ETIMEDOUT, tries);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_uint_ge(tries[i], 4);
+        ck_assert_uint_le(tries[i], 15);
+    }
+    pass_ms(20000);
+    while (followed() != 0) /* it is well again: what it did before is forgotten */
+        fail_for(50, 6, -ECONNREFUSED, tries);
+    ck_assert(hear(newer(IN_FORCE + 1)));
+    end_stream(-ECONNRESET);
+    let_follow(1, false);
+    let_follow(2, false);
+    pass_ms(350);
+    ck_assert_uint_eq(followed(), 0);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_older_revision_of_the_same_store_is_not_taken_and_another_one_is_asked)                   \
     T(the_only_one_is_waited_for_and_asked_anew_after_a_while)                                     \
     T(an_empty_store_of_another_id_is_not_taken_for_the_one_in_force)                              \
     T(one_that_is_behind_is_never_gone_back_to)                                                    \
     T(a_store_that_was_put_back_is_believed_in_the_end)                                            \
-    T(an_older_revision_of_another_store_is_taken)
+    T(an_older_revision_of_another_store_is_taken)                                                 \
+    T(a_healthy_one_is_gone_to_at_once_however_often_another_has_failed)                           \
+    T(one_that_is_to_be_followed_is_as_soon_as_it_may_be)                                          \
+    T(each_that_fails_is_asked_less_and_less_often)
 KEDGE_CHECK_MAIN("agent.control.follow", TESTS)
