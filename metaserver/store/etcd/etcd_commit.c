@@ -470,6 +470,8 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     if (status == 0 && answer.succeeded)
         out->at = s->fence_revision = answer.revision;
     *sent = status == 0 && !answer.succeeded;
+    if (d->is_guess && status == 0)
+        meta_etcd_note_guess(s, *sent);
     json_decref(answer.root);
     if (status != -ETIMEDOUT)
         return *sent ? TRY_AGAIN : status;
@@ -512,7 +514,7 @@ int meta_etcd_commit(struct meta_store *store, const struct meta_store_txn *txn,
         d->txn = txn;
         d->put_most = txn->put_count;
         d->member = s->place.member;
-        d->is_guess = meta_etcd_may_guess(s, txn);
+        d->is_guess = meta_etcd_is_to_guess(s, txn);
         for (unsigned tries = 0;; tries++) {
             status = try_commit(s, d, &t, deadline_ns, &sent, out);
             if (status != TRY_AGAIN)

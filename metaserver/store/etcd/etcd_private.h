@@ -22,12 +22,14 @@ struct meta_etcd_store {
     struct meta_etcd_root root; /* as known; mod_revision 0: not yet */
     struct meta_etcd_lives lives;
     bool to_read;
-    bool has_watch;                   /* which says of the same life that it has the name */
-    uint64_t sequence;                /* of what was sent last */
-    char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */
-    bool unsettled;                   /* it is not known whether that was done */
-    uint64_t fence_revision;          /* that the fence had; it never is less again */
-    uint64_t named_as_of;             /* of etcd's: nobody else had our name then; 0: not known */
+    bool has_watch;                    /* which says of the same life that it has the name */
+    uint64_t sequence;                 /* of what was sent last */
+    char sent[META_ETCD_FENCE_BYTES];  /* the fence's value with it */
+    bool unsettled;                    /* it is not known whether that was done */
+    uint64_t fence_revision;           /* that the fence had; it never is less again */
+    uint64_t named_as_of;              /* of etcd's: nobody else had our name then; 0: not known */
+    uint32_t unguessed, to_read_first; /* transactions that are not guessed: after the last guess
+                                        * that was refused; that are left of them */
 };
 
 /* The key PREFIX/by/MEMBER, which each of our transactions changes. */
@@ -137,8 +139,11 @@ bool meta_etcd_add_subject(struct meta_etcd_decision *d, const char *id, uint32_
 void meta_etcd_gather_subjects(struct meta_etcd_decision *d);
 /* Endpoints that the registrations want, all together. */
 uint32_t meta_etcd_count_claims(const struct meta_etcd_decision *d);
-/* Whether it may be written as if its nodes were stored nowhere, which etcd then compares. */
-bool meta_etcd_may_guess(const struct meta_etcd_store *s, const struct meta_store_txn *txn);
+/* Whether it is to be written as if its nodes were stored nowhere, which etcd then compares; once
+ * for each transaction. */
+bool meta_etcd_is_to_guess(struct meta_etcd_store *s, const struct meta_store_txn *txn);
+/* What came of it. */
+void meta_etcd_note_guess(struct meta_etcd_store *s, bool refused);
 /* In place of reading. */
 void meta_etcd_guess(const struct meta_etcd_store *s, struct meta_etcd_decision *d);
 

@@ -7,7 +7,8 @@
 #include "etcd_private.h"
 
 enum {
-    FIXED_OPS = 4, /* what every transaction reads: the root, the fence, `last`, members */
+    FIXED_OPS = 4,      /* what every transaction reads: the root, the fence, `last`, members */
+    UNGUESSED_MAX = 63, /* transactions, between guesses that are refused */
 };
 
 bool meta_etcd_add_subject(struct meta_etcd_decision *d, const char *id, uint32_t most)
@@ -65,9 +66,11 @@ uint32_t meta_etcd_count_claims(const struct meta_etcd_decision *d)
  * etcd longer than writing it. So what this metaserver knows nothing of is written at once, if
  * etcd has nothing of it either: each key that would have been read is compared with none, and our
  * fence with what it was when we wrote last, so that the store is the one that it was. If that does
- * not hold everything is read. */
+ * not hold everything is read, and the guess was a call too many: nodes that come back under new
+ * ids want endpoints that are stored, and others may write the same nodes. One storm is all of one
+ * kind, so that after each refusal twice as many transactions are read first. */
 
-bool meta_etcd_may_guess(const struct meta_etcd_store *s, const struct meta_store_txn *txn)
+static bool may_guess(const struct meta_etcd_store *s, const struct meta_store_txn *txn)
 {
     bool may = txn->put_count > 0 && !txn->compare && txn->change == NULL &&
                txn->remove_count == 0 && txn->expire_count == 0 && meta_etcd_name_count(txn) == 0 &&
@@ -75,6 +78,22 @@ bool meta_etcd_may_guess(const struct meta_etcd_store *s, const struct meta_stor
     for (uint32_t i = 0; may && i < txn->put_count; i++)
         may = txn->puts[i].is_unknown;
     return may;
+}
+
+bool meta_etcd_is_to_guess(struct meta_etcd_store *s, const struct meta_store_txn *txn)
+{
+    if (!may_guess(s, txn))
+        return false;
+    const bool reads = s->to_read_first > 0;
+    s->to_read_first -= reads;
+    return !reads;
+}
+
+void meta_etcd_note_guess(struct meta_etcd_store *s, bool refused)
+{
+    const uint32_t more = 2 * s->unguessed + 1;
+    s->unguessed = !refused ? 0 : more < UNGUESSED_MAX ? more : UNGUESSED_MAX;
+    s->to_read_first = s->unguessed;
 }
 
 void meta_etcd_guess(const struct meta_etcd_store *s, struct meta_etcd_decision *d)
