@@ -100,7 +100,7 @@ struct kedge_session {
     uint32_t retry_ms;         /* of an attach that was refused: when to ask again */
     uint32_t tag;              /* of the last request to the lane */
     uint32_t asked[SCHEMA_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
-    uint32_t imports;
+    uint32_t asks, imports;         /* of these, that are not 0; of other tenants' regions */
     struct kedge_mr *mrs;
     uint32_t withdrawals; /* requests of them that are not answered yet */
     struct {              /* of kedge_session_notices(): what kedge_wait() has returned for */

@@ -14,6 +14,7 @@
 
 enum {
     SPIN_NS = 20 * 1000,   /* before a wait for the lane sleeps */
+    LOOKS = 64,            /* for each look at the clock */
     IDLE_CALLS = 1u << 16, /* some milliseconds of a worker that spins */
     LANE_CALLS = 1u << 5,  /* calls for each look at the lane, so that the clock costs each of them
                               little, and a worker that polls now and then looks soon enough */
@@ -186,18 +187,28 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
     return slept == -ETIMEDOUT ? client_look_at_socket(s) : 0;
 }
 
-/* Waits until ready(): 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
-static int spin_and_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
-                          uint32_t argument, uint64_t until_ns)
+/* Whether it is ready() in the time that a worker spins. What a lane answers within one pass is
+ * there before the first look at the clock, which would take a good part of that time. */
+static bool spin_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                       uint32_t argument)
 {
-    uint64_t begin = base_clock_ns();
+    uint64_t begin = 0, now;
     do {
-        for (int i = 0; i < 64; i++) {
+        for (int i = 0; i < LOOKS; i++) {
             if (ready(s, argument))
-                return 0;
+                return true;
             base_futex_relax();
         }
-    } while (base_clock_ns() - begin < SPIN_NS);
+        now = base_clock_ns();
+        begin = begin == 0 ? now : begin;
+    } while (now - begin < SPIN_NS);
+    return false;
+}
+
+/* Waits until ready(): 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
+static int sleep_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                       uint32_t argument, uint64_t until_ns)
+{
     for (;;) {
         if (ready(s, argument))
             return 0;
@@ -219,7 +230,9 @@ static uint64_t in_time(void)
 static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                       uint32_t argument)
 {
-    int status = spin_and_sleep(s, ready, argument, in_time());
+    if (spin_until(s, ready, argument))
+        return 0;
+    const int status = sleep_until(s, ready, argument, in_time());
     if (status == -ETIMEDOUT)
         return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
                            CLIENT_TIMEOUT_MS / 1000);
@@ -271,7 +284,7 @@ static int status_of(const struct schema_reply *r)
 
 void client_collect(struct kedge_session *s)
 {
-    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++) {
+    for (uint32_t i = 0; i < SCHEMA_REPLIES && s->asks > 0; i++) {
         const uint32_t tag = s->asked[i];
         if (tag == 0 || !is_answered(s, tag))
             continue;
@@ -279,13 +292,14 @@ void client_collect(struct kedge_session *s)
         if (client_is_taken_back(s))
             return;
         s->asked[i] = 0;
+        s->asks--;
         client_withdrawn(s, tag, status);
     }
 }
 
 int client_await(struct kedge_session *s, uint64_t until_ns)
 {
-    return spin_and_sleep(s, has_answer, 0, until_ns);
+    return spin_until(s, has_answer, 0) ? 0 : sleep_until(s, has_answer, 0, until_ns);
 }
 
 /* A tag whose place is free. */
@@ -336,6 +350,7 @@ static int ask_with(struct kedge_session *s, struct schema_sq_desc *d, const voi
     put_extra(s, extra, bytes);
     client_ring_publish(s);
     s->asked[tag % SCHEMA_REPLIES] = tag;
+    s->asks++;
     return 0;
 }
 
@@ -373,6 +388,7 @@ int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const
     if (client_is_taken_back(s))
         return client_usable(s);
     s->asked[tag % SCHEMA_REPLIES] = 0;
+    s->asks--;
     status = status_of(&r);
     if (status != r.status)
         return client_fail_text(status, "the agent's answer makes no sense");
