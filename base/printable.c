@@ -54,8 +54,10 @@ bool base_character_is_printable(uint32_t code)
 
 bool base_is_printable(const char *text)
 {
-    const char *end = text + strlen(text);
     uint32_t code;
+    while (*text > 0x1f && *text < 0x7f) /* as most names are, to their end */
+        text++;
+    const char *end = text + strlen(text);
     while (text < end) {
         text += base_character_read(text, (size_t)(end - text), &code);
         if (!base_character_is_printable(code))

@@ -16,18 +16,22 @@ int schema_name_check(const char *name)
     return length >= 1 && length <= SCHEMA_NAME_MAX && base_is_printable(name) ? 0 : -EINVAL;
 }
 
-static bool is_tenant(const char *name)
+/* The length of a tenant's name; more than SCHEMA_NAME_TENANT_MAX: it is none. */
+static size_t measure_tenant(const char *name)
 {
-    const size_t length = strnlen(name, SCHEMA_NAME_TENANT_MAX + 1);
-    return length <= SCHEMA_NAME_TENANT_MAX && memchr(name, ',', length) == NULL &&
-           base_is_printable(name);
+    const size_t none = SCHEMA_NAME_TENANT_MAX + 1;
+    size_t length = 0;
+    for (; length < none && name[length] != '\0'; length++)
+        if (name[length] == ',')
+            return none;
+    return length < none && base_is_printable(name) ? length : none;
 }
 
 int schema_name_space(const char *owner, const char *reader, char out[SCHEMA_NAME_SPACE_BYTES])
 {
-    if (owner[0] == '\0' || !is_tenant(owner) || !is_tenant(reader))
+    const size_t first = measure_tenant(owner), second = measure_tenant(reader);
+    if (first == 0 || first > SCHEMA_NAME_TENANT_MAX || second > SCHEMA_NAME_TENANT_MAX)
         return -EINVAL;
-    const size_t first = strlen(owner), second = strlen(reader);
     memcpy(out, owner, first + 1);
     if (second > 0) {
         out[first] = ',';

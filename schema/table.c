@@ -124,14 +124,14 @@ static int find_record(const struct schema_table_desc *d, enum schema_table_kind
     for (unsigned i = 0; i < SCHEMA_TABLE_SPAN; i++) {
         _Alignas(8) uint8_t record[MOST_BYTES];
         struct head head;
-        memcpy(record, (const uint8_t *)span + i * bytes, bytes);
-        memcpy(&head, record, sizeof head);
+        memcpy(&head, (const uint8_t *)span + i * bytes, sizeof head);
         if (head.seq == 0)
             continue;
         if (head.seq & 1) {
             torn = true;
             continue;
         }
+        memcpy(record, (const uint8_t *)span + i * bytes, bytes);
         if (!is_used(kind, record) || !same_key(kind, record, wanted)) {
             /* A torn copy can show another key under an even sequence. */
             torn |= record_crc(d, record, head.seq) != head.crc;

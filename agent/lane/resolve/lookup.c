@@ -196,17 +196,18 @@ static bool is_known_better(const struct peer *p, int status)
     return status == -ESTALE || (status == -ENOENT && p->flow != NULL && p->flow->heard_ns != 0);
 }
 
-static void end_with(struct lane *l, struct lookup *k, const struct lookup_answer *answer)
+/* Its answer says the rest. */
+static void end_with(struct lane *l, struct lookup *k, int status)
 {
-    k->answer = *answer;
-    if (answer->status == -EHOSTUNREACH)
+    k->answer.status = status;
+    k->answer.of_name = k->name != NULL;
+    if (status == -EHOSTUNREACH)
         COUNT(l, lookups_failed, 1);
     lane_lookup_end(l, k);
     l->changed |= l->wanting;
 }
 
-static void conclude_endpoint(struct lane *l, struct lookup *k, int status, uint32_t slot,
-                              uint32_t gen)
+static void conclude_endpoint(struct lane *l, struct lookup *k, int status)
 {
     uint32_t known_slot, known_gen;
     const bool known =
@@ -215,8 +216,8 @@ static void conclude_endpoint(struct lane *l, struct lookup *k, int status, uint
     if (known && is_known_better(p, status)) {
         go_on_with(l, p);
         status = 0;
-        slot = known_slot;
-        gen = known_gen;
+        k->answer.slot = known_slot;
+        k->answer.gen = known_gen;
     } else if (status == -ESTALE) {
         status = -ENOENT;
     }
@@ -229,20 +230,16 @@ static void conclude_endpoint(struct lane *l, struct lookup *k, int status, uint
             go_on_with(l, p);
         }
     }
-    end_with(l, k, &(struct lookup_answer){.status = status, .slot = slot, .gen = gen});
+    end_with(l, k, status);
 }
 
-/* found: what was found, unless status says that nothing was. */
-static void conclude_lookup(struct lane *l, struct lookup *k, int status,
-                            struct lookup_answer *found)
+/* What was found is in its answer, unless status says that nothing was. */
+static void conclude_lookup(struct lane *l, struct lookup *k, int status)
 {
-    if (k->name == NULL) {
-        conclude_endpoint(l, k, status, found->slot, found->gen);
-        return;
-    }
-    found->of_name = true;
-    found->status = status == -ESTALE ? -ENOENT : status;
-    end_with(l, k, found);
+    if (k->name == NULL)
+        conclude_endpoint(l, k, status);
+    else
+        end_with(l, k, status == -ESTALE ? -ENOENT : status);
 }
 
 /* The metaserver has its node from its store, and nothing of the endpoint: -EUNATCH, others may
@@ -330,7 +327,7 @@ static void give_up(struct lane *l, struct lookup *k)
                        : k->behind          ? -ESTALE
                        : k->absent          ? -ENOENT
                                             : -EHOSTUNREACH;
-    conclude_lookup(l, k, status, &(struct lookup_answer){.status = status});
+    conclude_lookup(l, k, status);
 }
 
 /* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
@@ -340,19 +337,18 @@ static void ask_next(struct lane *l, struct lookup *k)
         give_up(l, k);
 }
 
-/* What its span says: 0 and where the endpoint, or the region, is; -EAGAIN: it was being written.
- */
-static int look_into(struct lane *l, struct lookup *k, const struct lookup_read *r,
-                     struct lookup_answer *found)
+/* What its span says: 0 and its answer, where the endpoint, or the region, is; -EAGAIN: it was
+ * being written. */
+static int look_into(struct lane *l, struct lookup *k, const struct lookup_read *r)
 {
     struct schema_endpoint_record record;
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
     const void *span = lane_scratch_at(l, r->scratch);
     k->read_ns = r->read_ns;
     if (k->name != NULL)
-        return lane_name_look_into(l, m, k->name, span, &found->name);
+        return lane_name_look_into(l, m, k->name, span, &k->answer.name);
     const int status = schema_endpoint_find(&m->table, span, k->key, l->config.pool, &record);
-    return status == 0          ? learn_record(l, k, &record, &found->slot, &found->gen)
+    return status == 0          ? learn_record(l, k, &record, &k->answer.slot, &k->answer.gen)
            : status == -EUNATCH ? compare_awaited(l, k, &record)
                                 : status;
 }
@@ -382,7 +378,6 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct lookup_read *r = &l->lookups.all_reads[w->index];
     struct lookup *k = r->lookup;
-    struct lookup_answer found = {.status = 0};
     int status = -EHOSTUNREACH;
     if (r->metaserver != NO_METASERVER)
         lane_lookup_heard(l, r->metaserver, answer);
@@ -391,7 +386,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         return;
     }
     if (answer == IBV_WC_SUCCESS && r->metaserver != NO_METASERVER) {
-        status = look_into(l, k, r, &found);
+        status = look_into(l, k, r);
         k->crowded |= status == -EBUSY || status == -EINPROGRESS;
         if (status == -EAGAIN && ++r->tries < TRIES && post_read(l, k, r))
             return;
@@ -412,7 +407,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         status == -EUNATCH)
         ask_next(l, k);
     else
-        conclude_lookup(l, k, status, &found);
+        conclude_lookup(l, k, status);
 }
 
 /* Records that were READ of the one are records of the other. */

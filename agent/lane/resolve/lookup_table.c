@@ -80,12 +80,13 @@ struct lookup *lane_lookup_begin(struct lane *l, const uint8_t key[16],
         return NULL;
     BASE_ASSERT(k != NULL);
     LIST_REMOVE(k, in_use);
-    *k = (struct lookup){.tenant = tenant};
+    memset(k, 0, offsetof(struct lookup, key));
+    k->tenant = tenant;
     TAILQ_INIT(&k->groups);
     memcpy(k->key, key, sizeof k->key);
     if (name != NULL) {
         k->name = &l->lookups.names[k - l->lookups.all];
-        *k->name = *name;
+        memcpy(k->name, name, offsetof(struct lookup_name, name) + name->length + 1);
     }
     LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
     LIST_INSERT_HEAD(bucket_of(l, key), k, in_bucket);

@@ -37,8 +37,13 @@ struct lookup_answer {
     struct schema_name_record name; /* of_name */
 };
 
-/* A region's name among those of a space. Its key is another one in each table. */
+/* A region's name among those of a space, and its key in the table that was looked into last, since
+ * it is another one in each. */
 struct lookup_name {
+    uint64_t seed, generation; /* of that table */
+    uint8_t key[16];
+    bool keyed;
+    uint32_t length; /* of the name, of which no more is copied */
     char space[SCHEMA_NAME_SPACE_BYTES], name[SCHEMA_NAME_MAX + 1];
 };
 
@@ -54,7 +59,6 @@ struct lookup {
                                * register there, and has said nothing else since; and one for all of
                                * these that are in the list no more */
     uint32_t tenant;          /* its place + 1 whose worker wants it; 0: the lane does */
-    uint8_t key[16];          /* of an endpoint its GID, of a name a hash that nobody else knows */
     struct lookup_name *name; /* NULL: an endpoint is looked up */
     uint64_t deadline_ns, hedge_ns;  /* the round ends; the next metaserver is asked */
     uint64_t patience_ns;            /* until then there is another round if it is awaited */
@@ -62,9 +66,12 @@ struct lookup {
     struct lookup_group_list groups; /* of those whose request this answers */
     uint32_t untold;                 /* groups that wait for it, also when it has ended */
     struct lookup_read_list reads;   /* under way */
-    struct lookup_answer answer;     /* when it has ended */
-    LIST_ENTRY(lookup) in_use;       /* or among those that are free; in none while it is told */
+    /* From here on nothing need be cleared when it begins. Its key: of an endpoint its GID, of a
+     * name its key in the first table of names, which no worker knows. */
+    uint8_t key[16];
+    LIST_ENTRY(lookup) in_use; /* or among those that are free; in none while it is told */
     LIST_ENTRY(lookup) in_bucket;
+    struct lookup_answer answer; /* when it has ended */
 };
 
 /* A READ of a metaserver's table. */

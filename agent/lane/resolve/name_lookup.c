@@ -20,44 +20,49 @@ bool lane_metaserver_has_names(const struct lane_metaserver *m)
     return m->names.log2_slots != 0;
 }
 
-/* By what those who look for the same find each other: nobody outside knows the lane's seed. */
-static void hash_name(const struct lane *l, const struct lookup_name *name, uint8_t out[16])
+/* Its key in that table, which is computed again where the one before was another table's. */
+static const uint8_t *key_in(const struct schema_table_desc *names, struct lookup_name *name)
 {
-    const struct schema_table_desc own = {.seed = l->seed};
-    schema_name_key(&own, name->space, name->name, out);
+    if (!name->keyed || name->seed != names->seed || name->generation != names->generation) {
+        schema_name_key(names, name->space, name->name, name->key);
+        name->seed = names->seed;
+        name->generation = names->generation;
+        name->keyed = true;
+    }
+    return name->key;
 }
 
-static bool has_names(const struct lane *l)
+/* The first table of names. NULL: there is none. */
+static const struct schema_table_desc *first_table(const struct lane *l)
 {
     for (uint32_t i = 0; i < l->metaservers; i++)
         if (lane_metaserver_has_names(&l->metaserver[i]))
-            return true;
-    return l->metaservers == 0; /* who is not there yet may have */
+            return &l->metaserver[i].names;
+    return NULL;
 }
 
 int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t owner,
                      uint32_t length)
 {
     char tenant[SCHEMA_NAME_TENANT_MAX + 1] = "";
+    const struct schema_table_desc *table = first_table(l);
     struct lookup_name wanted;
-    uint8_t key[16];
     memcpy(tenant, bytes, owner);
     memcpy(wanted.name, (const char *)bytes + owner, length);
     wanted.name[length] = '\0';
+    wanted.length = length;
+    wanted.keyed = false;
     if (memchr(bytes, '\0', owner + length) != NULL || schema_name_check(wanted.name) != 0 ||
         schema_name_space_of(tenant, s->memory->tenant, wanted.space) != 0)
         return -EINVAL;
-    if (!has_names(l))
-        return -EOPNOTSUPP;
-    hash_name(l, &wanted, key);
-    return lane_lookup_start(l, s, key, &wanted, s->tenant_slot + 1);
+    if (table == NULL) /* who is not there yet may have one */
+        return l->metaservers == 0 ? -EHOSTUNREACH : -EOPNOTSUPP;
+    return lane_lookup_start(l, s, key_in(table, &wanted), &wanted, s->tenant_slot + 1);
 }
 
-struct lookup_span lane_name_span(const struct lane_metaserver *m, const struct lookup_name *name)
+struct lookup_span lane_name_span(const struct lane_metaserver *m, struct lookup_name *name)
 {
-    uint8_t key[16];
-    schema_name_key(&m->names, name->space, name->name, key);
-    const uint64_t home = schema_name_home(&m->names, key);
+    const uint64_t home = schema_name_home(&m->names, key_in(&m->names, name));
     return (struct lookup_span){.addr = m->names.addr + home * SCHEMA_NAME_RECORD_BYTES,
                                 .rkey = m->names.rkey,
                                 .bytes = SCHEMA_NAME_SPAN_BYTES};
@@ -78,13 +83,10 @@ static int compare_lives(struct lane *l, const struct schema_name_record *r)
     return r->incarnation < known ? -ESTALE : 0;
 }
 
-int lane_name_look_into(struct lane *l, const struct lane_metaserver *m,
-                        const struct lookup_name *name, const void *span,
-                        struct schema_name_record *out)
+int lane_name_look_into(struct lane *l, const struct lane_metaserver *m, struct lookup_name *name,
+                        const void *span, struct schema_name_record *out)
 {
-    uint8_t key[16];
-    schema_name_key(&m->names, name->space, name->name, key);
-    const int status = schema_name_find(&m->names, span, key, out);
+    const int status = schema_name_find(&m->names, span, key_in(&m->names, name), out);
     if (status != 0)
         return status;
     return out->pool != l->config.pool ? -EXDEV : compare_lives(l, out);

@@ -22,13 +22,12 @@ bool lane_metaserver_has_names(const struct lane_metaserver *m);
 int lane_name_lookup(struct lane *l, struct session *s, const void *bytes, uint32_t owner,
                      uint32_t length);
 /* Where its record is in that metaserver's table. */
-struct lookup_span lane_name_span(const struct lane_metaserver *m, const struct lookup_name *name);
+struct lookup_span lane_name_span(const struct lane_metaserver *m, struct lookup_name *name);
 /* What a copy of that span says: 0 and its record; -EXDEV: the region is in another pool; -ENOENT;
  * -ESTALE: of an earlier life of its owner than this node knows, so that metaserver is behind;
  * -EAGAIN: it was being written. */
-int lane_name_look_into(struct lane *l, const struct lane_metaserver *m,
-                        const struct lookup_name *name, const void *span,
-                        struct schema_name_record *out);
+int lane_name_look_into(struct lane *l, const struct lane_metaserver *m, struct lookup_name *name,
+                        const void *span, struct schema_name_record *out);
 /* 0 and what s is told of a record that was found, which s may use from now on; -EDQUOT: the region
  * is another tenant's, and s has as many of those as it may. */
 int lane_name_grant(struct lane *l, struct session *s, const struct schema_name_record *r,
