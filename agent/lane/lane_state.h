@@ -95,17 +95,17 @@ struct lane {
     struct control_tenant *control_tenants;
     struct control_list paused;
     struct session *control_session;
-    uint32_t control_units;       /* of the operation that is being done: what it costs */
-    uint32_t control_turns;       /* that are left in this pass */
-    uint64_t control_lookups;     /* READs of metaservers before that operation */
-    uint64_t seed;                /* of hashes of what workers choose */
-    struct vqp_list blocked;      /* VQPs that wait for something that others have */
-    struct vqp_list served;       /* VQPs that have had something in this round */
-    uint64_t round;               /* the present one, from 1 */
-    uint32_t round_left;          /* VQPs that it is still to look at */
-    struct flow_list news;        /* flows: something happened to them */
-    struct flow_list parking;     /* flows with parked VQPs */
-    uint32_t waiting, news_count; /* VQPs in any of these lists; flows with news */
+    uint32_t control_units; /* of the operation that is being done: what it costs; or 0 */
+    uint32_t control_turns; /* that are left in the pass of the next number */
+    uint64_t control_pass, control_lookups; /* READs of metaservers before that operation */
+    uint64_t seed;                          /* of hashes of what workers choose */
+    struct vqp_list blocked;                /* VQPs that wait for something that others have */
+    struct vqp_list served;                 /* VQPs that have had something in this round */
+    uint64_t round;                         /* the present one, from 1 */
+    uint32_t round_left;                    /* VQPs that it is still to look at */
+    struct flow_list news;                  /* flows: something happened to them */
+    struct flow_list parking;               /* flows with parked VQPs */
+    uint32_t waiting, news_count;           /* VQPs in any of these lists; flows with news */
     struct peer *peers;
     struct peer_room peer_room;
     struct flow *flows;

@@ -8,6 +8,9 @@
  * honest workers ask for much when they begin, and get it a little later when others work, at once
  * when nobody does. (What operators set, control_ops_per_s, refuses: quota.c.)
  *
+ * Where one tenant alone is active and nobody waits, the turn of who asks has come when it asks: it
+ * is of those of the pass, and is paid for, but its ring is not read twice.
+ *
  * A lookup costs many times what other operations do, in turns and of the budget. */
 #include "request/control_ops.h"
 
@@ -39,14 +42,53 @@ static struct control_tenant *tenant_of(const struct lane *l, const struct sessi
     return &l->control_tenants[s->tenant_slot];
 }
 
-bool lane_control_enter(struct lane *l, struct session *s)
+static uint64_t count_lookups(const struct lane *l)
+{
+    return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed) +
+           atomic_load_explicit(&l->counters.name_reads, memory_order_relaxed);
+}
+
+/* The turns of a pass, once. */
+static void give_turns(struct lane *l)
+{
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    if (l->control_pass != pass)
+        l->control_turns = IN_A_PASS;
+    l->control_pass = pass;
+}
+
+static void begin_turn(struct lane *l)
+{
+    l->control_turns--;
+    l->control_units = 1;
+    l->control_lookups = count_lookups(l);
+}
+
+/* One of a session in a pass, also of one whose turn it is: that has control_units already. */
+static bool may_go_at_once(struct lane *l, const struct session *s)
+{
+    if (lane_is_shared(l) || l->control_units != 0 || s->control_ns == l->now_ns ||
+        fair_queue_first(&l->controls) != NULL || !TAILQ_EMPTY(&l->paused))
+        return false;
+    give_turns(l);
+    return l->control_turns > 0;
+}
+
+bool lane_control_enter(struct lane *l, struct session *s, bool *at_once)
 {
     struct control_tenant *t = tenant_of(l, s);
+    *at_once = false;
     if (l->control_session == s) {
         l->control_session = NULL; /* the next one waits again */
         return true;
     }
     BASE_ASSERT(s->control_op == 0);
+    if (may_go_at_once(l, s)) {
+        *at_once = true;
+        s->control_ns = l->now_ns;
+        begin_turn(l);
+        return true;
+    }
     session_hold(s, LANE_CONTROL_WAITS);
     s->control_ns = l->now_ns;
     lane_fair_queue_join(&t->sessions, &s->control_turn);
@@ -114,12 +156,6 @@ static void unpause_tenants(struct lane *l)
     }
 }
 
-static uint64_t count_lookups(const struct lane *l)
-{
-    return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed) +
-           atomic_load_explicit(&l->counters.name_reads, memory_order_relaxed);
-}
-
 static void pay_units(struct lane *l, struct control_tenant *t, uint64_t units)
 {
     t->due_ns = (t->due_ns > l->now_ns ? t->due_ns : l->now_ns) + units * UNIT_NS;
@@ -129,7 +165,7 @@ static void pay_units(struct lane *l, struct control_tenant *t, uint64_t units)
 
 void lane_control_begin_pass(struct lane *l)
 {
-    l->control_turns = IN_A_PASS;
+    give_turns(l);
     if (!TAILQ_EMPTY(&l->paused))
         unpause_tenants(l);
 }
@@ -145,10 +181,8 @@ struct session *lane_control_begin_turn(struct lane *l)
         }
         struct session *s = OWNER(struct session, control_turn, fair_queue_first(&t->sessions));
         leave_turns(l, s);
-        l->control_turns--;
         l->control_session = s;
-        l->control_units = 1;
-        l->control_lookups = count_lookups(l);
+        begin_turn(l);
         return s;
     }
     return NULL;
@@ -160,6 +194,7 @@ void lane_control_end_turn(struct lane *l, struct session *s)
     l->control_session = NULL;
     s->worked_ns = l->now_ns;
     const uint64_t units = count_lookups(l) != l->control_lookups ? LOOKUP_UNITS : l->control_units;
+    l->control_units = 0;
     pay_units(l, t, units);
     lane_fair_queue_serve(&l->controls, &t->turn, units);
     lane_fair_queue_serve(&t->sessions, &s->control_turn, units);

@@ -25,8 +25,9 @@ TAILQ_HEAD(control_list, control_tenant);
 
 void lane_controls_init(struct lane *l);
 /* Whether the control operation that is next in s's ring may be taken: once in its turn. Else s
- * waits for that, and its ring is not looked at. */
-bool lane_control_enter(struct lane *l, struct session *s);
+ * waits for that, and its ring is not looked at. *at_once: its turn has come with that, and ends
+ * (lane_control_end_turn()) when it was taken. */
+bool lane_control_enter(struct lane *l, struct session *s, bool *at_once);
 /* In a pass some take their turn: it is that session's until its end, and what it takes is paid for
  * then. One, and what stands behind it in the ring up to the next one. NULL: no more in this pass.
  */

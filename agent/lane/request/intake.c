@@ -155,6 +155,7 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
                             const struct schema_sq_desc *d, const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
+    bool at_once;
     if (op->kind == OPERATION_POST) {
         take_post(l, s, op, d, extra);
         return true;
@@ -164,7 +165,7 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         atomic_store_explicit(&s->memory->shown.held, SCHEMA_WAIT_BIND, memory_order_relaxed);
         return false;
     }
-    if (!lane_control_enter(l, s))
+    if (!lane_control_enter(l, s, &at_once))
         return false;
     s->behind = NULL;
     if (op->kind == OPERATION_CONTROL)
@@ -173,6 +174,8 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         lane_vqp_bind(l, s, q, d);
     else if (q->gen == d->vqp_gen)
         destroy_vqp(l, s, q);
+    if (at_once)
+        lane_control_end_turn(l, s);
     return true;
 }
 

@@ -269,7 +269,7 @@ static void wait_for_register(void)
                 .reg_mr = {.length = 4096, .vaddr = 0x10000, .access = ALL | SCHEMA_REG_FENCED}});
 }
 
-/* Two of all sessions go in a pass. */
+/* Two of all sessions go in a pass, and of a session one. */
 static void wait_for_control(void)
 {
     const struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS};
@@ -277,6 +277,7 @@ static void wait_for_control(void)
     world_run(w, 2);
     for (uint32_t i = 0; i < OTHERS; i++)
         post_control(&others[i], d);
+    post_control(&k, d);
     post_control(&k, d);
 }
 
