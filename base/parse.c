@@ -174,6 +174,17 @@ int base_hex_decode(const char *text, void *bytes, size_t length)
     return 0;
 }
 
+int base_percent_decode(const char *text, uint8_t *byte)
+{
+    char digits[3] = "";
+    if (text[0] != '%') {
+        *byte = (uint8_t)text[0];
+        return 1;
+    }
+    memcpy(digits, text + 1, strnlen(text + 1, sizeof digits - 1));
+    return base_hex_decode(digits, byte, 1) == 0 ? 3 : -EINVAL;
+}
+
 static const char alphabets[2][65] = {
     [BASE_BASE64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
     [BASE_BASE64URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",

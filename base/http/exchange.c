@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/problem.h"
+#include "base/text.h"
 #include "server_private.h"
 #include "tls_tunnel.h"
 
@@ -54,23 +55,15 @@ const char *http_raw_problem(int status, const char *detail, char *out, size_t b
 static bool uri_is_sound(const char *uri)
 {
     bool query = false;
-    for (const char *p = uri; *p != '\0'; p++) {
-        unsigned value;
-        char digits[3] = {0};
+    for (const char *p = uri; *p != '\0';) {
+        uint8_t byte;
         query |= *p == '?';
         if ((unsigned char)*p <= 0x20 || *p == 0x7f)
             return false;
-        if (*p != '%')
-            continue;
-        digits[0] = p[1];
-        digits[1] = p[1] != '\0' ? p[2] : '\0';
-        uint8_t byte;
-        if (base_hex_decode(digits, &byte, 1) != 0)
+        const int length = base_percent_decode(p, &byte);
+        if (length < 0 || (length > 1 && (byte == 0 || (!query && byte == '/'))))
             return false;
-        value = byte;
-        if (value == 0 || (!query && value == '/'))
-            return false;
-        p += 2;
+        p += length;
     }
     return true;
 }

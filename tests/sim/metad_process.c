@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "common_looks.h"
 #include "device_provider.h"
 #include "disk.h"
@@ -163,22 +164,15 @@ static void crash_store(struct play_metad *m)
 
 /* ---- requests */
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c - 'A' + 10;
-}
-
 /* In its place. */
 static void decode_text(char *text)
 {
     char *to = text;
-    for (const char *at = text; *at != '\0'; at++) {
-        if (*at == '%' && at[1] != '\0' && at[2] != '\0') {
-            *to++ = (char)(hex_digit(at[1]) << 4 | hex_digit(at[2]));
-            at += 2;
-        } else {
-            *to++ = *at;
-        }
+    for (const char *at = text; *at != '\0';) {
+        uint8_t byte;
+        const int length = base_percent_decode(at, &byte);
+        *to++ = length > 0 ? (char)byte : *at;
+        at += length > 0 ? length : 1;
     }
     *to = '\0';
 }

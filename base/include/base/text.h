@@ -65,6 +65,10 @@ const char *base_hex_encode(const void *bytes, size_t length, char *out);
 /* Exactly 2 * length digits, of either case. 0 or -EINVAL. */
 int base_hex_decode(const char *text, void *bytes, size_t length);
 
+/* The byte that a URL's text has here: "%2F" is one, and whatever is no '%' is itself. Returns how
+ * many characters say it, 1 or 3, or -EINVAL: '%' without two digits behind it. */
+int base_percent_decode(const char *text, uint8_t *byte);
+
 enum base_base64 {
     BASE_BASE64,    /* RFC 4648 section 4: '+', '/', padded */
     BASE_BASE64URL, /* section 5: '-', '_', without padding */

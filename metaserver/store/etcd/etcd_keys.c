@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "etcd_model.h"
 
 static_assert(META_ETCD_PREFIX_BYTES + 32 + 3 * (META_STORE_ID_BYTES + META_STORE_NAME_BYTES) <=
@@ -144,18 +145,13 @@ void meta_etcd_key_name(struct meta_etcd_key *out, const struct meta_etcd_place 
 bool meta_etcd_name_of(const char *part, char *out, size_t room)
 {
     size_t used = 0;
-    for (; *part != '\0' && *part != '/'; part++) {
-        uint8_t byte = (uint8_t)*part;
-        char digits[3] = "";
-        if (byte == '%') {
-            snprintf(digits, sizeof digits, "%s", part + 1);
-            if (base_hex_decode(digits, &byte, 1) != 0 || byte == '\0')
-                return false;
-            part += 2;
-        }
-        if (used + 1 >= room)
+    while (*part != '\0' && *part != '/') {
+        uint8_t byte;
+        const int length = base_percent_decode(part, &byte);
+        if (length < 0 || byte == '\0' || used + 1 >= room)
             return false;
         out[used++] = (char)byte;
+        part += length;
     }
     out[used] = '\0';
     return used > 0;

@@ -224,6 +224,24 @@ START_TEST(hex_takes_exactly_the_digits_that_were_asked_for)
 }
 END_TEST
 
+START_TEST(percent_escapes_are_whole_or_refused)
+{
+    static const char *const wrong[] = {"%", "%2", "%2g", "%g2", "% 2", "%-1", "%%2F"};
+    uint8_t byte = 0x5a;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_int_eq(base_percent_decode(wrong[i], &byte), -EINVAL);
+    ck_assert_uint_eq(byte, 0x5a);
+    ck_assert_int_eq(base_percent_decode("%2Fa", &byte), 3);
+    ck_assert_uint_eq(byte, '/');
+    ck_assert_int_eq(base_percent_decode("%e9", &byte), 3);
+    ck_assert_uint_eq(byte, 0xe9);
+    ck_assert_int_eq(base_percent_decode("%00", &byte), 3);
+    ck_assert_uint_eq(byte, 0);
+    ck_assert_int_eq(base_percent_decode("a%2F", &byte), 1);
+    ck_assert_uint_eq(byte, 'a');
+}
+END_TEST
+
 static int decode(enum base_base64 kind, const char *text, char *out, size_t capacity, size_t *n)
 {
     return base_base64_decode(kind, text, strlen(text), out, capacity, n);
@@ -335,6 +353,7 @@ END_TEST
     T(gids_are_ipv6_or_ipv4_addresses_and_nothing_else)                                            \
     T(every_gid_survives_being_written_and_read)                                                   \
     T(hex_takes_exactly_the_digits_that_were_asked_for)                                            \
+    T(percent_escapes_are_whole_or_refused)                                                        \
     T(base64_matches_the_rfcs_vectors)                                                             \
     T(base64_that_is_not_the_one_encoding_is_refused)                                              \
     T(random_characters_decode_to_something_that_encodes_to_them_or_not_at_all)                    \
