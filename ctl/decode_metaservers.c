@@ -49,6 +49,9 @@ static void read_state(json_t *root, struct ctl_metaserver_state *out)
         .followers = read_number(root, "followers"),
     };
     read_text(table, "generation", out->generation, sizeof out->generation);
+    read_text(store, "kind", out->kind, sizeof out->kind);
+    read_text(store, "prefix", out->prefix, sizeof out->prefix);
+    read_text(store, "id", out->id, sizeof out->id);
     read_text(store, "error", out->error, sizeof out->error);
 }
 

@@ -14,7 +14,7 @@
 #include "ctl/format.h"
 #include "ctl/rows.h"
 
-enum { ROW_BYTES = 1 << 16, COLUMNS = 13, NUMBER_BYTES = 48 };
+enum { ROW_BYTES = 1 << 16, COLUMNS = 14, NUMBER_BYTES = 48, STORE_BYTES = 256 };
 
 static const char path[] = "/v1/metaservers";
 
@@ -68,6 +68,16 @@ static const char *say_why(const struct ctl_metaserver_state *s, char out[CTL_TE
     return out;
 }
 
+/* Those that share one say the same here, and one that is alone says so. */
+static const char *say_store(const struct ctl_metaserver_state *s, char out[STORE_BYTES])
+{
+    if (s->kind[0] == '\0')
+        return "-";
+    snprintf(out, STORE_BYTES, "%s%s%s%s%s", s->kind, s->prefix[0] != '\0' ? " " : "", s->prefix,
+             s->id[0] != '\0' ? " " : "", s->id);
+    return out;
+}
+
 static void say_numbers(const struct ctl_metaserver_state *s, char out[6][NUMBER_BYTES])
 {
     const uint64_t room = s->max_endpoints != 0 ? s->max_endpoints : s->slots;
@@ -85,7 +95,7 @@ static int add_row(const struct ctl_options *o, const struct ctl_metaserver *m,
                    const char *why, struct ctl_rows *rows, struct base_errbuf *err)
 {
     char number[6][NUMBER_BYTES] = {"-", "-", "-", "-", "-", "-"}, lag[CTL_AMOUNT_BYTES] = "-";
-    char text[CTL_TEXT_BYTES];
+    char text[CTL_TEXT_BYTES], store[STORE_BYTES];
     struct base_text json;
     base_text_init(&json, ROW_BYTES);
     const int status =
@@ -108,6 +118,7 @@ static int add_row(const struct ctl_options *o, const struct ctl_metaserver *m,
                               number[1],
                               number[2],
                               s != NULL ? s->generation : "-",
+                              s != NULL ? say_store(s, store) : "-",
                               number[5],
                               number[3],
                               number[4],
@@ -148,7 +159,7 @@ static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct 
                                            "NODES", "TABLE", "FOLLOWERS", "WHY"};
     static const char *const wide[COLUMNS] = {
         "NAME",  "URL",        "VERSION",   "STATE",  "REVISION", "LAG", "NODES",
-        "TABLE", "GENERATION", "FOLLOWERS", "AGENTS", "ERRORS",   "WHY"};
+        "TABLE", "GENERATION", "STORE",  "FOLLOWERS", "AGENTS", "ERRORS",   "WHY"};
     struct found *found = rows->user;
     struct ctl_metaserver_state self;
     struct http_result first;

@@ -42,7 +42,12 @@ static void write_store(struct call *c)
     const struct meta_service *s = c->s;
     const struct meta_hearing *h = &s->hearing;
     base_json_object(c->body, "store");
+    base_json_string(c->body, "kind", s->store->ops->name);
     base_json_bool(c->body, "shared", h->shared);
+    if (s->store->prefix[0] != '\0')
+        base_json_string(c->body, "prefix", s->store->prefix);
+    if (s->store_id[0] != '\0')
+        base_json_string(c->body, "id", s->store_id);
     base_json_u64(c->body, "revision", meta_resources_revision(s->resources));
     base_json_bool(c->body, "behind", meta_service_is_behind(s, c->now));
     if (h->shared && h->heard_ns != 0)

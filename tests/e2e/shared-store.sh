@@ -60,6 +60,16 @@ members() { # metaserver
 for name in "${metaservers[@]}"; do
     until_is "one three two" "$name says which metaservers there are" members "$name"
 done
+# Whoever has another prefix or other endpoints has another store.
+store_of() { # metaserver
+    curl -sf --max-time 20 "$(at "$1")/v1/metaservers" | jq -c '[.store | .kind, .prefix, .id]'
+}
+wanted=$(store_of one)
+[[ $wanted == '["etcd","/kedge/","'* ]] || fail "the store of one: $wanted"
+for name in two three; do
+    [[ $(store_of "$name") == "$wanted" ]] || fail "$wanted is not $name's: $(store_of "$name")"
+done
+ok "which store it is they say alike"
 
 # ---- nodes
 kill -STOP "${pids[b]}"

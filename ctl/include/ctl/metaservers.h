@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "ctl/decode.h"
 
-enum { CTL_METASERVERS_MAX = 64, CTL_METASERVER_URL_BYTES = 512 };
+enum { CTL_METASERVERS_MAX = 64, CTL_METASERVER_URL_BYTES = 512, CTL_STORE_PREFIX_BYTES = 128 };
 
 /* One of those that share the store. */
 struct ctl_metaserver {
@@ -28,6 +28,9 @@ struct ctl_metaserver_state {
     uint64_t awaited;                    /* endpoints whose agents have not registered here yet */
     uint64_t live, agents, followers;
     char generation[CTL_WORD_BYTES];
+    /* Of its store: sqlite or etcd, and where others may share it, under which keys and which one;
+     * "": it does not say. */
+    char kind[CTL_WORD_BYTES], prefix[CTL_STORE_PREFIX_BYTES], id[CTL_WORD_BYTES];
     char error[CTL_TEXT_BYTES]; /* ""; or why its store cannot be used or heard */
 };
 

@@ -172,6 +172,7 @@ int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_sto
         free(s);
         return status;
     }
+    snprintf(s->base.prefix, sizeof s->base.prefix, "%s", s->place.prefix);
     *out = &s->base;
     return 0;
 }

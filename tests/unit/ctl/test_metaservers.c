@@ -23,7 +23,7 @@ START_TEST(members_and_the_state_of_who_answers_are_read)
     ck_assert_int_eq(
         decode("{\"metaservers\":[{\"name\":\"a\",\"self\":true,\"version\":\"1\"},"
                "{\"name\":\"b\",\"self\":false,\"url\":\"https://b:1\"},{}],"
-               "\"store\":{\"shared\":true,\"revision\":7,\"behind\":true,"
+               "\"store\":{\"kind\":\"etcd\",\"prefix\":\"/k/\",\"id\":\"5a\",\"shared\":true,\"revision\":7,\"behind\":true,"
                "\"heard_ms_ago\":0,\"errors\":2,\"error\":\"why\"},"
                "\"table\":{\"slots\":64,\"live\":3,\"awaited\":9,\"generation\":\"ab\"},"
                "\"nodes\":{\"live\":4},\"agents\":5,\"followers\":6}"),
@@ -34,6 +34,9 @@ START_TEST(members_and_the_state_of_who_answers_are_read)
     ck_assert(self.shared && self.behind && self.says_heard && self.revision == 7);
     ck_assert(self.errors == 2 && self.used == 3 && self.live == 4 && self.agents == 5);
     ck_assert_uint_eq(self.awaited, 9);
+    ck_assert_str_eq(self.kind, "etcd");
+    ck_assert_str_eq(self.prefix, "/k/");
+    ck_assert_str_eq(self.id, "5a");
     ck_assert(self.followers == 6 && self.max_endpoints == 0 && strcmp(self.error, "why") == 0);
 }
 END_TEST

@@ -30,6 +30,7 @@ struct meta_store {
     const struct meta_store_ops *ops;
     char id[33];         /* of a shared store, when it has been loaded: the same at all; else "" */
     uint64_t generation; /* likewise: how often it was replaced as a whole, by whoever restores */
+    char prefix[128];    /* of the keys of a shared store, since it was opened; else "" */
     /* Of a shared store, set on any thread: what is known of it is void, it was heard anew. */
     atomic_bool relearn;
     bool fails; /* the last write has failed, and so whoever asks is told until one succeeds */

@@ -49,6 +49,11 @@ START_TEST(who_asks_hears_of_those_who_are_to_register_here_still)
     ck_assert(says("\nnodes ok: the agents of 1 of 1 nodes") && says("2 of 2 endpoints\n"));
     ck_assert_int_eq(ask("GET", "/v1/metaservers", ""), 200);
     ck_assert(says("\"awaited\":2") && says("\"waiting\":1"));
+    ck_assert(says("\"kind\":\"memory\"") && !says("\"prefix\"") && !says("\"id\""));
+    snprintf(s.store->prefix, sizeof s.store->prefix, "/kedge/");
+    snprintf(s.store_id, sizeof s.store_id, "5a");
+    ck_assert_int_eq(ask("GET", "/v1/metaservers", ""), 200);
+    ck_assert(says("\"prefix\":\"/kedge/\",\"id\":\"5a\""));
     ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
     ck_assert(says("\nkedge_metad_table_awaited 2\n"));
     s.tokens_needed = true;
