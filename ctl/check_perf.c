@@ -122,7 +122,7 @@ static int run_reads(const struct ctl_options *o, struct ctl_perf_part *out,
 {
     struct ctl_target target;
     struct load l = {.wanted = READS};
-    const int status = ctl_target_of(o, "/v1/nodes?limit=100", &target, err);
+    const int status = ctl_target_find(o, "/v1/nodes?limit=100", &target, err);
     if (status != 0)
         return status;
     ctl_aim(&l.call, &target);

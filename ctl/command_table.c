@@ -262,7 +262,7 @@ const struct ctl_option_row ctl_option_rows[] = {
      "go where it says, whatever the environment says ($KEDGE_CONTEXT)"},
     {"--server URL", NULL, {NULL},
      "the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER "); unix:PATH is its admin_socket, "
-     "where root may do anything"},
+     "where root may do anything; several of one store, with commas, are asked in turn"},
     {"--token-file FILE", NULL, {NULL},
      "holds the token to show to it ($KEDGE_TOKEN, $KEDGE_TOKEN_FILE)"},
     {"--cacert FILE", NULL, {NULL},

@@ -211,7 +211,7 @@ int ctl_doctor(const struct ctl_options *o, struct base_errbuf *err)
     int status = ctl_fetch_agent(o, "/readyz", &result, &why);
     report_server(&f.check[f.count++], "agent", o->agent_socket, status, &result, &why);
     status = ctl_fetch_server(o, "/readyz", &result, &why);
-    report_server(&f.check[f.count++], "metaserver", o->server, status, &result, &why);
+    report_server(&f.check[f.count++], "metaserver", ctl_server_asked(o), status, &result, &why);
     judge_host(&f, &probe);
     status = o->json ? print_json(&f, &probe) : print_text(&f, &probe);
     ctl_probe_fini(&probe); /* and the numbers of its checks, which f has borrowed */

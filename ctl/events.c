@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/commands.h"
 #include "ctl/events.h"
@@ -189,6 +190,7 @@ struct watching {
     bool json, over;
     int status; /* what it ended with, if not 0 */
     bool refused;
+    bool lost;                     /* it ended as no stream does whose metaserver is well */
     uint64_t revision;             /* of the last change, or where it began */
     char position[CTL_WORD_BYTES]; /* of the last event of a node, likewise; "": not known */
     struct base_errbuf *err;
@@ -219,16 +221,19 @@ static void on_done(void *user, const struct http_answer *a)
 {
     struct watching *w = user;
     w->over = true;
+    w->lost = false;
     if (w->status != 0)
         return; /* has been said */
     if (ferror(stdout)) {
         w->status = base_err(w->err, -EIO, "standard output cannot be written");
     } else if (a->status < 0) {
+        w->lost = true;
         w->status = base_err(w->err, a->status, "the metaserver cannot be watched: %.300s", a->why);
     } else if (a->status >= 300) {
         w->refused = true;
         w->status = ctl_judge("the metaserver", a->status, a->body, a->body_length, w->err);
     } else {
+        w->lost = true;
         w->status = -ECONNRESET;
         base_err(w->err, w->status, "the stream has ended");
     }
@@ -264,18 +269,17 @@ static int watch_target(const struct ctl_options *o, const struct watching *w,
     if (status == 0)
         status = ctl_add_query(path, sizeof path, "position",
                                w->position[0] != '\0' ? w->position : NULL, err);
-    return status == 0 ? ctl_target_of(o, path, out, err) : status;
+    return status == 0 ? ctl_target_find(o, path, out, err) : status;
 }
 
-int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err)
+/* Until it ends. */
+static int run_stream(const struct ctl_options *o, struct watching *w, struct base_errbuf *err)
 {
-    struct watching w = {.json = o->json, .revision = o->revision, .err = err};
     struct http_client *client;
     struct ctl_target target;
-    snprintf(w.position, sizeof w.position, "%s", o->position != NULL ? o->position : "");
-    int status = o->from_revision && o->position != NULL ? 0 : find_end(o, &w, err);
-    if (status == 0)
-        status = watch_target(o, &w, &target, err);
+    w->over = false;
+    w->status = 0;
+    int status = watch_target(o, w, &target, err);
     if (status != 0)
         return status;
     struct http_call call = {.timeout_ms = UINT32_MAX,
@@ -286,21 +290,47 @@ int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err)
     status = http_client_new(&client);
     if (status != 0)
         return base_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
-    status = http_client_call(client, &call, on_done, &w, NULL);
+    status = http_client_call(client, &call, on_done, w, NULL);
     if (status != 0)
         base_err(err, status, "%.200s cannot be watched: %s", target.url, strerror(-status));
     struct pollfd p = {.fd = http_client_fd(client), .events = POLLIN};
-    while (status == 0 && !w.over) {
+    while (status == 0 && !w->over) {
         (void)poll(&p, 1, -1);
         http_client_run(client);
     }
     http_client_free(client);
-    if (status != 0)
-        return status;
-    if (!w.refused) {
-        struct base_errbuf why = *err;
-        base_err(err, w.status, "%.300s; go on with --revision %" PRIu64 "%s%s", why.text,
-                 w.revision, w.position[0] != '\0' ? " --position " : "", w.position);
+    return status;
+}
+
+/* Where another metaserver of the same store goes on: changes have the same revisions there, and
+ * what it saw of nodes has its own positions, of which those until now are past. */
+static int go_on(const struct ctl_options *o, struct watching *w, struct base_errbuf *err)
+{
+    struct ctl_options on = *o;
+    if (!w->lost || !ctl_server_next(o, err->text))
+        return w->status;
+    sleep(1); /* streams that end at once do not follow each other at once */
+    on.from_revision = true;
+    on.position = NULL;
+    return find_end(&on, w, err);
+}
+
+int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err)
+{
+    struct watching w = {.json = o->json, .revision = o->revision, .err = err};
+    snprintf(w.position, sizeof w.position, "%s", o->position != NULL ? o->position : "");
+    int status = o->from_revision && o->position != NULL ? 0 : find_end(o, &w, err);
+    while (status == 0) {
+        status = run_stream(o, &w, err);
+        if (status == 0)
+            status = go_on(o, &w, err);
+        else
+            return status;
     }
-    return w.status;
+    if (w.over && !w.refused) {
+        struct base_errbuf why = *err;
+        base_err(err, status, "%.300s; go on with --revision %" PRIu64 "%s%s", why.text, w.revision,
+                 w.position[0] != '\0' ? " --position " : "", w.position);
+    }
+    return status;
 }

@@ -14,6 +14,9 @@
  * metaserver after five seconds, and with a reason. */
 enum { CHANGE_TIMEOUT_MS = 10000 };
 
+/* To be connected, where there is another to be asked; a SYN that is lost is repeated after 1 s. */
+enum { NEXT_TIMEOUT_MS = 2000 };
+
 enum { TIMEOUT_MS = 5000, PATH_BYTES = 108 /* sockaddr_un's */, QUERY_BYTES = 300 };
 
 int ctl_percent_encode(const char *text, char *out, size_t size)
@@ -66,6 +69,18 @@ int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct 
     ctl_decode_problem(body, bytes, detail, sizeof detail);
     return base_err(err, -row->errnum, "%s answers %d: %s", who, http,
                     detail[0] != '\0' ? detail : row->title);
+}
+
+static bool is_change(const char *method)
+{
+    return method != NULL && strcmp(method, "GET") != 0;
+}
+
+/* Whether a call failed by the one that was called, and not by what it was called with. */
+static bool is_of_server(int status)
+{
+    return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ETIMEDOUT ||
+           status == -ECONNRESET || status == -EBADMSG || status == -EIO;
 }
 
 /* Turns an HTTP error into a sentence. */
@@ -157,7 +172,13 @@ int ctl_read_token(const char *path, char out[HTTP_TOKEN_BYTES], struct base_err
     return http_token_read(path, out, err) != 0 ? -EINVAL : 0;
 }
 
-/* One command goes to one server: read once, and kept as long as the program. */
+static size_t count_servers(const struct ctl_options *o)
+{
+    return o->servers != NULL ? o->servers->count : 1;
+}
+
+/* One command's metaservers are believed, and shown, the same: read once, and kept as long as the
+ * program. */
 static int open_tls(const struct ctl_options *o, const struct http_tls **out,
                     struct base_errbuf *err)
 {
@@ -170,22 +191,29 @@ static int open_tls(const struct ctl_options *o, const struct http_tls **out,
     return 0;
 }
 
+/* Of each that may be asked: which one that will be is not known when one of them is down. */
 static int check_exposure(const struct ctl_options *o, struct base_errbuf *err)
 {
-    if (o->allow_plain_tokens || strncmp(o->server, "unix:", 5) == 0 ||
-        (o->token == NULL && o->token_file == NULL) || http_url_is_private(o->server))
+    if (o->allow_plain_tokens || (o->token == NULL && o->token_file == NULL))
         return 0;
-    return base_err(err, -EPERM,
-                    "the token would cross the network to %.150s as it is, for everybody to see: "
-                    "say https://, or --allow-plain-tokens (allow_plain_tokens=yes of a context)",
-                    o->server);
+    for (size_t i = 0; i < count_servers(o); i++) {
+        const char *server = o->servers != NULL ? o->servers->url[i] : o->server;
+        if (strncmp(server, "unix:", 5) != 0 && !http_url_is_private(server))
+            return base_err(
+                err, -EPERM,
+                "the token would cross the network to %.150s as it is, for everybody to see: say "
+                "https://, or --allow-plain-tokens (allow_plain_tokens=yes of a context)",
+                server);
+    }
+    return 0;
 }
 
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
                   struct base_errbuf *err)
 {
-    const char *socket = strncmp(o->server, "unix:", 5) == 0 ? o->server + 5 : NULL;
-    const char *server = socket != NULL ? "http://localhost" : o->server;
+    const char *asked = ctl_server_asked(o);
+    const char *socket = strncmp(asked, "unix:", 5) == 0 ? asked + 5 : NULL;
+    const char *server = socket != NULL ? "http://localhost" : asked;
     int length = (int)strlen(server), status = 0;
     *out = (struct ctl_target){.unix_path = socket, .allow_plain_token = o->allow_plain_tokens};
     while (length > 0 && server[length - 1] == '/')
@@ -219,47 +247,74 @@ void ctl_aim(struct http_call *call, const struct ctl_target *target)
     call->allow_plain_token = target->allow_plain_token;
 }
 
-int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
-                    struct http_result *out, struct base_errbuf *err)
+/* What a call that has no answer failed with, in a sentence. */
+static int judge_failure(const struct ctl_options *o, const struct http_call *call, int status,
+                         const char *why, struct base_errbuf *err)
+{
+    const char *asked = ctl_server_asked(o), *path = call->unix_path;
+    const bool lost = *call->sent && is_change(call->method);
+    const char *doubt =
+        lost ? ": whether it was done is not known: look before you say it again" : "";
+    if (status == -ECONNREFUSED && path != NULL && is_attach_socket(path))
+        return base_err(err, -EINVAL,
+                        "%.150s is where workers attach to an agent: name the admin_socket of "
+                        "kedge-metad with --server unix:PATH",
+                        path);
+    if (status == -ECONNREFUSED && path != NULL)
+        return base_err(err, status,
+                        "there is no metaserver at %.150s: nobody listens there any more (start "
+                        "kedge-metad, and look into its log for why it ended)",
+                        path);
+    if (status == -ETIMEDOUT && !*call->sent && path == NULL)
+        return base_err(err, status,
+                        "the metaserver at %.150s cannot be reached within %u s (is its host up, "
+                        "or a packet filter between?)",
+                        asked, call->connect_timeout_ms / 1000);
+    if (status == -ETIMEDOUT)
+        return base_err(
+            err, status,
+            "the metaserver at %.150s does not answer within %u s (is kedge-metad under "
+            "SIGSTOP, a debugger or a frozen control group, or a packet filter between?)%s",
+            asked, call->timeout_ms / 1000, doubt);
+    if (status == -EBADMSG && strncmp(asked, "https://", 8) == 0)
+        return base_err(err, status, "%.380s%s", why, doubt);
+    return base_err(err, status, "%.380s%s%s", why,
+                    count_servers(o) == 1 ? " (is kedge-metad running? name another with --server)"
+                                          : "",
+                    doubt);
+}
+
+/* Asks the one whose turn it is. *elsewhere: it has not answered, and another may be asked in its
+ * place, which nothing can be done twice by: a change that was sent may have been done, though
+ * nobody has said so. */
+static int call_one(const struct ctl_options *o, const struct ctl_request *request,
+                    struct http_result *out, bool *elsewhere, struct base_errbuf *err)
 {
     struct ctl_target target;
     struct base_errbuf why;
+    bool sent = false;
     const char *const headers[] = {request->header, NULL};
-    const bool changes = request->method != NULL && strcmp(request->method, "GET") != 0;
+    const bool changes = is_change(request->method);
     int status = ctl_target_of(o, request->path, &target, err);
+    *elsewhere = status == -ECONNREFUSED; /* of a socket that is not there */
     if (status != 0)
         return status;
     struct http_call call = {.method = request->method,
                              .headers = headers,
                              .body = request->body,
                              .body_length = request->body != NULL ? strlen(request->body) : 0,
+                             .connect_timeout_ms =
+                                 count_servers(o) > 1 ? NEXT_TIMEOUT_MS : TIMEOUT_MS,
                              .timeout_ms = request->timeout_ms != 0 ? request->timeout_ms
                                            : changes                ? (unsigned)CHANGE_TIMEOUT_MS
-                                                                    : (unsigned)TIMEOUT_MS};
+                                                                    : (unsigned)TIMEOUT_MS,
+                             .sent = &sent};
     ctl_aim(&call, &target);
     status = http_call(&call, out, &why);
-    if (status == -ECONNREFUSED && target.unix_path != NULL && is_attach_socket(target.unix_path))
-        return base_err(err, -EINVAL,
-                        "%.150s is where workers attach to an agent: name the admin_socket of "
-                        "kedge-metad with --server unix:PATH",
-                        target.unix_path);
-    if (status == -ECONNREFUSED && target.unix_path != NULL)
-        return base_err(err, status,
-                        "there is no metaserver at %.150s: nobody listens there any more (start "
-                        "kedge-metad, and look into its log for why it ended)",
-                        target.unix_path);
-    if (status == -ETIMEDOUT)
-        return base_err(
-            err, status,
-            "the metaserver at %.150s does not answer within %u s (is kedge-metad under "
-            "SIGSTOP, a debugger or a frozen control group, or a packet filter between?)%s",
-            o->server, call.timeout_ms / 1000,
-            changes ? ": whether it was done is not known: look before you say it again" : "");
-    if (status == -EBADMSG && strncmp(o->server, "https://", 8) == 0)
-        return base_err(err, status, "%s", why.text);
-    if (status != 0)
-        return base_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
-                        why.text);
+    if (status != 0) {
+        *elsewhere = !(sent && changes) && is_of_server(status);
+        return judge_failure(o, &call, status, why.text, err);
+    }
     status = judge_result("the metaserver", out, err);
     if (status == -ENOENT && check_program(target.unix_path, "kedge-metad", err) != -ENOENT)
         return -EINVAL;
@@ -271,11 +326,56 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
     return status;
 }
 
+bool ctl_server_next(const struct ctl_options *o, const char *why)
+{
+    struct ctl_servers *s = o->servers;
+    if (s == NULL || s->count < 2)
+        return false;
+    const char *from = s->url[s->at];
+    s->at = (s->at + 1) % s->count;
+    fprintf(stderr, "note: %s is asked in place of %s: %s\n", s->url[s->at], from, why);
+    return true;
+}
+
+int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
+                    struct http_result *out, struct base_errbuf *err)
+{
+    const size_t count = count_servers(o);
+    struct base_errbuf why;
+    bool elsewhere;
+    int status = 0;
+    for (size_t tried = 1; tried <= count; tried++) {
+        status = call_one(o, request, out, &elsewhere, err);
+        if (!elsewhere)
+            return status;
+        if (tried < count)
+            (void)ctl_server_next(o, err->text);
+    }
+    if (count == 1)
+        return status;
+    why = *err;
+    return base_err(err, status, "none of the %zu metaservers can be asked; of the last: %.380s",
+                    count, why.text);
+}
+
 int ctl_fetch_server(const struct ctl_options *o, const char *path, struct http_result *out,
                      struct base_errbuf *err)
 {
     const struct ctl_request request = {.method = "GET", .path = path};
     return ctl_call_server(o, &request, out, err);
+}
+
+int ctl_target_find(const struct ctl_options *o, const char *path, struct ctl_target *out,
+                    struct base_errbuf *err)
+{
+    struct http_result result;
+    if (count_servers(o) > 1) {
+        const int status = ctl_fetch_server(o, "/version", &result, err);
+        if (status != 0)
+            return status;
+        http_result_fini(&result);
+    }
+    return ctl_target_of(o, path, out, err);
 }
 
 static int call_agent(const struct ctl_options *o, const char *method, const char *path,

@@ -105,11 +105,12 @@ int main(int argc, char **argv)
     struct ctl_options options;
     struct base_errbuf err = {.text = ""};
     static struct ctl_contexts contexts;
+    static struct ctl_servers servers;
     int status = ctl_options_parse(argc, argv, &options, &err);
     if (status == 0 && !asks_nobody(options.command) && !ctl_context_none(&options))
         status = ctl_contexts_read(&contexts, &err);
     if (status == 0 && !asks_nobody(options.command))
-        status = ctl_options_resolve(&options, &contexts, &err);
+        status = ctl_options_resolve(&options, &contexts, &servers, &err);
     if (status == 0 && options.yaml)
         ctl_json_as_yaml();
     if (status == 0)

@@ -29,7 +29,7 @@ struct found {
 static bool may_be_asked(const struct ctl_options *o, const char *url)
 {
     return strncmp(url, "https://", 8) == 0 ||
-           (strncmp(url, "http://", 7) == 0 && strncmp(o->server, "https://", 8) != 0);
+           (strncmp(url, "http://", 7) == 0 && strncmp(ctl_server_asked(o), "https://", 8) != 0);
 }
 
 static int ask_other(const struct ctl_options *o, const struct ctl_metaserver *m,
@@ -43,6 +43,7 @@ static int ask_other(const struct ctl_options *o, const struct ctl_metaserver *m
     if (!may_be_asked(o, m->url))
         return base_err(err, -EACCES, "it is not asked by %.200s, which is not https://", m->url);
     of.server = m->url;
+    of.servers = NULL;
     return ctl_fetch_server(&of, path, out, err);
 }
 
@@ -158,8 +159,8 @@ static int fill_rows(const struct ctl_options *o, struct ctl_rows *rows, struct 
     static const char *const headings[] = {"NAME",  "STATE", "REVISION",  "LAG",
                                            "NODES", "TABLE", "FOLLOWERS", "WHY"};
     static const char *const wide[COLUMNS] = {
-        "NAME",  "URL",        "VERSION",   "STATE",  "REVISION", "LAG", "NODES",
-        "TABLE", "GENERATION", "STORE",  "FOLLOWERS", "AGENTS", "ERRORS",   "WHY"};
+        "NAME",  "URL",        "VERSION", "STATE",     "REVISION", "LAG",    "NODES",
+        "TABLE", "GENERATION", "STORE",   "FOLLOWERS", "AGENTS",   "ERRORS", "WHY"};
     struct found *found = rows->user;
     struct ctl_metaserver_state self;
     struct http_result first;

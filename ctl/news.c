@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "ctl/fetch.h"
@@ -19,6 +20,7 @@ struct ctl_news {
     struct ctl_target target;
     bool heard; /* of a change that nobody has been told of yet */
     bool over;
+    bool lost;  /* it is, and nobody has refused it */
     int status; /* what it ended with */
     struct base_errbuf why;
 };
@@ -35,6 +37,7 @@ static void on_done(void *user, const struct http_answer *a)
 {
     struct ctl_news *n = user;
     n->over = true;
+    n->lost = a->status < 300;
     if (a->status < 0)
         n->status =
             base_err(&n->why, a->status, "the metaserver cannot be watched: %.300s", a->why);
@@ -75,7 +78,7 @@ static int begin_stream(const struct ctl_options *o, const char *kinds, struct c
     char path[PATH_BYTES];
     int status = find_path(o, kinds, path, err);
     if (status == 0)
-        status = ctl_target_of(o, path, &n->target, err);
+        status = ctl_target_find(o, path, &n->target, err);
     if (status != 0)
         return status;
     struct http_call call = {.timeout_ms = UINT32_MAX,
@@ -130,6 +133,22 @@ int ctl_news_wait(struct ctl_news *news, struct base_errbuf *err)
         return news->status;
     }
     news->heard = false;
+    return 0;
+}
+
+int ctl_news_again(const struct ctl_options *o, const char *kinds, struct ctl_news **news,
+                   struct base_errbuf *err)
+{
+    struct ctl_news *next = NULL;
+    const int was = (*news)->status;
+    if (!(*news)->lost || !ctl_server_next(o, err->text))
+        return was;
+    sleep(1); /* streams that end at once do not follow each other at once */
+    const int status = ctl_news_open(o, kinds, &next, err);
+    if (status != 0)
+        return status;
+    ctl_news_close(*news);
+    *news = next;
     return 0;
 }
 

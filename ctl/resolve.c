@@ -20,40 +20,6 @@ static const char *not_empty(const char *value)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Commands say what is below it: /v1, its resources and queries. */
-static int check_url(const char *of, const char *server, const char *host, struct base_errbuf *err)
-{
-    size_t length = strcspn(host, "?#");
-    const bool query = host[length] != '\0';
-    while (length > 0 && host[length - 1] == '/')
-        length--;
-    if (!query && length > 0 && (length < 3 || strncmp(host + length - 3, "/v1", 3) != 0))
-        return 0;
-    return base_err(err, -EINVAL,
-                    "%s must end where the metaserver does, as in http://127.0.0.1:7480, without "
-                    "/v1 or a query, not \"%.80s\"",
-                    of, server);
-}
-
-int ctl_server_check(const char *of, const char *server, struct base_errbuf *err)
-{
-    const char *host = strncmp(server, "http://", 7) == 0    ? server + 7
-                       : strncmp(server, "https://", 8) == 0 ? server + 8
-                                                             : NULL;
-    if (host != NULL)
-        return check_url(of, server, host, err);
-    if (strncmp(server, "unix:/", 6) == 0)
-        return 0;
-    if (strncmp(server, "unix:", 5) == 0)
-        return base_err(
-            err, -EINVAL,
-            "%s needs an absolute path, as in unix:/run/kedge/metad.sock, not \"%.80s\"", of,
-            server);
-    return base_err(err, -EINVAL,
-                    "%s must be a URL such as http://127.0.0.1:7480, or unix:PATH, not \"%.60s\"",
-                    of, server);
-}
-
 int ctl_output_check(const char *of, const char *output, struct base_errbuf *err)
 {
     if (strcmp(output, "json") == 0 || strcmp(output, "wide") == 0 ||
@@ -142,8 +108,13 @@ static void resolve_tls(struct ctl_options *o, const struct ctl_context *with)
     o->allow_plain_tokens |= with != NULL && strcmp(with->allow_plain_tokens, "yes") == 0;
 }
 
+const char *ctl_server_asked(const struct ctl_options *o)
+{
+    return o->servers != NULL ? o->servers->url[o->servers->at] : o->server;
+}
+
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
-                        struct base_errbuf *err)
+                        struct ctl_servers *servers, struct base_errbuf *err)
 {
     const struct ctl_context *c;
     const bool asks_environment = o->context == NULL;
@@ -161,6 +132,10 @@ int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
         o->server = not_empty(c->server);
     if (o->server == NULL)
         o->server = CTL_DEFAULT_SERVER;
+    status = ctl_servers_parse("server", o->server, servers, err);
+    if (status != 0)
+        return status;
+    o->servers = servers;
     if (o->agent_socket == NULL && asks_environment)
         o->agent_socket = read_environment("KEDGE_AGENT_ADMIN");
     if (o->agent_socket == NULL && c != NULL)

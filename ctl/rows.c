@@ -211,13 +211,15 @@ static int print_first(const struct ctl_options *o, const struct ctl_list *list,
 }
 
 static int watch_rows(const struct ctl_options *o, const struct ctl_list *list,
-                      struct ctl_news *news, struct ctl_rows *rows, struct base_errbuf *err)
+                      struct ctl_news **news, struct ctl_rows *rows, struct base_errbuf *err)
 {
     struct watched w;
     int status = print_first(o, list, rows, &w, err);
     while (status == 0) {
         struct ctl_rows now;
-        status = ctl_news_wait(news, err);
+        status = ctl_news_wait(*news, err);
+        if (status != 0)
+            status = ctl_news_again(o, list->events, news, err);
         if (status != 0)
             return status;
         ctl_rows_init(&now, rows->user);
@@ -242,7 +244,7 @@ static int watch_list(const struct ctl_options *o, const struct ctl_list *list,
                 list->plural, CTL_NEWS_POLL_MS / 1000);
     status = fill_rows(o, list, rows, err);
     if (status == 0)
-        status = watch_rows(o, list, news, rows, err);
+        status = watch_rows(o, list, &news, rows, err);
     ctl_news_close(news);
     return status;
 }

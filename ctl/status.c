@@ -149,9 +149,10 @@ int ctl_status(const struct ctl_options *o, struct base_errbuf *err)
     static const char *const headings[] = {"PART", "AT", "STATE", "SUMMARY"};
     static struct part part[2];
     struct ctl_table *table;
-    part[0] = (struct part){.name = "metaserver", .where = o->server};
+    part[0] = (struct part){.name = "metaserver"};
     part[1] = (struct part){.name = "agent", .where = o->agent_socket};
     int failed = ask_metaserver(o, &part[0]);
+    part[0].where = ctl_server_asked(o);
     ask_agent(o, &part[1]); /* this host need not have one */
     if (o->json) {
         print_json(part, 2);

@@ -34,7 +34,7 @@ static void print_server(const struct ctl_options *o, const struct ctl_pairs *pa
     const char *commit = ctl_pairs_find(pairs, "commit");
     const bool known = commit != NULL && commit[0] != '\0' && strcmp(commit, "-") != 0;
     printf("server  %s%s%s%s at %s\n", version != NULL ? version : "unknown", known ? " (" : "",
-           known ? commit : "", known ? ")" : "", o->server);
+           known ? commit : "", known ? ")" : "", ctl_server_asked(o));
 }
 
 int ctl_version(const struct ctl_options *o, struct base_errbuf *err)

@@ -328,6 +328,8 @@ int http_call(const struct http_call *call, struct http_result *result, struct b
     const char *method = call->method != NULL ? call->method : "GET";
     struct http_transfer *c = NULL;
     int status;
+    if (call->sent != NULL)
+        *call->sent = false;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return base_err(err, -ENOMEM, "cannot start an HTTP client: out of memory");
     status = call->on_data != NULL || call->on_line != NULL ? -EINVAL
@@ -341,7 +343,12 @@ int http_call(const struct http_call *call, struct http_result *result, struct b
                                      : "a malformed method or header");
         goto cleanup;
     }
-    struct http_answer a = http_transfer_answer(c, curl_easy_perform(c->easy));
+    const CURLcode code = curl_easy_perform(c->easy);
+    long sent = 0;
+    curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &sent);
+    if (call->sent != NULL)
+        *call->sent = sent > 0;
+    struct http_answer a = http_transfer_answer(c, code);
     if (a.status < 0) {
         status = base_err(err, a.status, "%s %s failed: %s", method, call->url, a.why);
         goto cleanup;

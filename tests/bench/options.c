@@ -392,11 +392,20 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct base
     return base_err(err, -EINVAL, "there is no test \"%.40s\": " TESTS, argv[optind]);
 }
 
+/* Of several the first: to try them in turn is for rdmactl. */
+static const char *find_server(void)
+{
+    static char first[512];
+    const char *said = getenv("KEDGE_SERVER");
+    if (said == NULL)
+        return "unix:/run/kedge/metad.sock";
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(said, ","), said);
+    return first;
+}
+
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err)
 {
-    const char *server = getenv("KEDGE_SERVER");
-    struct perf_options o = {
-        .dead = 4, .silent = 4, .server = server != NULL ? server : "unix:/run/kedge/metad.sock"};
+    struct perf_options o = {.dead = 4, .silent = 4, .server = find_server()};
     bool cached = false, uncached = false;
     int c, status = 0;
     while (status == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1)

@@ -100,6 +100,29 @@ refuses 4 'no valid token|401' --server "$url" tenant list
 KEDGE_SERVER=$url refuses 4 'no valid token|401' tenant list
 ok "a context's token goes to its own server alone"
 KEDGE_TOKEN=kedge_wrong refuses 4 'no valid token|401' tenant list
+
+# ---- several metaservers of one store
+does "a context may have several metaservers" \
+    context set both "server=http://127.0.0.1:1, $url" token_file=ops.token
+asks_on() { # sentence, arguments...
+    does "$@"
+    grep -qE "^note: $url is asked in place of http://127.0.0.1:1: .*(refused|connect)" \
+        "$work/err" || fail "$1: nothing is said of the first one: $(cat "$work/err")"
+}
+asks_on "where nobody listens at the first, the next is asked" --context both tenant get web
+asks_on "and changed" --context both tenant create far uids=2000
+asks_on "or deleted" --context both tenant delete far
+asks_on "and its events are watched" --context both event list
+asks_on "and named where it says who was asked" --context both status
+shows "^metaserver +$url +ready"
+refuses 7 'none of the 2 metaservers can be asked; of the last: ' \
+    --server http://127.0.0.1:1,unix:/run/nobody.sock tenant list
+refuses 2 'must be a URL.*, or several.* not "127.0.0.1:2"' \
+    --server "$url,127.0.0.1:2" tenant list
+refuses 2 'has a blank' --server "$url http://127.0.0.1:2" tenant list
+refuses 2 'must be a URL' --server "$url," tenant list
+refuses 4 'the token would cross the network to http://192.0.2.1' \
+    --server "$url,http://192.0.2.1" --token-file ops.token tenant list
 does "the context's output" context set dev output=json
 does "is how it prints" tenant list
 says '[.format_version, .tenants[0].name]' '[1,"web"]'

@@ -24,7 +24,7 @@ enum {
 /* "": not said. */
 struct ctl_context {
     char name[CTL_CONTEXT_NAME_BYTES];
-    char server[CTL_CONTEXT_VALUE_BYTES];     /* a URL, or "unix:" and a path */
+    char server[CTL_CONTEXT_VALUE_BYTES];     /* URLs, or "unix:" and a path */
     char token_file[CTL_CONTEXT_VALUE_BYTES]; /* an absolute path */
     char agent_socket[CTL_CONTEXT_VALUE_BYTES];
     char cacert[CTL_CONTEXT_VALUE_BYTES], cert[CTL_CONTEXT_VALUE_BYTES];

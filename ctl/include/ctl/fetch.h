@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the metaserver and the local agent. Blocks, 5 s at most unless it is said. */
+/* Asks the metaserver and the local agent. Blocks, 5 s at most unless it is said.
+ *
+ * Of several metaservers (ctl/servers.h) the next is asked where one cannot be, or does not answer;
+ * but a change that was sent to one is not sent to another, since it may have been done. */
 #ifndef CTL_FETCH_H
 #define CTL_FETCH_H
 
@@ -22,6 +25,9 @@ struct ctl_request {
 /* Any request to the metaserver, otherwise as above. */
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
                     struct http_result *out, struct base_errbuf *err);
+/* Of several metaservers the next one is asked from now on, which is said to standard error, with
+ * why. False: there is no other. */
+bool ctl_server_next(const struct ctl_options *o, const char *why);
 /* Where a call to the metaserver goes, and what it shows; all that a http_call borrows. */
 struct ctl_target {
     char url[CTL_URL_BYTES];
@@ -33,6 +39,10 @@ struct ctl_target {
 /* Of a path there. 0, or -EINVAL, -EACCES, ... and a sentence: the server's name, or the token. */
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
                   struct base_errbuf *err);
+/* The same for what is no call of this file, as a stream: of one that answers, where there are
+ * several. */
+int ctl_target_find(const struct ctl_options *o, const char *path, struct ctl_target *out,
+                    struct base_errbuf *err);
 /* Puts it into a call. */
 void ctl_aim(struct http_call *call, const struct ctl_target *target);
 /* 0 for a 2xx; else the errno of the HTTP status' row, and a sentence with what the body says. */

@@ -21,6 +21,11 @@ int ctl_news_open(const struct ctl_options *o, const char *kinds, struct ctl_new
                   struct base_errbuf *err);
 /* Until something may have changed. 0; or -errno, -ECONNRESET when the stream has ended. */
 int ctl_news_wait(struct ctl_news *news, struct base_errbuf *err);
+/* After that, of several metaservers: in *news another one's, where the last one has ended its
+ * stream and none has refused it. 0; what ctl_news_wait() has returned; or -errno. *err says why it
+ * has ended, and then why there is none now. */
+int ctl_news_again(const struct ctl_options *o, const char *kinds, struct ctl_news **news,
+                   struct base_errbuf *err);
 void ctl_news_close(struct ctl_news *news);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "ctl/contexts.h"
+#include "ctl/servers.h"
 
 /* kedge-metad's admin socket, where root and its user need no token. */
 #define CTL_DEFAULT_SERVER       "unix:/run/kedge/metad.sock"
@@ -116,7 +117,8 @@ struct ctl_options {
     const char *secret_file;     /* of RESOURCE_CREATE and _SET of a token: its secret */
     const char *secret_out;      /* of RESOURCE_CREATE of a token: the file its secret goes to */
     const char *context;         /* of --context; or NULL */
-    const char *server;          /* a URL, or "unix:" and a path */
+    const char *server;          /* as it was said: a list of URLs, or of "unix:" and a path */
+    struct ctl_servers *servers; /* what that says, once it is resolved; NULL: it is one */
     const char *token, *token_file;  /* what it is shown; at most one is not NULL */
     const char *cacert, *cert, *key; /* PEM files for https://; or NULL */
     bool allow_plain_tokens;         /* the token may go over plain HTTP to other hosts */
@@ -135,17 +137,18 @@ extern const size_t ctl_long_option_count;
  * token, agent_socket and output is NULL. 0, or -EINVAL. */
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct base_errbuf *err);
 /* Fills that in: from the environment, the context that is chosen, or built-in. With --context the
- * environment says nothing. contexts is borrowed as long as *o is used. 0; -ENOENT: there is no
- * such context; -EINVAL. */
+ * environment says nothing. contexts and servers are borrowed as long as *o is used; servers are
+ * filled in. 0; -ENOENT: there is no such context; -EINVAL. */
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
-                        struct base_errbuf *err);
+                        struct ctl_servers *servers, struct base_errbuf *err);
+/* Borrowed: of the metaservers the one that is asked, as it was said. */
+const char *ctl_server_asked(const struct ctl_options *o);
 /* The name of the context that --context, the environment or the file chooses; NULL: none. */
 const char *ctl_context_chosen(const struct ctl_options *o, const struct ctl_contexts *contexts);
 /* Whether --context or the environment says that there is none: then no file need be read. */
 bool ctl_context_none(const struct ctl_options *o);
 void ctl_options_output(struct ctl_options *o, const char *output);
 /* 0; or -EINVAL and a sentence that begins with what the value is of. */
-int ctl_server_check(const char *of, const char *server, struct base_errbuf *err);
 int ctl_output_check(const char *of, const char *output, struct base_errbuf *err);
 
 /* Whether an option of that name sets a field of some kind. */

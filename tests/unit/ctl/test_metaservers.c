@@ -23,7 +23,8 @@ START_TEST(members_and_the_state_of_who_answers_are_read)
     ck_assert_int_eq(
         decode("{\"metaservers\":[{\"name\":\"a\",\"self\":true,\"version\":\"1\"},"
                "{\"name\":\"b\",\"self\":false,\"url\":\"https://b:1\"},{}],"
-               "\"store\":{\"kind\":\"etcd\",\"prefix\":\"/k/\",\"id\":\"5a\",\"shared\":true,\"revision\":7,\"behind\":true,"
+               "\"store\":{\"kind\":\"etcd\",\"prefix\":\"/k/\",\"id\":\"5a\","
+               "\"shared\":true,\"revision\":7,\"behind\":true,"
                "\"heard_ms_ago\":0,\"errors\":2,\"error\":\"why\"},"
                "\"table\":{\"slots\":64,\"live\":3,\"awaited\":9,\"generation\":\"ab\"},"
                "\"nodes\":{\"live\":4},\"agents\":5,\"followers\":6}"),

@@ -7,6 +7,7 @@
 #include "ctl/options.h"
 
 static struct base_errbuf err;
+static struct ctl_servers servers;
 static struct ctl_contexts contexts = {
     .path = "/c",
     .count = 2,
@@ -22,7 +23,7 @@ static struct ctl_contexts contexts = {
 static struct ctl_options resolve(struct ctl_options o)
 {
     err.text[0] = '\0';
-    ck_assert_msg(ctl_options_resolve(&o, &contexts, &err) == 0, "%s", err.text);
+    ck_assert_msg(ctl_options_resolve(&o, &contexts, &servers, &err) == 0, "%s", err.text);
     return o;
 }
 #define RESOLVE(...) resolve((struct ctl_options){__VA_ARGS__})
@@ -151,9 +152,39 @@ END_TEST
 
 static void refused(struct ctl_options o, int status, const char *says)
 {
-    ck_assert_int_eq(ctl_options_resolve(&o, &contexts, &err), status);
+    ck_assert_int_eq(ctl_options_resolve(&o, &contexts, &servers, &err), status);
     ck_assert_msg(strstr(err.text, says) != NULL, "\"%s\" lacks \"%s\"", err.text, says);
 }
+
+START_TEST(several_metaservers_are_a_list)
+{
+    no_environment();
+    struct ctl_options o = RESOLVE(.server = "http://a:1,https://b , unix:/c");
+    ck_assert_uint_eq(o.servers->count, 3);
+    ck_assert_str_eq(o.servers->url[1], "https://b");
+    ck_assert_str_eq(o.servers->url[2], "unix:/c");
+    ck_assert_str_eq(ctl_server_asked(&o), "http://a:1");
+    o.servers->at = 1;
+    ck_assert_str_eq(ctl_server_asked(&o), "https://b");
+    o.servers = NULL; /* as where one is asked that another has named */
+    o.server = "http://d";
+    ck_assert_str_eq(ctl_server_asked(&o), "http://d");
+    ck_assert_int_eq(ctl_server_check("--server", "http://a,,http://b", &err), -EINVAL);
+    ck_assert_int_eq(ctl_server_check("--server", "", &err), -EINVAL);
+    ck_assert_int_eq(ctl_server_check("--server", "http://a,http://b/v1", &err), -EINVAL);
+    ck_assert_int_eq(ctl_server_check("--server", "http://a:1 http://b:2", &err), -EINVAL);
+    ck_assert_int_eq(ctl_server_check("--server",
+                                      "unix:/1,unix:/2,unix:/3,unix:/4,unix:/5,unix:/6,"
+                                      "unix:/7,unix:/8",
+                                      &err),
+                     0);
+    ck_assert_int_eq(ctl_server_check("--server",
+                                      "unix:/1,unix:/2,unix:/3,unix:/4,unix:/5,unix:/6,"
+                                      "unix:/7,unix:/8,unix:/9",
+                                      &err),
+                     -EINVAL);
+}
+END_TEST
 
 START_TEST(what_is_wrong_names_its_origin)
 {
@@ -181,5 +212,6 @@ END_TEST
     X(a_contexts_token_goes_to_its_own_server_alone)                                               \
     X(a_context_that_is_an_option_stands_in_place_of_the_environment)                              \
     X(none_is_no_context)                                                                          \
+    X(several_metaservers_are_a_list)                                                              \
     X(what_is_wrong_names_its_origin)
 KEDGE_CHECK_MAIN("ctl.resolve", TESTS)

@@ -47,6 +47,7 @@ struct http_call {
      * empty ones too; the last one counts only if it has its end. Of other answers `done` gets the
      * body. max_response_bytes is then of a line. */
     int (*on_line)(void *user, const char *line, size_t length);
+    bool *sent; /* of http_call() alone: whether any of it went out, also when it failed; or NULL */
     uint32_t silence_timeout_ms; /* a call to which nothing comes for so long, from its start on,
                                   * ends with -ETIMEDOUT (0: that is no reason). Not for
                                   * http_call() */
