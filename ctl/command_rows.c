@@ -26,6 +26,9 @@ bool ctl_option_is_for(const struct ctl_option_row *row, const struct ctl_comman
         return for_all;
     if (row->word != NULL && strcmp(row->word, command->word[0]) != 0)
         return false;
+    /* Of any word: `region watch` is a list that goes on. */
+    if (row->word == NULL && row->verbs[0] != NULL && strcmp(row->verbs[0], "watch") == 0)
+        return command->command == CTL_EVENT_WATCH;
     for (size_t i = 0; row->verbs[i] != NULL; i++)
         if (command->word[1] != NULL && strcmp(row->verbs[i], command->word[1]) == 0)
             return true;

@@ -88,21 +88,13 @@ static void print_commands(const char *word, FILE *to)
 
 /* ---- options */
 
-static bool has_verb(const char *word, const char *verb)
-{
-    for (size_t i = 0; i < ctl_command_count; i++)
-        if (is_of(&ctl_command_rows[i], word) && ctl_command_rows[i].word[1] != NULL &&
-            strcmp(ctl_command_rows[i].word[1], verb) == 0)
-            return true;
-    return false;
-}
-
 /* Whether it is for commands of this word, and not for all. */
 static bool is_for(const struct ctl_option_row *o, const char *word)
 {
-    if (o->word != NULL)
-        return strcmp(o->word, word) == 0;
-    return o->verbs[0] != NULL && has_verb(word, o->verbs[0]);
+    for (size_t i = 0; i < ctl_command_count; i++)
+        if (is_of(&ctl_command_rows[i], word) && ctl_option_is_for(o, &ctl_command_rows[i], false))
+            return true;
+    return false;
 }
 
 /* Whether the row behind one says the same of other commands, of those that are asked for. */

@@ -20,8 +20,9 @@ struct ctl_news {
     struct ctl_target target;
     bool heard; /* of a change that nobody has been told of yet */
     bool over;
-    bool lost;  /* it is, and nobody has refused it */
-    int status; /* what it ended with */
+    bool of_list; /* and not of events */
+    bool lost;    /* it is over, and nobody has refused it */
+    int status;   /* what it ended with */
     struct base_errbuf why;
 };
 
@@ -33,6 +34,19 @@ static int on_line(void *user, const char *line, size_t length)
     return 0;
 }
 
+/* Lists have not always been watched: metaservers of before say that there is no such parameter. */
+static int judge_refusal(struct ctl_news *n, const struct http_answer *a)
+{
+    const int status = ctl_judge("the metaserver", a->status, a->body, a->body_length, &n->why);
+    const struct base_errbuf why = n->why;
+    if (!n->of_list || (a->status != 400 && a->status != 404))
+        return status;
+    return base_err(&n->why, status,
+                    "the metaserver does not say when this list changes, as of a version before "
+                    "this one: list it without --watch (%.300s)",
+                    why.text);
+}
+
 static void on_done(void *user, const struct http_answer *a)
 {
     struct ctl_news *n = user;
@@ -42,7 +56,7 @@ static void on_done(void *user, const struct http_answer *a)
         n->status =
             base_err(&n->why, a->status, "the metaserver cannot be watched: %.300s", a->why);
     else if (a->status >= 300)
-        n->status = ctl_judge("the metaserver", a->status, a->body, a->body_length, &n->why);
+        n->status = judge_refusal(n, a);
     else
         n->status = base_err(&n->why, -ECONNRESET, "the stream of changes has ended");
 }
@@ -77,6 +91,7 @@ static int begin_stream(const struct ctl_options *o, const char *kinds, struct c
 {
     char path[PATH_BYTES];
     int status = find_path(o, kinds, path, err);
+    n->of_list = kinds[0] == '/';
     if (status == 0)
         status = ctl_target_find(o, path, &n->target, err);
     if (status != 0)

@@ -234,7 +234,9 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
                         "--all-nodes is for worker list and lease list alone, without --node and "
                         "--worker");
     if (o->command != CTL_EVENT_WATCH && (o->from_revision || o->position != NULL))
-        return base_err(err, -EINVAL, "--revision and --position are for watch alone");
+        return base_err(
+            err, -EINVAL,
+            "--revision and --position are for tenant watch and the like, and event watch alone");
     if (o->tenants > 1 && !tenant)
         return base_err(err, -EINVAL, "--tenant is said twice");
     if (o->label != NULL && ctl_list_check("--label", o->label, err) != 0)

@@ -180,6 +180,10 @@ START_TEST(the_help_of_a_word_has_the_options_of_its_commands_alone)
     ck_assert_ptr_nonnull(strstr(text, "\n  --force  "));
     ck_assert_ptr_null(strstr(text, "--reason"));
     ck_assert_ptr_null(strstr(text, "--revision"));
+    ck_assert_ptr_null(strstr(help_of("region"), "--revision"));
+    ck_assert_ptr_null(strstr(help_of("region"), "--name"));
+    ck_assert_ptr_nonnull(strstr(help_of("region"), "\n  --tenant NAME  "));
+    ck_assert_ptr_nonnull(strstr(help_of("pool"), "\n  --revision NUMBER  "));
     text = help_of("event");
     ck_assert_ptr_nonnull(strstr(text, "\n  --limit NUMBER  "));
     ck_assert_ptr_nonnull(strstr(text, " event list; watch: of what is called so\n"));
