@@ -9,6 +9,7 @@
 #include "apply_private.h"
 #include "base/json_writer.h"
 #include "ctl/commands.h"
+#include "ctl/compare.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/manifest.h"
@@ -176,6 +177,42 @@ static int apply_and_note(const struct ctl_options *o, const struct ctl_manifest
     return status;
 }
 
+/* Another version may take what this one does not know, and says itself what it does not take. */
+static bool has_our_version(const struct ctl_options *o)
+{
+    struct http_result result;
+    struct ctl_pairs pairs;
+    struct base_errbuf err;
+    if (ctl_fetch_server(o, "/version", &result, &err) != 0)
+        return false;
+    bool ours = false;
+    if (ctl_decode_pairs(result.body, result.body_length, &pairs, &err) == 0) {
+        const char *version = ctl_pairs_find(&pairs, "version");
+        ours = version != NULL && strcmp(version, KEDGE_VERSION) == 0;
+        ctl_pairs_fini(&pairs);
+    }
+    http_result_fini(&result);
+    return ours;
+}
+
+/* Before the first one is set: a slip in the second would leave half of a file behind. */
+static int check_all(const struct ctl_options *o, const struct ctl_manifest *m,
+                     struct base_errbuf *err)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        const struct ctl_manifest_item *item = &m->item[i];
+        struct base_errbuf why;
+        const int status = ctl_wanted_check(item->kind, item->body, &why);
+        if (status == 0)
+            continue;
+        if (!has_our_version(o))
+            return 0;
+        return base_err(err, status, "%s %.64s: %.400s (nothing is applied)", item->kind->name,
+                        item->name, why.text);
+    }
+    return 0;
+}
+
 int ctl_apply(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_manifest m = {.item = NULL};
@@ -183,6 +220,8 @@ int ctl_apply(const struct ctl_options *o, struct base_errbuf *err)
     if (o->dry_run)
         return ctl_apply_dry(o, err);
     int status = ctl_apply_read(o, &m, err);
+    if (status == 0)
+        status = check_all(o, &m, err);
     if (o->json)
         ctl_json_list("applied");
     if (status == 0)

@@ -28,6 +28,15 @@ static int read_whole(const struct resource_table *kind, json_t *object, bool st
                                     resource_number_must(wrong, must));
 }
 
+static int check_node(const struct resource_table *kind, const void *resource,
+                      struct base_errbuf *err)
+{
+    const char *detail, *field = NULL;
+    if (kind == resource_table(RESOURCE_NODE))
+        field = resource_node_check(resource, &detail);
+    return field == NULL ? 0 : base_err(err, -EINVAL, "%s: %s", field, detail);
+}
+
 /* Unknown fields would be refused by a server of this version. A token's secret is no field. */
 static int check_fields(const struct resource_table *kind, json_t *object, struct base_errbuf *err)
 {
@@ -61,6 +70,8 @@ static int load_canonical(const struct resource_table *kind, const char *json, b
         status = check_fields(kind, object, err);
     if (status == 0 && object != NULL)
         status = read_whole(kind, object, stored, resource, err);
+    if (status == 0 && !stored)
+        status = check_node(kind, resource, err);
     if (status == 0 && object != NULL) {
         base_json_object(&t, NULL);
         resource_write(&t, kind, resource);
@@ -141,6 +152,14 @@ static bool keeps_value(const struct resource_table *kind, const struct resource
                         json_t *after)
 {
     return after == NULL && kind == resource_table(RESOURCE_POOL) && strcmp(f->name, "number") == 0;
+}
+
+int ctl_wanted_check(const struct resource_table *kind, const char *wanted, struct base_errbuf *err)
+{
+    json_t *whole = NULL;
+    const int status = load_canonical(kind, wanted, false, &whole, err);
+    json_decref(whole);
+    return status;
 }
 
 int ctl_compare(const struct resource_table *kind, const char *there, const char *wanted,

@@ -201,14 +201,16 @@ static int refuse_lists(json_t *root, struct base_errbuf *err)
     return 0;
 }
 
-static int take_root(struct ctl_manifest *m, json_t *root, struct base_errbuf *err)
+/* where: what errors call the object, if it is one. */
+static int take_root(struct ctl_manifest *m, json_t *root, const char *where,
+                     struct base_errbuf *err)
 {
     if (json_is_array(root))
         return take_array(m, root, NULL, err);
     if (is_list(root))
         return take_lists(m, root, err);
     const int status = refuse_lists(root, err);
-    return status == 0 ? take_object(m, root, NULL, "the object", err) : status;
+    return status == 0 ? take_object(m, root, NULL, where, err) : status;
 }
 
 /* One object, or a list, in each document; a document may be empty. */
@@ -216,6 +218,7 @@ static int take_yaml(struct ctl_manifest *m, const char *text, size_t bytes,
                      struct base_errbuf *err)
 {
     struct base_errbuf why;
+    char where[WHERE_BYTES] = "the object";
     json_t *documents, *root;
     size_t i;
     int status = ctl_yaml_read(text, bytes, &documents, &why);
@@ -225,10 +228,12 @@ static int take_yaml(struct ctl_manifest *m, const char *text, size_t bytes,
     {
         if (json_is_null(root))
             continue;
+        if (json_array_size(documents) > 1)
+            snprintf(where, sizeof where, "document %zu", i + 1);
         if (!json_is_object(root) && !json_is_array(root))
             status = base_err(err, -EINVAL, "not JSON, and as YAML no mapping and no list");
         else
-            status = take_root(m, root, err);
+            status = take_root(m, root, where, err);
         if (status != 0)
             break;
     }
@@ -241,6 +246,8 @@ int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
 {
     json_error_t error;
     size_t at = 0;
+    if (bytes == 0)
+        return base_err(err, -EINVAL, "it is empty");
     while (at < bytes && strchr(" \t\r\n", text[at]) != NULL && text[at] != '\0')
         at++;
     if (at < bytes && text[at] != '{' && text[at] != '[')
@@ -249,7 +256,7 @@ int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
     if (root == NULL)
         return base_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
                         error.column, error.text);
-    const int status = take_root(m, root, err);
+    const int status = take_root(m, root, "the object", err);
     json_decref(root);
     return status;
 }

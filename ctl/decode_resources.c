@@ -397,7 +397,7 @@ int ctl_json_units(const struct resource_table *kind, json_t *object, struct bas
         const char *text = json_string_value(json_object_get(object, key->name));
         if (text != NULL &&
             (key->type == FIELD_BOUND || key->type == FIELD_COUNT || key->type == FIELD_POWER))
-            return base_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
+            return base_err(err, -EINVAL, "%s is a decimal number without quotes, not \"%.60s\"",
                             key->name, text);
         if (text == NULL ||
             (key->type != FIELD_SIZE && key->type != FIELD_TIME && !is_duration(key)))

@@ -138,6 +138,10 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
     if (c->takes == CTL_TAKES_WORDS && words == wanted && o->said_count == 0)
         return ask_for_keys(c, word[own], err);
     if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && c->takes != CTL_TAKES_ANY &&
+        words > wanted && (c->command == CTL_APPLY || c->command == CTL_DIFF))
+        return base_err(err, -EINVAL, "%s takes files behind -f: %s -f %.60s", c->word[0],
+                        c->word[0], word[wanted]);
+    if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && c->takes != CTL_TAKES_ANY &&
         words > wanted)
         return base_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->row = c;
@@ -379,7 +383,7 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
     (void)ctl_field_options_add(all, LONG_OPTIONS, LONG_OPTIONS + CTL_FIELD_OPTIONS);
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "o:f:hw", all, &index)) != -1) {
+    while ((c = getopt_long(argc, argv, ":o:f:hw", all, &index)) != -1) {
         if (c == 'V') {
             *out = (struct ctl_options){.command = CTL_OWN_VERSION};
             return 0;
@@ -392,9 +396,11 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
         if (c == CTL_FIELD_OPTION || strlen(name_of(c)) > 0)
             note_field(c == CTL_FIELD_OPTION ? all[index].name : name_of(c), optarg, &o);
         status = take_option(c, &o, err);
-        if (status == -ENOENT)
-            status = base_err(err, -EINVAL,
-                              "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
+        if (status == -ENOENT && c == ':')
+            status = base_err(err, -EINVAL, "%.60s needs a value behind it: see rdmactl --help",
+                              argv[optind - 1]);
+        else if (status == -ENOENT)
+            status = base_err(err, -EINVAL, "\"%.60s\" is no option: see rdmactl --help",
                               argv[optind - 1]);
         if (status != 0)
             return status;

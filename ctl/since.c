@@ -16,7 +16,11 @@ static int parse_time(const char *text, int64_t *out_ms)
     struct tm tm = {.tm_sec = 0};
     unsigned hours = 0, minutes = 0, scale = 100;
     int64_t ms = 0;
-    char zone[8];
+    char zone[8], midnight[24];
+    if (strlen(text) == strlen("0000-00-00")) { /* a day, from its begin on */
+        snprintf(midnight, sizeof midnight, "%sT00:00:00Z", text);
+        text = midnight;
+    }
     if (strspn(text, "0123456789-T:.Z+") != strlen(text) || strlen(text) < strlen("0000-00-00T00"))
         return -EINVAL;
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -46,7 +50,7 @@ int ctl_since_parse(const char *text, char out[CTL_SINCE_BYTES], struct base_err
     else if (parse_time(text, &ms) != 0)
         return base_err(err, -EINVAL,
                         "--since must be a duration such as 10m, or a time such as "
-                        "2027-01-31T00:00:00Z, not \"%.40s\"",
+                        "2027-01-31T00:00:00Z or 2027-01-31, not \"%.40s\"",
                         text);
     const time_t seconds = ms < 0 ? 0 : (time_t)(ms / 1000);
     if (gmtime_r(&seconds, &tm) == NULL ||

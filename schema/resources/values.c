@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "schema/resources.h"
 
 void resource_clear(const struct resource_table *t, void *resource)
@@ -196,4 +197,25 @@ bool resource_same(const struct resource_table *t, const void *a, const void *b)
         same = same_field(&t->field[i], (const char *)a + t->field[i].at,
                           (const char *)b + t->field[i].at);
     return same;
+}
+
+const char *resource_node_check(const struct resource_node *node, const char **detail)
+{
+    const struct {
+        bool wrong;
+        const char *field, *detail;
+    } rules[] = {
+        {node->draining && !node->cordoned, "cordoned",
+         "must be true: a node that is draining takes no workers"},
+        {node->numbers.grace_ms != RESOURCE_UNSAID && !node->draining, "grace_ms",
+         "is for a node that is draining"},
+        {node->reason[0] != '\0' && !node->cordoned, "reason", "is for a node that is cordoned"},
+        {!base_is_printable(node->reason), "reason", "must have no control characters"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].wrong) {
+            *detail = rules[i].detail;
+            return rules[i].field;
+        }
+    return NULL;
 }

@@ -58,6 +58,13 @@ refuses 2 'tenant slip: uidz: unknown field: see rdmactl explain tenant' diff -f
 refuses 2 'tenant slip: uidz' apply --dry-run -f "$work/slip.json"
 echo '{"kind": "pool", "name": "p", "nodes": {}, "dcis": 33}' >"$work/slip.json"
 refuses 2 'pool p: dcis: must be an integer from 2 to 32' apply --dry-run -f "$work/slip.json"
+echo '[{"kind": "tenant", "name": "first"}, {"kind": "pool", "name": "p", "dcis": 4}]' \
+    >"$work/slip.json"
+refuses 2 'pool p: nodes: .*nothing is applied' apply -f "$work/slip.json"
+echo '[{"kind": "tenant", "name": "first"}, {"kind": "tenant", "name": "slip", "session": 4}]' \
+    >"$work/slip.json"
+refuses 2 'tenant slip: session: unknown field.*nothing is applied' apply -f "$work/slip.json"
+refuses 3 'there is no tenant "first"' tenant get first
 refuses 7 'running' --server http://127.0.0.1:1 diff -f "$work/web.json"
 
 # ---- explain

@@ -27,6 +27,10 @@ struct ctl_changes {
  * -EBADMSG; -ENOMEM. */
 int ctl_compare(const struct resource_table *kind, const char *there, const char *wanted,
                 struct ctl_changes *out, struct base_errbuf *err);
+/* Whether `wanted` may be PUT, as a metaserver of this version would say by looking at nothing
+ * else. 0, -EINVAL or -ENOMEM. */
+int ctl_wanted_check(const struct resource_table *kind, const char *wanted,
+                     struct base_errbuf *err);
 void ctl_changes_fini(struct ctl_changes *changes);
 
 #endif

@@ -140,4 +140,8 @@ bool resource_same(const struct resource_table *t, const void *a, const void *b)
 
 #include "schema/resources/structs.h"
 
+/* What operators say of a node, as far as it is right by itself. NULL; or the field that is not,
+ * and in *detail what it must be. */
+const char *resource_node_check(const struct resource_node *node, const char **detail);
+
 #endif

@@ -76,6 +76,9 @@ START_TEST(what_would_be_refused_says_why)
         {"pool", "{\"nodes\":{},\"mtu\":1000}", "mtu: must be 256, 512"},
         {"pool", "{}", "nodes"},
         {"window", "{\"scope\":\"planet\"}", "scope"},
+        {"node", "{\"draining\":true}", "cordoned: must be true"},
+        {"node", "{\"cordoned\":true,\"grace_ms\":5}", "grace_ms: is for a node that is draining"},
+        {"node", "{\"reason\":\"r\"}", "reason: is for a node that is cordoned"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct ctl_changes c;
@@ -83,7 +86,12 @@ START_TEST(what_would_be_refused_says_why)
             ctl_compare(resource_table_find(wrong[i].kind), NULL, wrong[i].wanted, &c, &err),
             -EINVAL);
         ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "%s", err.text);
+        ck_assert_int_eq(
+            ctl_wanted_check(resource_table_find(wrong[i].kind), wrong[i].wanted, &err), -EINVAL);
     }
+    ck_assert_int_eq(ctl_wanted_check(resource_table_find("node"),
+                                      "{\"cordoned\":true,\"draining\":true,\"grace_ms\":0}", &err),
+                     0);
     struct ctl_changes c;
     ck_assert_int_eq(ctl_compare(resource_table_find("tenant"), "[]", "{}", &c, &err), -EBADMSG);
     ck_assert_int_eq(
