@@ -61,10 +61,32 @@ static uint32_t power_of_two(uint32_t least, uint32_t n)
     return least;
 }
 
+/* A soft device of our own, or the device that was named, with the GID of the metaserver (0) or of
+ * an agent. */
+static int write_fabric(const struct perf_local *l, const struct perf_options *o, int which,
+                        char out[256], struct base_errbuf *err)
+{
+    const char *gid = o->gids;
+    if (gid == NULL) {
+        snprintf(out, 256, "[fabric]\nprovider = soft\ndevice = %s\n", l->device);
+        return 0;
+    }
+    for (int i = 0; i < which && gid != NULL; i++)
+        gid = (gid = strchr(gid, ',')) != NULL ? gid + 1 : NULL;
+    if (gid == NULL || *gid == '\0')
+        return base_err(err, -EINVAL, "--gids must be three, such as 10.0.1.1,10.0.1.2,10.0.1.3");
+    snprintf(out, 256, "[fabric]\nprovider = verbs\ndevice = %.64s\ngid = %.*s\n", o->verbs.device,
+             (int)strcspn(gid, ","), gid);
+    return 0;
+}
+
 static int configure(const struct perf_local *l, const struct perf_options *o, int which,
                      char path[96], struct base_errbuf *err)
 {
-    char text[2048];
+    char text[2048], fabric[256];
+    int status = write_fabric(l, o, which, fabric, err);
+    if (status != 0)
+        return status;
     uint32_t slots = power_of_two(256, o->depth);
     char lane_cpu[16] = "any";
     if (l->pinned)
@@ -101,16 +123,15 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
         snprintf(text, sizeof text,
                  "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
                  "admin_socket = %s/metad.sock\naccess = open\nclient_rate = 0\n"
-                 "max_endpoints = %llu\n[fabric]\nprovider = soft\ndevice = %s\n",
-                 l->work, l->work, unknown + 16384, l->device);
+                 "max_endpoints = %llu\n%s",
+                 l->work, l->work, unknown + 16384, fabric);
     else
         snprintf(text, sizeof text,
                  "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"
                  "state_dir = %s/%s\nmetaservers = %s\n"
-                 "[fabric]\nprovider = soft\ndevice = %s\n%s"
-                 "%s[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n%s",
+                 "%s%s%s[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n%s",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
-                 l->server, l->device, transport, pool, (unsigned)geteuid(), other);
+                 l->server, fabric, transport, pool, (unsigned)geteuid(), other);
     return write_file(path, text, err);
 }
 

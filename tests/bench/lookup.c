@@ -20,7 +20,6 @@
 #include "fresh.h"
 #include "kept_http.h"
 #include "reader.h"
-#include "schema/token.h"
 #include "worker_group.h"
 
 enum {
@@ -30,8 +29,8 @@ enum {
     TURN_MS = 500,
     WARM = 20, /* times from a name to the first byte, when the owner is known */
 };
-/* --local's. */
-static const char NODE[] = "perf-names", TENANT[] = "perf", OWNER[] = "perf-b";
+/* --local's: the node whose names are looked up, and the region's. */
+static const char OWNER[] = "perf-b", TENANT[] = "perf", FIRST_BYTE[] = "perf/first-byte";
 
 struct registry {
     int fd;
@@ -59,11 +58,11 @@ static int send_node(int fd, const char *id, const uint8_t gid[16], uint64_t inc
     return perf_http_send(fd, "PUT", path, body, err);
 }
 
-static int put_name(struct registry *r, const char *id, uint64_t incarnation, const char *name,
-                    const char *token, struct base_errbuf *err)
+static int put_name(struct registry *r, uint64_t incarnation, const char *name, const char *token,
+                    struct base_errbuf *err)
 {
     char path[96], body[512];
-    snprintf(path, sizeof path, "/v1/nodes/%s/regions", id);
+    snprintf(path, sizeof path, "/v1/nodes/%s/regions", OWNER);
     snprintf(body, sizeof body,
              "{\"incarnation\":%llu,\"tenant\":\"%s\",\"name\":\"%s\",\"grant\":\"%s\"}",
              (unsigned long long)incarnation, TENANT, name, token);
@@ -75,21 +74,22 @@ static void name_of(uint32_t worker, char name[32])
     snprintf(name, 32, "perf/%u", worker);
 }
 
-/* A node, and a name of it for each client. */
-static int put_names(struct registry *r, uint32_t workers, struct base_errbuf *err)
+/* Of one region of the owner's: one for the first byte, and one for each client. */
+static int put_names(struct registry *r, uint32_t workers, const char *token,
+                     struct base_errbuf *err)
 {
-    struct schema_token grant = {
-        .gid = {0xfd, 0x01}, .pool = 1, .access = 1, .addr = 0x1000, .length = 8};
-    const uint64_t incarnation = (uint64_t)time(NULL);
-    char text[SCHEMA_TOKEN_TEXT], name[32];
-    int status = send_node(r->fd, NODE, grant.gid, incarnation, err);
+    char path[64], name[32];
+    snprintf(path, sizeof path, "/v1/nodes/%s", OWNER);
+    int status = perf_http_call(r->fd, "GET", path, NULL, r->bytes, &r->answer, err);
+    const char *field = status == 0 ? strstr(r->answer, "\"incarnation\":") : NULL;
+    if (status == 0 && field == NULL)
+        return base_err(err, -EPROTO, "%s has no incarnation", OWNER);
+    const uint64_t incarnation = status == 0 ? strtoull(field + 14, NULL, 10) : 0;
     if (status == 0)
-        status = perf_http_receive(r->fd, r->bytes, &r->answer, err);
+        status = put_name(r, incarnation, FIRST_BYTE, token, err);
     for (uint32_t i = 0; i < workers && status == 0; i++) {
-        grant.vkey = i + 1;
-        schema_token_format(&grant, text);
         name_of(i, name);
-        status = put_name(r, NODE, incarnation, name, text, err);
+        status = put_name(r, incarnation, name, token, err);
     }
     return status;
 }
@@ -192,7 +192,7 @@ static int begin_client(struct client *c, const struct lookups *l, uint32_t me,
                         struct perf_member *member)
 {
     name_of(me, c->name);
-    snprintf(c->path, sizeof c->path, "/v1/nodes/%s", NODE);
+    snprintf(c->path, sizeof c->path, "/v1/nodes/%s", OWNER);
     snprintf(c->url, sizeof c->url, "%s%s", l->o->server, c->path);
     if (l->way == PERF_BY_SOCKET)
         return perf_http_open(l->o->server, &c->r.fd, &member->err);
@@ -286,26 +286,14 @@ static int time_first_byte(const struct perf_options *o, const char *name, uint6
 }
 
 /* Of an owner that the agent has never met, and then of the same. */
-static int measure_first_byte(const struct perf_options *o, struct registry *r,
-                              struct perf_lookup *out, struct base_errbuf *err)
+static int measure_first_byte(const struct perf_options *o, struct perf_lookup *out,
+                              struct base_errbuf *err)
 {
     static struct perf_samples samples;
-    struct perf_target target;
-    char path[64];
-    uint64_t ns = 0, retries = 0, reads[3] = {0};
-    int status = perf_target_open(o, &target, &retries, err);
-    if (status != 0)
-        return status;
-    snprintf(path, sizeof path, "/v1/nodes/%s", OWNER);
-    status = perf_http_call(r->fd, "GET", path, NULL, r->bytes, &r->answer, err);
-    const char *field = status == 0 ? strstr(r->answer, "\"incarnation\":") : NULL;
-    if (status == 0)
-        status = put_name(r, OWNER, field != NULL ? strtoull(field + 14, NULL, 10) : 0,
-                          "perf/first-byte", target.token, err);
-    if (status == 0)
-        status = time_first_byte(o, "perf/first-byte", &out->cold_ns, out->cold_reads, err);
+    uint64_t ns = 0, reads[3] = {0};
+    int status = time_first_byte(o, FIRST_BYTE, &out->cold_ns, out->cold_reads, err);
     for (int i = 0; i < WARM && status == 0; i++) {
-        status = time_first_byte(o, "perf/first-byte", &ns, reads, err);
+        status = time_first_byte(o, FIRST_BYTE, &ns, reads, err);
         perf_samples_add(&samples, &ns, 0, 1);
         for (int k = 0; k < 3; k++)
             out->warm_reads[k] += reads[k];
@@ -313,7 +301,6 @@ static int measure_first_byte(const struct perf_options *o, struct registry *r,
     uint64_t medians[2];
     perf_samples_medians(&samples, 1, medians);
     out->warm_ns = medians[0];
-    perf_target_close(&target);
     return status;
 }
 
@@ -373,14 +360,19 @@ static int measure_turns(const struct perf_options *o, struct perf_lookup *l,
 int perf_lookup(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     static struct registry registry;
+    struct perf_target target;
+    uint64_t retries = 0;
     int status = perf_http_open(o->server, &registry.fd, err);
     if (status != 0)
         return status;
-    status = measure_first_byte(o, &registry, &r->lookup, err);
-    if (status == 0)
-        status = put_names(&registry, o->workers, err);
-    if (status == 0)
-        status = measure_turns(o, &r->lookup, err);
+    if ((status = perf_target_open(o, &target, &retries, err)) == 0) {
+        status = put_names(&registry, o->workers, target.token, err);
+        if (status == 0)
+            status = measure_first_byte(o, &r->lookup, err);
+        if (status == 0)
+            status = measure_turns(o, &r->lookup, err);
+        perf_target_close(&target);
+    }
     close(registry.fd);
     return status;
 }
@@ -401,8 +393,9 @@ static void report_as_json(const struct perf_options *o, const struct perf_looku
     struct base_text t;
     base_text_init(&t, 4096);
     base_text_printf(
-        &t, "{\"test\":\"%s\",\"provider\":\"soft\",\"workers\":%u,\"storm\":%s,\"turns\":%d,",
-        o->name, o->workers, o->storm ? "true" : "false", (int)o->count);
+        &t, "{\"test\":\"%s\",\"provider\":\"%s\",\"workers\":%u,\"storm\":%s,\"turns\":%d,",
+        o->name, o->gids != NULL ? "verbs" : "soft", o->workers, o->storm ? "true" : "false",
+        (int)o->count);
     for (int i = 0; i < PERF_WAYS; i++) {
         const struct perf_lookup_way *w = &l->way[i];
         base_text_printf(
@@ -432,7 +425,8 @@ void perf_lookup_report(const struct perf_options *o, const struct perf_result *
         report_as_json(o, l);
         return;
     }
-    printf("lookup: %u client%s, %s, %d turns\n", o->workers, o->workers == 1 ? "" : "s",
+    printf("lookup: %u client%s on %s, %s, %d turns\n", o->workers, o->workers == 1 ? "" : "s",
+           o->gids != NULL ? o->verbs.device : "soft",
            o->storm ? "nodes registering" : "metaserver idle", (int)o->count);
     for (int i = 0; i < PERF_WAYS; i++) {
         const struct perf_lookup_way *w = &l->way[i];

@@ -59,7 +59,8 @@ static const char help[] =
     "  --admin-socket PATH       storm: that agent's for its operator, which says what it did\n"
     "  --server URL|unix:PATH    a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
     "  --bin DIRECTORY           where --local finds the daemons (beside kedge-perf)\n"
-    "  --device NAME             verbs-connect: the RDMA device (the first)\n"
+    "  --device NAME             verbs-connect: the RDMA device (the first); lookup: its servers'\n"
+    "  --gids GID,GID,GID        lookup: of the metaserver and of two agents on that device\n"
     "  --gid GID                 verbs-connect: of the program (the device's first)\n"
     "  --peer-gid GID            verbs-connect: of its peer, on that device (another one)\n"
     "  --json                    prints one JSON object\n"
@@ -129,9 +130,18 @@ static int check_fresh(const struct perf_options *o, struct base_errbuf *err)
 {
     static const uint8_t no_gid[16];
     if (o->test != PERF_VERBS_CONNECT &&
-        (o->verbs.device != NULL || memcmp(o->verbs.gid, no_gid, 16) != 0 ||
-         memcmp(o->verbs.peer_gid, no_gid, 16) != 0 || o->child_port != 0))
-        return base_err(err, -EINVAL, "--device, --gid and --peer-gid are for verbs-connect");
+        (memcmp(o->verbs.gid, no_gid, 16) != 0 || memcmp(o->verbs.peer_gid, no_gid, 16) != 0 ||
+         o->child_port != 0))
+        return base_err(err, -EINVAL, "--gid and --peer-gid are for verbs-connect");
+    if (o->test != PERF_VERBS_CONNECT && o->test != PERF_LOOKUP && o->verbs.device != NULL)
+        return base_err(err, -EINVAL, "--device is for verbs-connect and lookup");
+    if ((o->gids != NULL) != (o->test == PERF_LOOKUP && o->verbs.device != NULL))
+        return base_err(err, -EINVAL,
+                        "lookup on a device needs --device and --gids, and no other test --gids");
+    if (o->gids != NULL && o->storm)
+        return base_err(err, -EINVAL,
+                        "--registering is for soft: its nodes, which are invented, have nothing "
+                        "that a metaserver without DC could connect with");
     if (o->token != NULL && o->test != PERF_FIRST_READ)
         return base_err(err, -EINVAL, "--token is what first-read starts itself with");
     if (o->test == PERF_VERBS_CONNECT && o->local)
@@ -250,6 +260,7 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, 'r'},
     {"gid", required_argument, NULL, 'g'},
     {"peer-gid", required_argument, NULL, 'G'},
+    {"gids", required_argument, NULL, 'I'},
     {"child", required_argument, NULL, 'C'}, /* what verbs-connect starts itself with */
     {"token", required_argument, NULL, 't'}, /* what first-read starts itself with */
     {"admin-socket", required_argument, NULL, 'A'},
@@ -361,6 +372,9 @@ static void set_text(struct perf_options *o, int c)
     case 'T':
         o->transport = optarg;
         break;
+    case 'I':
+        o->gids = optarg;
+        break;
     default:
         o->token = optarg;
     }
@@ -434,6 +448,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'm':
         case 'b':
         case 'T':
+        case 'I':
         case 't':
             set_text(&o, c);
             break;

@@ -61,7 +61,8 @@ struct perf_options {
     bool direct, local, json, cached;
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
     bool storm;                /* lookup: nodes register meanwhile */
-    struct bench_choice verbs; /* verbs-connect: device and GIDs */
+    struct bench_choice verbs; /* verbs-connect: device and GIDs; --local: the device, or NULL */
+    const char *gids;          /* --local on a device: of the metaserver and of two agents */
     /* Set when a test has started itself anew for one repetition: the port of verbs-connect's peer,
      * the token of first-read's target; else 0 and NULL. */
     uint16_t child_port;

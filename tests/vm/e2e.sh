@@ -40,11 +40,11 @@ declare -A left_out=(
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
 short=(conformance readers perftest verbs-connect main-job hostile promises)
-# On a busy host not all get in (docs/status.md, Known faults that are left).
+# On a busy host not all of the storm get in (docs/status.md, Known faults that are left).
 if [[ -n ${KEDGE_TEST_LONG-} ]]; then
-    short+=(storm)
+    short+=(lookup storm)
 else
-    echo "skip: storm (ops/test --long runs it)"
+    echo "skip: lookup, storm (ops/test --long runs them)"
 fi
 # Of the attacks those in which the device itself refuses, or holds pages, and one that dies with
 # requests out: of others soft sees as much. Likewise `recovery` (e2e.recovery.rc on soft).

@@ -58,6 +58,7 @@ part() { # its name
     verbs-connect) verbs_connect ;;
     promises) bash "$here/guest-promises.sh" "$build" ;;
     readers) bash "$here/guest-readers.sh" "$build" ;;
+    lookup) bash "$here/guest-lookup.sh" "$build" ;;
     storm) bash "$here/guest-storm.sh" "$build" ;;
     *) timeout 900 bash "$here/../e2e/$1.sh" "$build" ;;
     esac
