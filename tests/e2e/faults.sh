@@ -8,6 +8,8 @@
 #   FAULTS=N        how many (20)
 #   FAULTS_SEED=N   which ones (8); any: others each time
 #   FAULTS_KEEP=DIRECTORY   the history and the logs are left there
+#   FAULTS_CLOCKS=yes   in a guest of its own (tests/vm/clocks.sh), whose clock is set meanwhile, by
+#                   seconds or days, forward or back
 source "$(dirname "$0")/lib.sh"
 history=$(cd "$(dirname "$0")" && pwd)/../history
 faults=${FAULTS:-20} seed=${FAULTS_SEED:-8}
@@ -20,7 +22,11 @@ if [[ -z ${FAULTS_ALONE-} ]]; then
     skip "networks that are cut, and disks that are full (only root can have networks of its own)"
     FAULTS_ALONE=no
 fi
+[[ -z ${FAULTS_CLOCKS-} ]] || grep -q vm_node= /proc/cmdline ||
+    fail "nobody's clock is set but a guest's: tests/vm/clocks.sh"
 source "$(dirname "$0")/lib-shared-store.sh"
+# In a guest, which is slow, etcd has one member: what a clock does to elections is etcd's own.
+[[ -z ${FAULTS_CLOCKS-} ]] || members=(e1)
 needs_built kedge-probe
 command -v python3 >/dev/null || { skip "python3 is not installed"; exit 77; }
 holders=() recorder=
@@ -163,6 +169,7 @@ begin_fault() {
         done
         ;;
     agent) end_daemon c ;;
+    clock) set_clock "$by" ;;
     esac
 }
 end_fault() {
@@ -182,7 +189,12 @@ end_fault() {
         done
         ;;
     agent) daemon_start c kedge-agentd || fail "agent c did not start" ;;
+    clock) [[ $stays == stays ]] || set_clock $((-by)) ;;
     esac
+}
+# Of all that run here, and at once, as whoever administers a host does.
+set_clock() { # seconds, forward or back
+    date -s "@$(($(date +%s) + $1))" >/dev/null || fail "the clock takes no time"
 }
 one_of() { # word...
     local -a words=("$@")
@@ -195,31 +207,61 @@ choose_some() { # how many
         [[ " ${chosen[*]} " == *" $echo_one "* ]] || chosen+=("$echo_one")
     done
 }
-# The first six kill each in turn; what comes then, the seed says.
+# The first six kill each in turn; what comes then, the seed says. Where clocks are set, each second
+# fault is that, by each of these steps in turn; each third one is taken back.
+steps=(180000 -270000 -3 3700 3 90000 60 -3700)
 choose_fault() { # number
     local kinds=(kill stop stop restart agent cut cut cut full)
     [[ $FAULTS_ALONE == yes ]] || kinds=("${kinds[@]:0:5}")
-    if (($1 <= 6)); then
+    if [[ -n ${FAULTS_CLOCKS-} ]]; then
+        kinds=(kill stop cut agent)
+        (($1 % 2 == 0)) || kinds=(clock)
+        (($1 != 4)) || kinds=(agent) # whose new life begins a day before its old one
+    elif (($1 <= 6)); then
         what=kill chosen=("${everybody[$1 - 1]}") for_ms=$((RANDOM % 1000))
         return
     fi
     one_of "${kinds[@]}"; what=$echo_one
-    one_of 1 1 1 2 2 3 6; choose_some "$echo_one"
+    one_of 1 1 1 2 2 3 6
+    choose_some $((echo_one < ${#everybody[@]} ? echo_one : ${#everybody[@]}))
     one_of in out both; way=$echo_one
     one_of silently loudly; manner=$echo_one
     for_ms=$((300 + RANDOM % 2500))
+    [[ $what == clock ]] || return 0
+    by=${steps[$1 / 2 % ${#steps[@]}]}
+    stays=stays
+    (($1 % 6 != 5)) || stays=returns
 }
 say_fault() {
     case $what in
     cut) echo "cut $way $manner ${chosen[*]}" ;;
     agent) echo "kill agent c" ;;
+    clock) echo "clock set by $by s, and $stays" ;;
     *) echo "$what ${chosen[*]}" ;;
     esac
 }
 
 # ---- what must hold meanwhile
 
-now_ms() { echo $((${EPOCHREALTIME//[!0-9]/} / 1000)); }
+now_ms() { # of a clock that nobody sets
+    local up
+    read -r up _ </proc/uptime
+    echo $((10#${up//./} * 10))
+}
+# A clock that is set ends no lease.
+all_are_live() {
+    local said
+    said=$(live_everywhere a b c) || { echo "$said"; exit 1; }
+}
+are_live_still() {
+    local name node is
+    for name in "${metaservers[@]}"; do
+        for node in a b c; do
+            is=$(state "$name" "$node") || is=silent
+            [[ $is == live ]] || fail "the clock was set, and node-$node is $is at $name"
+        done
+    done
+}
 uid=4000000000 longest=0 longest_behind=0
 # Each of them has a write acknowledged; sets $took, from now on, and $each.
 wait_for_writes() { # metaserver...
@@ -243,7 +285,8 @@ wait_for_quorum() {
     begin=$(now_ms)
     while kill -0 $$ 2>/dev/null; do # it ends with the test
         for name in "${members[@]}"; do
-            curl -sf -o /dev/null --max-time 0.5 --data '{"key":"cXVvcnVt","value":"MQ=="}' \
+            curl -sf -o /dev/null --max-time "$((slow / 2)).5" \
+                --data '{"key":"cXVvcnVt","value":"MQ=="}' \
                 "http://$(etcd_at "$name"):${etcd_client[$name]}/v3/kv/put" || continue
             echo $(($(now_ms) - begin)) >"$work/quorum"
             return
@@ -277,14 +320,17 @@ python3 "$history/record.py" "$work/history.jsonl" "$seed" "${places[@]}" \
 recorder=$!
 for ((number = 1; number <= faults; number++)); do
     choose_fault "$number"
+    [[ $what != clock ]] || all_are_live
     begin_fault
-    if ((number <= ${#everybody[@]})); then # one alone, which nobody notices who asks another
+    # One alone, which nobody notices who asks another.
+    if [[ -z ${FAULTS_CLOCKS-} ]] && ((number <= ${#everybody[@]})); then
         one_of one two
         [[ ${chosen[0]} != "$echo_one" ]] || echo_one=three
         wait_for_writes "$echo_one"
     fi
     sleep "$((for_ms / 1000)).$(printf '%03d' $((for_ms % 1000)))"
     end_fault
+    [[ $what != clock ]] || are_live_still
     wait_for_quorum &
     quorum=$!
     wait_for_writes "${metaservers[@]}"
@@ -312,11 +358,13 @@ ok "READs went on: $(sed -n 's/.*: none for/none for/p' "$work/reader.out" | tai
 python3 "$history/check.py" "$work/history.jsonl" >"$work/checked" ||
     fail "the history is not right: $(tail -n 20 "$work/checked")"
 ok "$(cat "$work/checked")"
-porcupine=$("$history/porcupine.sh" "${bin%/bin}") || {
-    [[ $porcupine == skip:* ]] || fail "$porcupine"
-    echo "$porcupine"
-    porcupine=
-}
+porcupine=
+[[ -n ${FAULTS_CLOCKS-} ]] || # tests/vm/clocks.sh asks it: its module cannot be fetched in a guest
+    porcupine=$("$history/porcupine.sh" "${bin%/bin}") || {
+        [[ $porcupine == skip:* ]] || fail "$porcupine"
+        echo "$porcupine"
+        porcupine=
+    }
 if [[ -n $porcupine ]]; then
     "$porcupine" "$work/history.jsonl" >"$work/checked" ||
         fail "porcupine does not take the history: $(cat "$work/checked")"
