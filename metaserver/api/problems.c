@@ -53,7 +53,7 @@ static const struct {
     [REST_MEDIA_TYPE] = {"unsupported-media-type", 415, "the body must be application/json"},
     [REST_READER] = {"wrong-reader", 422, "the registration needs another `reader`"},
     [REST_FULL] = {"full", 507, "there is no room"},
-    [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
+    [REST_STORE] = {"store-failed", 503, "the store cannot be used"},
     [REST_TABLE] = {"table-unreachable", 503, "no agent can read this metaserver's table"},
     [REST_CROWDED] = {"too-many-changes", 503, "too many changes wait for the store"},
     [REST_NAMES_WAIT] = {"too-many-names", 429, "too many names of regions wait for the store"},

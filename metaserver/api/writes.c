@@ -191,10 +191,13 @@ void meta_write_add(struct meta_service *s, struct meta_write *w)
 bool meta_write_is_stored(struct call *c, const struct meta_write *w)
 {
     const struct meta_store_outcome *out = &w->job.outcome;
+    struct base_errbuf why = out->err;
     if (out->status == 0)
         return true;
-    meta_service_store_failed(c->s, w->kind->what, w->id, c->now, &out->err);
-    meta_rest_problem(c, REST_STORE, out->err.text);
+    if (out->status == -ETIMEDOUT) /* it may have been done, or will be */
+        base_err(&why, 0, "%.400s; whether anything was changed is not known", out->err.text);
+    meta_service_store_failed(c->s, w->kind->what, w->id, c->now, &why);
+    meta_rest_problem(c, REST_STORE, why.text);
     return false;
 }
 

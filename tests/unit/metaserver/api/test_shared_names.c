@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of regions at metaservers of one store, of which each shows what it has heard itself. */
+/* Metaservers of one store: names of regions, of which each shows what it has heard itself, and
+ * what they say of a change that the store did not answer. */
 #include "world_shared.h"
 
 /* The store has it, by another metaserver's word; here it is in no table yet. */
@@ -178,6 +179,20 @@ START_TEST(what_is_settled_is_so_where_a_metaserver_begins_anew)
     ck_assert_uint_eq(meta_resources_revision(all.metad[2].s.resources), last + 1);
     expect_all_the_same(22);
     meta_store_close(nothing);
+/* etcd may have done what it did not answer, or do it later. */
+START_TEST(who_gets_no_answer_does_not_say_that_nothing_was_changed)
+{
+    struct reply reply;
+    setup_all(16);
+    settle_all();
+    meta_store_hub_lose(all.metad[0].store, 1, 100);
+    begin_ask(&all.metad[0], "PUT", "/v1/tenants/a", "{\"uids\":[1]}", &reply);
+    settle_all();
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert_ptr_nonnull(strstr(reply.body, "whether anything was changed is not known"));
+    ck_assert_ptr_null(strstr(reply.body, "nothing was changed"));
+    meta_store_hub_lose(all.metad[0].store, 1, 0);
+    settle_all();
     teardown_all();
 }
 END_TEST
@@ -185,6 +200,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(names_wait_for_a_minute_at_most_and_agents_are_asked_to_renew)                               \
     T(what_is_settled_is_so_where_a_metaserver_begins_anew)                                        \
+    T(who_gets_no_answer_does_not_say_that_nothing_was_changed)                                    \
     T(a_region_of_an_endpoint_that_another_metaserver_alone_shows_has_no_name_yet)                 \
     T(a_name_that_is_there_already_is_so_by_the_stores_word_alone)
 
