@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Three metaservers on three members of etcd, each on a network of its own, three agents, a worker
-# that reads what another one lends, and clients that read, write and watch: faults come by a seed,
-# one after the other. What was answered meanwhile is recorded, and checked in the end
-# (tests/history).
+# that reads what another one lends, one that looks for what a third one publishes, and clients that
+# read, write and watch: faults come by a seed, one after the other. What READs, writes and lookups
+# come to is judged after each fault (lib-faults.sh); what clients were answered is recorded, and
+# checked in the end (tests/history).
 #
 #   FAULTS=N        how many (20)
 #   FAULTS_SEED=N   which ones (8); any: others each time
+#   FAULTS_BEHIND_MS=N   how long after etcd metaservers may take to write again (20000); from 5000
+#                   on it is as many times longer as the machine is busy
 #   FAULTS_KEEP=DIRECTORY   the history and the logs are left there
 #   FAULTS_CLOCKS=yes   in a guest of its own (tests/vm/clocks.sh), whose clock is set meanwhile, by
 #                   seconds or days, forward or back
@@ -27,7 +30,8 @@ fi
 source "$(dirname "$0")/lib-shared-store.sh"
 # In a guest, which is slow, etcd has one member: what a clock does to elections is etcd's own.
 [[ -z ${FAULTS_CLOCKS-} ]] || members=(e1)
-needs_built kedge-probe
+source "$(dirname "$0")/lib-faults.sh"
+needs_built kedge-probe kedge-finder publish_region
 command -v python3 >/dev/null || { skip "python3 is not installed"; exit 77; }
 holders=() recorder=
 end_all() {
@@ -168,7 +172,7 @@ begin_fault() {
             dd if=/dev/zero of="$(disk_of "$name")/filler" bs=1M 2>/dev/null || true
         done
         ;;
-    agent) end_daemon c ;;
+    agent) end_c ;;
     clock) set_clock "$by" ;;
     esac
 }
@@ -188,7 +192,7 @@ end_fault() {
             }
         done
         ;;
-    agent) daemon_start c kedge-agentd || fail "agent c did not start" ;;
+    agent) begin_c ;;
     clock) [[ $stays == stays ]] || set_clock $((-by)) ;;
     esac
 }
@@ -231,6 +235,17 @@ choose_fault() { # number
     by=${steps[$1 / 2 % ${#steps[@]}]}
     stays=stays
     (($1 % 6 != 5)) || stays=returns
+}
+# In a long run each of them is killed, and stopped, restarted and cut off as well, before the seed
+# says what comes. Once in 40 faults c is away for longer.
+choose_in_turn() { # number
+    local kinds=(kill stop restart cut) turn=$(($1 - 1)) each=${#everybody[@]}
+    if ((faults >= 100 && turn < each * ${#kinds[@]})); then
+        what=${kinds[turn / each]} chosen=("${everybody[turn % each]}")
+        [[ $what != cut || $FAULTS_ALONE == yes ]] || what=stop
+    fi
+    [[ -n ${FAULTS_CLOCKS-} ]] || (($1 % 40 != 8)) || leave
+    [[ $what != agent || $away == no ]] || what=stop
 }
 say_fault() {
     case $what in
@@ -295,8 +310,8 @@ wait_for_quorum() {
     done
 }
 traffic_goes_on() {
-    kill -0 "$reader" 2>/dev/null || fail "the reader ended: $(cat "$work/reader.out")"
-    lacks "$work/reader.out" "OTHER BYTES" || fail "the reader: $(cat "$work/reader.out")"
+    judge_traffic
+    judge_lookups
 }
 
 cluster_directories
@@ -305,8 +320,11 @@ if [[ $FAULTS_ALONE == yes ]]; then
     make_disks
 fi
 more_metad="events = 65536"
+[[ $provider != soft ]] || gids=(fd00::{0..8}) # c's lives are all met at one address
 shared_store_begin a b c
 live_everywhere a b c
+publish_life
+begin_finding
 export_text b "what is lent"
 KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" gaps "$token" "what is lent" \
     >"$work/reader.out" 2>&1 &
@@ -320,6 +338,7 @@ python3 "$history/record.py" "$work/history.jsonl" "$seed" "${places[@]}" \
 recorder=$!
 for ((number = 1; number <= faults; number++)); do
     choose_fault "$number"
+    choose_in_turn "$number"
     [[ $what != clock ]] || all_are_live
     begin_fault
     # One alone, which nobody notices who asks another.
@@ -336,8 +355,11 @@ for ((number = 1; number <= faults; number++)); do
     wait_for_writes "${metaservers[@]}"
     wait "$quorum"
     traffic_goes_on
+    look_for_expiry
+    ((gone_for < 3)) || come_back
     behind=$((took - $(cat "$work/quorum")))
     ((behind <= longest_behind)) || longest_behind=$behind
+    judge_writes "$behind" "fault $number: $(say_fault)"
     echo "fault $number: $(say_fault), for $for_ms ms; writes after, in ms:$each," \
         "etcd's $(cat "$work/quorum")"
 done
@@ -350,10 +372,14 @@ kill -TERM "$recorder"
 wait "$recorder" || fail "the recorder: $(tail -n 20 "$work/recorder.out")"
 recorder=
 ok "$(tail -n 1 "$work/recorder.out")"
+come_back
 live_everywhere a b c
+await_finding
 out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" connect node-c) ||
     fail "node-c is not found: $out"
 traffic_goes_on
+ok "$(grep -c '^lookup: [0-9]' "$work/finder.out") lookups found one of c's ${#lives[@]} lives," \
+    "and none an older one than before, or one that had expired"
 ok "READs went on: $(sed -n 's/.*: none for/none for/p' "$work/reader.out" | tail -n 1), at most"
 python3 "$history/check.py" "$work/history.jsonl" >"$work/checked" ||
     fail "the history is not right: $(tail -n 20 "$work/checked")"

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Three metaservers that share a store in three members of etcd, and two agents: what is set at one
-# is known at all, with a quorum or without, and after all were killed. What becomes of them one by
-# one is tried in faults.sh.
+# Three metaservers that share a store in three members of etcd, and two agents: what is set, or
+# published, at one is known at all, with a quorum or without, and after all were killed, agents and
+# workers too. What becomes of them one by one is tried in faults.sh.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-shared-store.sh"
-needs_built kedge-probe
+needs_built kedge-probe publish_region
+# Who begins anew is found where it was before: what is left of its former life would be met there.
+[[ $provider != soft ]] || gids=(fd00::{0..8})
 trap 'cleanup; etcd_end' EXIT
 
 cluster_directories
@@ -71,6 +73,39 @@ for name in two three; do
 done
 ok "which store it is they say alike"
 
+# ---- names: published is what each of them shows, at once
+# Starts a worker that publishes what holds a text, and returns as soon as it has.
+begin_publishing() { # agent name text
+    local said=
+    rm -f "$work/hold-$2" "$work/said-$2"
+    mkfifo "$work/hold-$2" "$work/said-$2"
+    exec 8<>"$work/hold-$2"
+    KEDGE_SOCKET=$work/$1.sock timeout 600 "$bin/publish_region" "$2" "$3" \
+        <&8 >"$work/said-$2" 2>"$work/publish.err" &
+    worker_pids+=($!)
+    read -r said <"$work/said-$2" || true
+    [[ $said == published ]] || fail "$2 is not published: $(cat "$work/publish.err")"
+}
+shown_now() { # name owner: by each of them, of which none is asked twice
+    local name
+    for name in "${metaservers[@]}"; do
+        curl -sf --max-time 20 "$(at "$name")/v1/regions" >"$work/regions-$name" ||
+            fail "$name does not say which names there are"
+    done
+    for name in "${metaservers[@]}"; do
+        jq -e --arg name "$1" --arg node "$2" \
+            'any(.regions[]; .name == $name and .node == $node)' "$work/regions-$name" \
+            >"$work/shown" || fail "$name does not show $1, which is published"
+    done
+}
+for number in {1..6}; do
+    owner=a
+    ((number % 2 == 0)) || owner=b
+    begin_publishing "$owner" "name-$number" "text $number"
+    shown_now "name-$number" "node-$owner"
+done
+ok "each of them shows a name when its worker hears that it is published"
+
 # ---- nodes
 kill -STOP "${pids[b]}"
 for name in "${metaservers[@]}"; do until_is expired "b expires at $name" state "$name" b; done
@@ -102,6 +137,46 @@ live_everywhere a b
 finds b
 reads_lent
 ok "a worker that lends goes on throughout"
+
+# ---- all of it, agents and workers too
+incarnation() { # metaserver node
+    curl -sf --max-time 20 "$(at "$1")/v1/nodes/node-$2" | jq -r .incarnation
+}
+begin_publishing b last "before"
+looks_up() { # text
+    KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" lookup last "$1"
+}
+out=$(looks_up "before") || fail "what is published is not found: $out"
+declare -A former=()
+for name in a b; do former[$name]=$(incarnation one "$name"); done
+for name in a b "${metaservers[@]}"; do end_daemon "$name"; done
+for name in "${members[@]}"; do etcd_kill "$name"; done
+end_workers
+worker_pids=()
+exec 8>&- 9>&-
+shared_members_begin
+for name in "${metaservers[@]}"; do shared_metad_begin "$name"; done
+for name in a b; do daemon_start "$name" kedge-agentd || fail "agent $name did not start"; done
+known_everywhere web $uid "what was acknowledged is there after all of it was killed"
+has_grown() { # metaserver node
+    (($(incarnation "$1" "$2") > former[$2])) && echo yes
+}
+for name in "${metaservers[@]}"; do
+    for node in a b; do
+        until_is live "$node is live at $name" state "$name" "$node"
+        [[ $(has_grown "$name" "$node") == yes ]] || fail "$node's incarnation at $name is $(
+            incarnation "$name" "$node"), after ${former[$node]}"
+    done
+done
+ok "each of them has the agents' new lives"
+if out=$(read_text a "$lent" 2>&1); then fail "what a former life lent is read: $out"; fi
+ok "what a former life lent is not read: ${out//$'\n'/; }"
+if out=$(looks_up "before"); then fail "what a former life published is read: $out"; fi
+begin_publishing b last "after"
+shown_now last node-b
+out=$(looks_up "after") || fail "what is published in the new life is not found: $out"
+finds b
+ok "and what the new one publishes is found"
 for name in "${metaservers[@]}"; do
     kill -TERM "${pids[$name]}"
     wait "${pids[$name]}" || fail "$name ended with $?"
