@@ -7,7 +7,8 @@
 #       [--patience S]
 #
 # One metaserver on SQLite; with --etcd three that share a store in three members of etcd, each on
-# this host. No threshold: it prints figures, and what else this host does at that time.
+# this host. No threshold: it prints figures, and what else this host does at that time. Ends with 1
+# if some agents were not in after S seconds, of --patience.
 build=${1:?usage: $0 BUILD [--agents N] [--etcd] [--tls] [--rest S] [--lease S] [--patience S]}
 shift
 agents=10000 shared= tls= rest=20 lease=30 patience=300
@@ -46,10 +47,18 @@ ulimit -n "$(ulimit -Hn)"
 connections=$((${#tls} ? ($(ulimit -n) - 450) / 3 : $(ulimit -n) - 150))
 most=$(((connections - 50) / 2)) # a stream each, and a connection for what else it asks
 ((agents <= most)) || { echo "note: $most agents, for $(ulimit -n) descriptors"; agents=$most; }
+end_all() {
+    local name
+    for name in "${metaservers[@]}"; do
+        [[ -z ${pids[$name]-} ]] || kill -KILL "${pids[$name]}" 2>/dev/null || true
+    done
+    cleanup
+    ! declare -F etcd_end >/dev/null || etcd_end
+}
+trap end_all EXIT
 cluster_directories
 if [[ -n $shared ]]; then
     source "$here/../../e2e/lib-etcd.sh"
-    trap 'cleanup; etcd_end' EXIT
     metaservers=(one two three)
     etcd_cluster e1 e2 e3
     for name in e1 e2 e3; do etcd_begin "$name"; done
@@ -101,6 +110,7 @@ await_all() { # sentence
         sleep 0.5
     done
     echo "not in after $patience s: $before: $(line)"
+    return 1
 }
 store=SQLite processes=4
 [[ -z $shared ]] || store=etcd processes=8
@@ -112,7 +122,8 @@ echo "node_lease ${lease}s, $(nproc) CPUs, load before $(others)"
 agents_pid=$!
 worker_pids+=("$agents_pid")
 declare -A before
-await_all "the storm"
+missed=0
+await_all "the storm" || missed=1
 echo "the storm: $(grep "^all" "$work/agents.out" || true); $(line)"
 echo "  CPU: agents $(($(cpu_of_agents) / 100)) s$(for name in "${metaservers[@]}"; do
     echo -n ", $name $(($(ticks "${pids[$name]}") / 100)) s"; done)$(
@@ -148,7 +159,11 @@ echo "$name is dead for 5 s: $(line)"
 began=$(date +%s%N)
 metad_start "$name"
 sleep 3
-await_all "$name is back"
-echo "$name is back: all in after $((($(date +%s%N) - began) / 1000000)) ms; $(line)"
+if await_all "$name is back"; then
+    echo "$name is back: all in after $((($(date +%s%N) - began) / 1000000)) ms; $(line)"
+else
+    missed=1
+fi
 echo "  load $(others)"
 echo "  $name: $(memory "${pids[$name]}") MiB"
+exit "$missed"
