@@ -495,6 +495,14 @@ void meta_store_hub_compact(struct meta_store *store)
     ((struct member *)store)->has_snapshot = false;
 }
 
+bool meta_store_hub_has_vote(struct meta_store *store, const struct meta_store_life *life)
+{
+    const struct member *m = (struct member *)store;
+    const struct vote *v = find_vote(m->hub, life->id);
+    return v != NULL && v->life.incarnation == life->incarnation &&
+           (v->members >> (m - m->hub->member) & 1) != 0;
+}
+
 void meta_store_hub_lapse(struct meta_store *store, bool lapsed)
 {
     struct member *m = (struct member *)store;

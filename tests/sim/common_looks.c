@@ -248,6 +248,18 @@ void play_common_look_expired(const struct meta_store_life *life)
     }
 }
 
+/* What it once said holds against a node as soon as the others hear nothing of it. */
+static void look_at_votes(const struct seen *s)
+{
+    for (uint32_t k = 0; k < s->nodes; k++)
+        if (s->node[k].live_ns != 0 && shows_live(s->m, &s->node[k].life) &&
+            play_now_ns() > s->node[k].live_ns + HEARD_S * BASE_NS_PER_S &&
+            meta_store_hub_has_vote(s->m->common.store, &s->node[k].life))
+            play_violation(s->m->process->name,
+                           "the store has of it that %s is silent, and it has heard of it for %d s",
+                           s->node[k].life.id, HEARD_S);
+}
+
 /* ---- */
 
 static bool hears_all(const struct play_metad *m)
@@ -270,6 +282,7 @@ void play_common_look_at(struct play_metad *m)
         return;
     }
     look_at_nodes(s);
+    look_at_votes(s);
     if (hears_all(m))
         look_at_contents(s);
     else

@@ -21,6 +21,8 @@ struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *m
 struct meta_store_heard *meta_store_hub_hear(struct meta_store *store);
 /* As if that metaserver had been away for too long: a snapshot comes next. */
 void meta_store_hub_compact(struct meta_store *store);
+/* Whether that metaserver has said that this life of a node is silent, and it stands. */
+bool meta_store_hub_has_vote(struct meta_store *store, const struct meta_store_life *life);
 /* As if that metaserver's lease was over, from now on or no longer: it does not count as living,
  * and reads and writes as before. */
 void meta_store_hub_lapse(struct meta_store *store, bool lapsed);
