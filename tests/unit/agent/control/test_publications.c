@@ -385,11 +385,11 @@ START_TEST(a_list_of_which_nothing_finds_room_is_asked_for_less_and_less)
     w.agent.publications.begun = 1;
     w.returned = 100;
     agent_publications_registered(&w.agent, 0, 0);
-    for (int i = 0; i < 2 * 3600; i++, pass_time(500))
+    for (int i = 0; i < 2 * 600; i++, pass_time(500))
         for (struct call *c; (c = find_call(0)) != NULL;)
             answer_call(c, c->lists ? 200 : 500);
-    ck_assert_uint_ge(w.lists, 15); /* in an hour */
-    ck_assert_uint_le(w.lists, 50);
+    ck_assert_uint_ge(w.lists, 8); /* in ten minutes */
+    ck_assert_uint_le(w.lists, 30);
     ck_assert_uint_eq(w.agent.publications.listing[0].without_room, 100 - PUBLICATIONS_RETURNED);
     for (int i = 0; i < 1000; i++, pass_time(500))
         serve(0);
