@@ -27,19 +27,26 @@ LANE_MAY=0      # instructions of the rule, for an operation
 # An operation with the rule: 3 % more than at 2124000 (1852.6, 1842.6, 1785.6 and 1775.6), before
 # devices were allowed to be unkind.
 declare -A OPERATION_MAY=([READ dc]=1908.1 [WRITE dc]=1897.8 [READ rc]=1839.1 [WRITE rc]=1828.8)
+# A lookup of a name: 3 % more than at first (4395.6, 4407.6).
+declare -A LOOKUP_MAY=([dc]=4527.5 [rc]=4539.8)
 DEADLINE_MAY=48 # and of the device's deadlines: 24, and a clock, which valgrind
                 # leaves to the kernel
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 
-# Runs it once: $work/NAME has what it prints, NAME.functions the instructions of each function and
+# Runs it once and counts those operations: $work/NAME has what it prints, NAME.functions the instructions of each function and
 # NAME.inclusive with all that it calls.
-count() { # name with|without kind lease_ms bound_us transport
-    local name=$1
+count() { # name with|without kind lease_ms bound_us transport [operation...]
+    local name=$1 operation
+    local -a counted=()
+    for operation in "${@:7}"; do
+        counted+=(--toggle-collect="counted_$operation")
+    done
+    ((${#counted[@]} > 0)) || counted=(--toggle-collect=counted_read --toggle-collect=counted_write)
     OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 OPERATIONS_BOUND_US=$5 \
         KEDGE_TEST_TRANSPORT=$6 CK_FORK=no valgrind -q --tool=callgrind \
-        --callgrind-out-file="$work/$name.out" --toggle-collect='counted_*' \
+        --callgrind-out-file="$work/$name.out" "${counted[@]}" \
         "$build/tests/cost_operations_$2_leases" >"$work/$name" 2>&1 || fail "$(cat "$work/$name")"
     functions "$name" no >"$work/$name.functions"
     functions "$name" yes >"$work/$name.inclusive"
@@ -80,6 +87,15 @@ for transport in dc rc; do
         check "$op on $transport" "$with" "$n" "${OPERATION_MAY[$op $transport]}"
         check "keeping deadlines" $((deadlines - with)) "$n" $DEADLINE_MAY
     done
+done
+for transport in dc rc; do
+    count lookups-$transport with overdue 60000 1000000 $transport lookup
+    n=$(field lookups-$transport LOOKUP 2)
+    [[ $(field lookups-$transport LOOKUP 3) == "$n" ]] ||
+        fail "lookups are not a READ each: $(cat "$work/lookups-$transport")"
+    cost=$(inclusive lookups-$transport counted_lookup)
+    echo "a lookup of a name on $transport costs $(per "$cost" "$n") instructions"
+    check "a lookup on $transport" "$cost" "$n" "${LOOKUP_MAY[$transport]}"
 done
 
 echo "where the rule is, in instructions for an operation of either kind, if it is anywhere:"

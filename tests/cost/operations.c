@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* READs and WRITEs of a remote region, one at a time, in a world that does the same each time: what
- * instructions.sh has callgrind count. Built twice, with and without the leases' rule.
+/* READs and WRITEs of a remote region, and lookups of its name, one at a time, in a world that does
+ * the same each time: what instructions.sh has callgrind count. Built twice, with and without the
+ * leases' rule.
  *
  *   OPERATIONS_KIND=overdue|deadlines|none  how the device of a lane is, that keeps the rule
  *   OPERATIONS_LEASE_MS                     of each node
@@ -12,7 +13,10 @@
 
 #include "../unit/check_main.h"
 #include "base/clock.h"
+#include "schema/name_record.h"
+#include "schema/table.h"
 #include "world.h"
+#include "world_names.h"
 
 enum { WARM = 64, COUNTED = 2000, TENANT = 7, BYTES = 8 };
 
@@ -22,7 +26,7 @@ static struct world *w = &world;
 typedef uint32_t pass_fn(struct lane *lane, uint64_t now_ns);
 
 /* A pass of the lane each, and nothing else: callgrind counts what is done within. */
-pass_fn counted_read, counted_write;
+pass_fn counted_read, counted_write, counted_lookup;
 
 __attribute__((noipa)) uint32_t counted_read(struct lane *lane, uint64_t now_ns)
 {
@@ -30,6 +34,11 @@ __attribute__((noipa)) uint32_t counted_read(struct lane *lane, uint64_t now_ns)
 }
 
 __attribute__((noipa)) uint32_t counted_write(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
+__attribute__((noipa)) uint32_t counted_lookup(struct lane *lane, uint64_t now_ns)
 {
     return lane_step(lane, now_ns);
 }
@@ -62,6 +71,54 @@ static void run(struct world_worker *k, uint8_t op, uint32_t vkey, pass_fn *pass
            (unsigned long long)(world_stats(w, k->node).mr_reads - reads));
 }
 
+/* ---- lookups */
+
+static const char NAME[] = "perf/1";
+
+static void publish(uint32_t vkey)
+{
+    struct schema_token grant = {.pool = w->node[0].config.pool,
+                                 .access = SCHEMA_RECORD_READ,
+                                 .vkey = vkey,
+                                 .addr = 4096,
+                                 .length = 4096};
+    uint8_t key[16];
+    memcpy(grant.gid, w->node[1].fab->caps.gid, sizeof grant.gid);
+    world_name_key(w->names, TENANT, NAME, key);
+    const struct schema_name_record r =
+        schema_name_record_make(key, w->node[1].incarnation, TENANT, &grant);
+    ck_assert_int_ge(schema_table_put(&w->names->table, &r), 0);
+}
+
+/* Likewise, to its answer. */
+static void look_up(struct world_worker *k, pass_fn *pass)
+{
+    const struct schema_sq_desc d = {.op = SCHEMA_OP_LOOKUP,
+                                     .slots = 2,
+                                     .lookup = {.tag = ++k->tag, .length = (uint32_t)strlen(NAME)}};
+    struct schema_sq_desc name = {.op = 0};
+    memcpy(&name, NAME, strlen(NAME));
+    world_post(k, &d);
+    world_post(k, &name);
+    w->now_ns += 1000;
+    (void)pass(w->node[k->node].lane, w->now_ns);
+    const struct schema_reply *r = &k->r->reply[k->tag % SCHEMA_REPLIES];
+    ck_assert_uint_eq(atomic_load(&r->tag), k->tag);
+    ck_assert_int_eq(r->status, 0);
+}
+
+static void run_lookups(struct world_worker *k, uint32_t vkey)
+{
+    publish(vkey);
+    for (int i = 0; i < WARM; i++)
+        look_up(k, lane_step);
+    const uint64_t reads = world_stats(w, k->node).name_reads;
+    for (int i = 0; i < COUNTED; i++)
+        look_up(k, counted_lookup);
+    printf("LOOKUP %d %llu\n", COUNTED,
+           (unsigned long long)(world_stats(w, k->node).name_reads - reads));
+}
+
 START_TEST(reads_and_writes)
 {
     const char *kind = getenv("OPERATIONS_KIND"), *lease_ms = getenv("OPERATIONS_LEASE_MS");
@@ -83,6 +140,7 @@ START_TEST(reads_and_writes)
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     run(&k, SCHEMA_OP_READ, vkey, counted_read);
     run(&k, SCHEMA_OP_WRITE, vkey, counted_write);
+    run_lookups(&k, vkey);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_close(w);
