@@ -43,7 +43,8 @@ count() { # name with|without kind lease_ms bound_us transport [operation...]
     for operation in "${@:7}"; do
         counted+=(--toggle-collect="counted_$operation")
     done
-    ((${#counted[@]} > 0)) || counted=(--toggle-collect=counted_read --toggle-collect=counted_write)
+    ((${#counted[@]} > 0)) ||
+        counted=(--toggle-collect=counted_read --toggle-collect=counted_write)
     OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 OPERATIONS_BOUND_US=$5 \
         KEDGE_TEST_TRANSPORT=$6 CK_FORK=no valgrind -q --tool=callgrind \
         --callgrind-out-file="$work/$name.out" "${counted[@]}" \
