@@ -33,8 +33,7 @@ echo '[]' >"$work/empty.json"
 does "a file without an object" apply -f "$work/empty.json"
 shows '^there is nothing to apply$'
 echo '[{"kind": "tenant", "name": "slip", "uidz": [5]}]' >"$work/slip.json"
-refuses 2 \
-    'uidz: unknown field: of a tenant there are uids, sessions, .*\(0 before it are applied\)' \
+refuses 2 'uidz: unknown field: see rdmactl explain tenant \(nothing is applied\)' \
     apply -f "$work/slip.json"
 does "the help of tokens says which scopes there are" token --help
 shows '^  scope  +reader, operator, admin, agent or worker'

@@ -262,9 +262,6 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"node", "drain", "n", "--grace", "100us"}, "such as 30s"},
         {{"node", "drain", "n", "--grace", "soon"}, "such as 30s"},
         {{"apply"}, "needs a file"},
-        {{"apply", "a.yaml"}, "apply takes files behind -f: apply -f a.yaml"},
-        {{"tenant", "list", "--sort-by"}, "--sort-by needs a value behind it"},
-        {{"tenant", "list", "--until", "x"}, "\"--until\" is no option"},
         {{"pool", "set", "p"}, "KEY=VALUE"},
         {{"pool", "get", "p", "--tenant", "web"}, "pool set"},
         {{"pool", "set", "p", "a=b", "--worker", "w"}, "workers and leases alone"},
@@ -294,8 +291,21 @@ START_TEST(wrong_command_lines_say_what_to_do)
 }
 END_TEST
 
+START_TEST(what_is_missing_is_named)
+{
+    struct ctl_options o;
+    ck_assert_int_eq(PARSE(&o, "apply", "a.yaml"), -EINVAL);
+    ck_assert_str_eq(err.text, "apply takes files behind -f: apply -f a.yaml");
+    ck_assert_int_eq(PARSE(&o, "tenant", "list", "--sort-by"), -EINVAL);
+    ck_assert_str_eq(err.text, "--sort-by needs a value behind it: see rdmactl --help");
+    ck_assert_int_eq(PARSE(&o, "tenant", "list", "--until", "x"), -EINVAL);
+    ck_assert_str_eq(err.text, "\"--until\" is no option: see rdmactl --help");
+}
+END_TEST
+
 #define TESTS(X)                                                                                   \
     X(every_command_is_understood)                                                                 \
+    X(what_is_missing_is_named)                                                                    \
     X(nothing_is_said_twice)                                                                       \
     X(options_of_pools_stand_for_words)                                                            \
     X(a_pool_has_as_many_tenants_as_fit)                                                           \
