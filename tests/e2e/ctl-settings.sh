@@ -154,7 +154,7 @@ shows '^tenant db is created$'
 does "again, from standard input" apply -f - <"$work/set.json"
 shows '^window all is set$'
 sed 's/"device"/"planet"/' "$work/set.json" >"$work/wrong.json"
-refuses 2 'window all: .*scope: must be .*\(1 before it is applied\)' apply -f "$work/wrong.json"
+refuses 2 'window all: .*scope: must be .*\(nothing is applied\)' apply -f "$work/wrong.json"
 echo '[' >"$work/wrong.json"
 refuses 2 'not JSON: line' apply -f "$work/wrong.json"
 refuses 2 'cannot be read: No such file' apply -f "$work/nothing.json"
