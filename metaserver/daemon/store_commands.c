@@ -225,6 +225,8 @@ static int copy_store(struct meta_store *from, struct meta_store *to, const char
                           " resources and %" PRIu64
                           " entries of the trail: only an empty one can be copied to",
                           file, there.nodes, there.resources, there.changes);
+    if (status == 0) /* one that goes on there would write what is not copied, and be believed */
+        status = meta_store_check_idle(from, err);
     if (status == 0)
         status = meta_store_copy(from, to, err);
     if (status == 0)

@@ -384,6 +384,25 @@ static int sqlite_check(struct meta_store *store, bool write, struct base_errbuf
     return write && status == 0 ? try_write(s, err) : status;
 }
 
+/* By the lock of whoever has the database to write, which is shared with others that read. */
+static int sqlite_check_idle(struct meta_store *store, struct base_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    char path[sizeof s->path + 8];
+    if (s->lock_fd >= 0)
+        return 0;
+    snprintf(path, sizeof path, "%s-lock", s->path);
+    s->lock_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->lock_fd < 0) /* one that was brought here has none, and so nobody has it */
+        return errno == ENOENT ? 0 : open_error(path, errno, err);
+    if (flock(s->lock_fd, LOCK_SH | LOCK_NB) == 0)
+        return 0;
+    close(s->lock_fd);
+    s->lock_fd = -1;
+    return base_err(err, -EBUSY, "a metaserver runs with the store %s: stop it and try again",
+                    s->path);
+}
+
 static void sqlite_close(struct meta_store *store)
 {
     struct sqlite *s = (struct sqlite *)store;
@@ -403,6 +422,7 @@ static const struct meta_store_ops sqlite_ops = {
     .commit = sqlite_commit,
     .load_resources = meta_sqlite_load_resources,
     .replace = sqlite_replace,
+    .check_idle = sqlite_check_idle,
 };
 
 /* ---- opening */

@@ -90,6 +90,11 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     return out->status;
 }
 
+int meta_store_check_idle(struct meta_store *store, struct base_errbuf *err)
+{
+    return store->ops->check_idle != NULL ? store->ops->check_idle(store, err) : 0;
+}
+
 static int commit_one(struct meta_store *store, const struct meta_store_txn *txn,
                       struct base_errbuf *err)
 {

@@ -61,6 +61,40 @@ int meta_etcd_ask_name(struct meta_etcd_store *s, uint64_t deadline_ns, struct b
     return status;
 }
 
+static int refuse_living(const struct meta_etcd_place *p, const char *name, struct base_errbuf *err)
+{
+    return base_err(err, -EBUSY,
+                    "the metaserver %s runs with the store %.120s in etcd: stop all that have it "
+                    "and try again (one that was killed counts for %d s more)",
+                    name, p->prefix, LEASE_S);
+}
+
+int meta_etcd_check_idle(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err)
+{
+    struct meta_etcd_answer answer = {.root = NULL};
+    const size_t skip = strlen(s->place.prefix) + strlen("members/");
+    struct meta_etcd_key all;
+    struct meta_etcd_txn t;
+    meta_etcd_txn_init(&t);
+    meta_etcd_key(&all, &s->place, "members/", "");
+    meta_etcd_range(&t, all.text);
+    int status = meta_etcd_txn_send(s->client, &t, deadline_ns, false, &answer, err);
+    json_t *kvs = status == 0 ? meta_etcd_answer_kvs(&answer, 0) : NULL;
+    for (size_t i = 0; status == 0 && i < json_array_size(kvs); i++) {
+        struct meta_etcd_member member;
+        struct meta_etcd_kv kv;
+        if (!meta_etcd_kv_read(json_array_get(kvs, i), &kv))
+            continue;
+        if (kv.lease != 0 && strlen(kv.key) > skip &&
+            meta_etcd_read_member(kv.key + skip, kv.value, &member))
+            status = refuse_living(&s->place, member.member.name, err);
+        meta_etcd_kv_fini(&kv);
+    }
+    json_decref(answer.root);
+    meta_etcd_txn_fini(&t);
+    return status;
+}
+
 /* ---- that we have it */
 
 static int call_lease(struct meta_etcd_watch *w, const char *path, const char *name, uint64_t value,

@@ -67,6 +67,9 @@ int meta_etcd_check_name(const struct meta_etcd_store *s, const struct meta_etcd
 /* The same of what is stored now, or as a call. */
 int meta_etcd_ask_name(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err);
 
+/* That nobody is a member now: 0, or -EBUSY and a sentence, or as a call. */
+int meta_etcd_check_idle(struct meta_etcd_store *s, uint64_t deadline_ns, struct base_errbuf *err);
+
 /* ---- etcd_fence.c */
 /* Whether it can have come from what was known of it: -EIO and a sentence; else it is known. */
 int meta_etcd_fence_check(struct meta_etcd_store *s, uint64_t mod_revision,

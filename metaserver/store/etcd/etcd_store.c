@@ -136,6 +136,12 @@ static int etcd_load_resources(struct meta_store *store, const struct meta_store
     return status;
 }
 
+static int etcd_check_idle(struct meta_store *store, struct base_errbuf *err)
+{
+    struct meta_etcd_store *s = (struct meta_etcd_store *)store;
+    return meta_etcd_status(meta_etcd_check_idle(s, base_clock_ns() + s->timeout_ns, err));
+}
+
 static void etcd_close(struct meta_store *store)
 {
     struct meta_etcd_store *s = (struct meta_etcd_store *)store;
@@ -151,6 +157,7 @@ static const struct meta_store_ops etcd_ops = {
     .commit = etcd_commit,
     .load_resources = etcd_load_resources,
     .replace = etcd_replace,
+    .check_idle = etcd_check_idle,
 };
 
 int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_store **out,

@@ -69,6 +69,8 @@ struct meta_store_ops {
                           struct base_errbuf *err);
     int (*replace)(struct meta_store *store, meta_store_next *next, void *user,
                    struct base_errbuf *err);
+    /* NULL: whoever has it is alone with it. */
+    int (*check_idle)(struct meta_store *store, struct base_errbuf *err);
 };
 
 /* Frees; NULL is allowed. */
@@ -97,6 +99,11 @@ int meta_store_change(struct meta_store *store, const struct meta_store_change *
  * or next()'s. */
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,
                        struct base_errbuf *err);
+
+/* That no metaserver has the store that was opened to be read, as whoever takes it elsewhere wants
+ * it: 0; -EBUSY and a sentence that says who has it, or how else that is not known. None begins
+ * with a file that was found to be idle until it is closed here; of others it is what holds now. */
+int meta_store_check_idle(struct meta_store *store, struct base_errbuf *err);
 
 /* Puts all that is in one store in place of what is in another, of whatever kind, all of it or
  * nothing. Errors as of load and replace. */

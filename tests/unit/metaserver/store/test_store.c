@@ -432,6 +432,28 @@ START_TEST(a_reader_needs_a_store_and_changes_nothing)
 }
 END_TEST
 
+START_TEST(a_store_is_idle_when_nobody_has_it_to_write)
+{
+    struct fixture f;
+    struct meta_store *reader = NULL, *other = NULL;
+    struct base_errbuf err;
+    setup(&f, SQLITE);
+    ck_assert_int_eq(meta_store_sqlite_reader(f.path, &reader, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(meta_store_check_idle(reader, &err), -EBUSY);
+        ck_assert_ptr_nonnull(strstr(err.text, "stop it and try again"));
+    }
+    ck_assert_int_eq(meta_store_check_idle(f.store, &err), 0); /* that is itself */
+    meta_store_close(f.store);
+    f.store = NULL;
+    ck_assert_int_eq(meta_store_check_idle(reader, &err), 0);
+    ck_assert_int_eq(meta_store_sqlite(f.path, &other, &err), -EBUSY);
+    meta_store_close(reader);
+    f.store = open_sqlite(f.path);
+    teardown(&f);
+}
+END_TEST
+
 /* Puts these bytes into the file; a writer (NULL: that is not asked) and a reader are refused with
  * these words. */
 static void expect_maker(const struct fixture *f, off_t at, const char bytes[4], const char *writer,
@@ -551,6 +573,7 @@ END_TEST
     T(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)                                   \
     T(sqlite_changes_a_setting_with_its_entry_or_not_at_all)                                       \
     T(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)                               \
+    T(a_store_is_idle_when_nobody_has_it_to_write)                                                 \
     T(a_reader_needs_a_store_and_changes_nothing)                                                  \
     T(who_reads_hears_of_another_versions_file_what_who_writes_does)                               \
     T(sqlite_files_are_for_their_owner_alone)                                                      \
