@@ -46,6 +46,7 @@ struct unkind {
     _Atomic bool gone;                /* nothing is answered */
     _Atomic bool lets_go, has_let_go; /* what is kept */
     _Atomic bool over;
+    const char *_Atomic lapse; /* JSON with which leases are renewed; NULL: etcd's */
 };
 
 /* Before an etcd at this port of ours. Kind, until it is told which faults it is to have. */

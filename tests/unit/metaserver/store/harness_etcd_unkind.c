@@ -248,6 +248,19 @@ static void unkind_serve_kept(struct unkind_connection *c)
     }
 }
 
+/* What is said of a lease of which etcd was not asked. */
+static bool unkind_lapses(struct unkind_connection *c, const char *request)
+{
+    static const char head[] = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n";
+    const char *body = c->unkind->lapse;
+    if (body == NULL || strncmp(request, "POST /v3/lease/keepalive", 24) != 0)
+        return false;
+    c->unkind->faulted++;
+    if (unkind_send(c->client, head, sizeof head - 1))
+        unkind_send(c->client, body, strlen(body));
+    return true;
+}
+
 static void *unkind_serve(void *arg)
 {
     struct unkind_connection *c = arg;
@@ -259,7 +272,8 @@ static void *unkind_serve(void *arg)
     const bool stream = request != NULL && strncmp(request, "POST /v3/watch", 14) == 0;
     if (request != NULL && ((!stream && unkind_does(u, UNKIND_REFUSE)) || u->gone)) {
         unkind_send(c->client, unkind_no_leader, sizeof unkind_no_leader - 1);
-    } else if (request != NULL && (c->server = unkind_connect(u)) >= 0) {
+    } else if (request != NULL && !unkind_lapses(c, request) &&
+               (c->server = unkind_connect(u)) >= 0) {
         unkind_pass(c, request, length);
         close(c->server);
     }

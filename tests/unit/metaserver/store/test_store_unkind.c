@@ -314,6 +314,44 @@ START_TEST(a_watch_that_keeps_silent_is_opened_anew)
 }
 END_TEST
 
+/* Whatever etcd says of it, and though its key is there: as if a leader that has forgotten the
+ * lease had answered. A field that is 0 is left out. */
+START_TEST(a_lease_without_time_is_given_up)
+{
+    static const char *const answers[] = {
+        "{\"result\":{\"header\":{\"revision\":\"9\"},\"ID\":\"7\"}}",
+        "{\"result\":{\"header\":{\"revision\":\"9\"},\"ID\":\"7\",\"TTL\":\"0\"}}",
+        "{\"result\":{\"header\":{\"revision\":\"9\"},\"ID\":\"7\",\"TTL\":\"-1\"}}",
+        "{\"result\":{\"header\":{\"revision\":\"9\"},\"ID\":\"7\",\"TTL\":-1}}",
+    };
+    if (!has_etcd())
+        return;
+    struct unkind u;
+    struct replay r = {.at = 0};
+    (void)etcd_url();
+    unkind_begin(&u, etcd_process.port, 4);
+    struct meta_store_watch *watch = open_watch(u.url, "/lapse/", "a");
+    struct meta_etcd_watch *w = (struct meta_etcd_watch *)watch;
+    replay_snapshot(&r, watch, 1);
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        const uint64_t lease = w->lease;
+        const unsigned faulted = u.faulted;
+        ck_assert_uint_ne(lease, 0);
+        u.lapse = answers[i];
+        w->alive_ns = 0; /* it is to be renewed */
+        for (int k = 0; k < 600 && u.faulted == faulted; k++)
+            replay_next(&r, watch, BASE_NS_PER_S / 10);
+        u.lapse = NULL;
+        for (int k = 0; k < 600 && !(w->joined && w->lease != lease); k++)
+            replay_next(&r, watch, BASE_NS_PER_S / 10);
+        ck_assert_msg(w->joined && w->lease != lease, "another lease after %s", answers[i]);
+    }
+    meta_store_watch_close(watch);
+    meta_store_close(r.state);
+    unkind_end(&u);
+}
+END_TEST
+
 /* ---- two writers and who watches them */
 
 struct writer {
@@ -535,6 +573,7 @@ END_TEST
     T(a_metaserver_that_joins_meanwhile_has_a_say_when_a_node_expires)                             \
     T(the_one_that_answers_is_asked_before_the_time_is_over)                                       \
     T(an_endpoint_that_is_silent_costs_its_time_once)                                              \
+    T(a_lease_without_time_is_given_up)                                                            \
     T(a_watch_that_keeps_silent_is_opened_anew)                                                    \
     T(who_watches_two_writers_has_in_the_end_what_is_there)
 KEDGE_CHECK_MAIN("metaserver store unkind", TESTS)
