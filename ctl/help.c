@@ -42,16 +42,20 @@ void ctl_keys_of(const char *kind, char *out, size_t size)
 static void print_entry(FILE *to, const char *left, size_t width, const char *text)
 {
     const size_t indent = width + 2;
-    size_t column = indent;
+    const bool wider = strlen(left) >= width; /* and would run into what it is */
+    size_t column = wider ? strlen(left) + 2 : indent;
+    bool begins = !wider;
     fprintf(to, "  %-*s", (int)width, left);
     while (*text != '\0') {
         const size_t length = strcspn(text, " ");
-        if (column > indent && column + 1 + length > LINE_CHARS) {
+        if (!begins && column + 1 + length > LINE_CHARS) {
             fprintf(to, "\n%*s", (int)indent, "");
             column = indent;
+            begins = true;
         }
-        column += length + (column > indent);
-        fprintf(to, "%s%.*s", column - length > indent ? " " : "", (int)length, text);
+        column += length + !begins;
+        fprintf(to, "%s%.*s", begins ? "" : " ", (int)length, text);
+        begins = false;
         text += length + strspn(text + length, " ");
     }
     fputs("\n", to);

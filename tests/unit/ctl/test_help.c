@@ -174,6 +174,18 @@ START_TEST(the_help_of_a_word_has_its_commands_and_keys_and_no_others)
 }
 END_TEST
 
+/* Also where the name is wider than its column. */
+START_TEST(between_an_option_and_what_it_is_there_is_a_blank)
+{
+    const char *text = help_of_command(NULL, NULL);
+    for (size_t i = 0; i < ctl_option_count; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "\n  %s ", ctl_option_rows[i].option);
+        ck_assert_msg(strstr(text, line) != NULL, "%s", ctl_option_rows[i].option);
+    }
+}
+END_TEST
+
 START_TEST(the_help_of_a_word_has_the_options_of_its_commands_alone)
 {
     const char *text = help_of("lease");
@@ -317,6 +329,7 @@ END_TEST
     T(each_option_of_the_help_is_one_and_is_said_of_commands_that_there_are)                       \
     T(each_option_of_a_field_is_in_the_help_and_sets_one_that_there_is)                            \
     T(the_help_of_a_word_has_its_commands_and_keys_and_no_others)                                  \
+    T(between_an_option_and_what_it_is_there_is_a_blank)                                           \
     T(the_help_of_a_word_has_the_options_of_its_commands_alone)                                    \
     T(each_command_has_an_example_that_is_one_of_it)                                               \
     T(the_help_of_a_command_has_what_it_takes_and_an_example)                                      \
