@@ -240,11 +240,13 @@ uint32_t agent_desired_destinations(const struct agent_window_config *windows, u
 
 /* ---- this node, and pools: older metaservers say nothing of them */
 
-/* Its labels are the metaserver's, and a reason that is too long is cut off. */
+/* Its labels are the metaserver's, but for where it is; texts that are too long are cut off. */
 static int decode_node(const json_t *root, struct agent_node_config *n, struct base_errbuf *why)
 {
     json_t *object = json_object_get(root, "node");
     const char *reason = json_string_value(json_object_get(object, "reason"));
+    const char *zone =
+        json_string_value(json_object_get(json_object_get(object, "labels"), "zone"));
     struct resource_node is;
     const int status = read_fields(object, RESOURCE_NODE, "",
                                    RESOURCE_TYPES_NUMBERS | RESOURCE_TYPE(FIELD_BOOL), &is, why);
@@ -254,6 +256,7 @@ static int decode_node(const json_t *root, struct agent_node_config *n, struct b
     n->draining = is.draining;
     n->cordoned = is.draining || is.cordoned;
     (void)base_copy_printable(n->reason, sizeof n->reason, reason); /* workers print it */
+    (void)base_copy_printable(n->zone, sizeof n->zone, zone);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 /* What operators say of this node: while it is cordoned it takes no new workers; while it drains
  * those that it has go, by themselves or when their time is over. */
 #include <stdio.h>
+#include <string.h>
 
 #include "agent.h"
 #include "base/clock.h"
@@ -9,7 +10,15 @@
 #include "due.h"
 #include "node.h"
 #include "pools.h"
+#include "prefer.h"
 #include "sessions.h"
+
+/* That metaservers may be asked in another order. */
+static void tell_lanes(struct agent *a)
+{
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_prefer_tell_lane(p);
+}
 
 void agent_node_apply(struct agent *a, const struct agent_node_config *desired)
 {
@@ -33,6 +42,8 @@ void agent_node_apply(struct agent *a, const struct agent_node_config *desired)
                   agent_pools_workers_left(a));
     for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         agent_sessions_drain(p, agent_pools_drains(p));
+    if (strcmp(before.zone, desired->zone) != 0)
+        tell_lanes(a);
 }
 
 uint64_t agent_node_due_ns(const struct agent *a)

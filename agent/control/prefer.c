@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "agent.h"
 #include "lane_setup.h"
 #include "pool.h"
 #include "register.h"
@@ -17,7 +18,8 @@ bool agent_prefer_is_sound(const struct registration *r)
 
 static bool is_near(const struct registration *r)
 {
-    const char *zone = r->pool->config->zone;
+    const struct pool *p = r->pool;
+    const char *zone = p->config->zone[0] != '\0' ? p->config->zone : p->agent->node.desired.zone;
     return zone[0] != '\0' && strcmp(zone, r->standing.zone) == 0;
 }
 

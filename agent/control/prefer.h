@@ -17,7 +17,8 @@ bool agent_prefer_is_sound(const struct registration *r);
  */
 bool agent_prefer_may_follow(const struct pool *p, uint32_t metaserver);
 /* The pool's metaservers by their numbers, in the order in which they are to be asked: the sound
- * ones first, and of them those of this node's zone; then those that are behind their store; then
+ * ones first, and of them those of this node's zone, which its file says, or else its label `zone`;
+ * then those that are behind their store; then
  * those that are silent; of those that are alike the nearest first (nearness.h). Returns how many
  * there are. */
 uint32_t agent_prefer_order(const struct pool *p, uint8_t order[AGENT_METASERVERS]);

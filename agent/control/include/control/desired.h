@@ -47,6 +47,7 @@ struct agent_node_config {
     /* Draining: how long workers have to end by themselves; RESOURCE_UNSAID: for ever. */
     uint64_t grace_ms;
     char reason[AGENT_REASON];
+    char zone[64]; /* the label of that name; "": it has none */
 };
 
 /* A pool that the node has. The agent's own is among them if it is to be tuned. */

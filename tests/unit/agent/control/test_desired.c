@@ -69,7 +69,8 @@ START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
     ck_assert_uint_eq(s.pools, 0);
     ck_assert_uint_eq(agent_desired_pool(&s, "default").numbers.spares, RESOURCE_UNSAID);
     ck_assert_int_eq(
-        decode("{\"tenants\":[],\"windows\":[],\"node\":{\"labels\":{\"a\":\"b\"},"
+        decode("{\"tenants\":[],\"windows\":[],\"node\":{"
+               "\"labels\":{\"a\":\"b\",\"zone\":\"e\\nst\"},"
                "\"cordoned\":true,\"draining\":true,\"grace_ms\":500,\"reason\":"
                "\"a\\ndisk\\u009b\\u202e\"},"
                "\"pools\":[{\"name\":\"other\",\"spares\":9},{\"name\":\"default\",\"spares\":0,"
@@ -78,6 +79,7 @@ START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
     ck_assert(s.node.cordoned && s.node.draining);
     ck_assert_uint_eq(s.node.grace_ms, 500);
     ck_assert_str_eq(s.node.reason, "a?disk??");
+    ck_assert_str_eq(s.node.zone, "e?st");
     struct agent_pool_config p = agent_desired_pool(&s, "default");
     ck_assert_str_eq(p.name, "default");
     ck_assert_uint_eq(p.numbers.spares, 0);

@@ -257,6 +257,28 @@ START_TEST(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)
 }
 END_TEST
 
+START_TEST(the_label_zone_is_this_nodes_zone_where_its_file_says_none)
+{
+    struct agent_node_config node = {.zone = "rack7"};
+    registered_with(3);
+    renew_saying(0, ",\"zone\":\"rack1\"");
+    renew_saying(2, ",\"zone\":\"rack7\"");
+    expect_order(0, 1, 2);
+    w.pool.lane = (struct lane *)&w.pool; /* there is one */
+    agent_node_apply(&w.agent, &node);
+    expect_order(2, 0, 1);
+    node.zone[0] = '\0'; /* the label is taken away */
+    agent_node_apply(&w.agent, &node);
+    expect_order(0, 1, 2);
+    snprintf(w.agent.config.zone, sizeof w.agent.config.zone, "rack1");
+    snprintf(node.zone, sizeof node.zone, "rack7");
+    agent_node_apply(&w.agent, &node);
+    expect_order(0, 1, 2); /* as the file has it */
+    w.pool.lane = NULL;
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_renewal_without_an_answer_loses_nothing)                                                   \
     T(an_answer_that_says_so_loses_it)                                                             \
@@ -268,5 +290,6 @@ END_TEST
     T(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is_not)                   \
     T(what_is_published_is_told_again_when_names_are_others)                                       \
     T(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)                         \
+    T(the_label_zone_is_this_nodes_zone_where_its_file_says_none)                                  \
     T(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)
 KEDGE_CHECK_MAIN("agent.control.renew", TESTS)
