@@ -86,6 +86,14 @@ worker "$uid" >"$work/out" 2>&1 || fail "uid $uid cannot attach: $(cat "$work/ou
 ok "after $try a worker of uid $uid attaches and reads"
 ctl tenant delete "${words[2]}" >/dev/null || fail "the tenant cannot be deleted"
 
+# The second host's token is made here, and any host shows how its agent is.
+create=$(sed -n 's/^sudo \(rdmactl token create node-2 .*\)$/\1/p' "$page")
+[[ -n $create ]] || fail "the page does not say how a second agent gets its token"
+(cd "$work"; PATH=$work:$PATH bash -o pipefail -c "$create") || fail "$create"
+[[ -s $work/agent.token ]] || fail "$create: there is no token"
+grep -qx 'sudo rdmactl agent status' "$page" || fail "the page does not say how an agent is asked"
+ctl token delete node-2 >/dev/null || fail "the token cannot be deleted"
+
 # Anybody may come by the port, and has nothing to show.
 trail() { ctl event list -o json | jq -c '[.events[] | [.kind, .name, .revision, .id]]'; }
 before=$(trail)

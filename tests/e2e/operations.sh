@@ -7,6 +7,7 @@
 source "$(dirname "$0")/lib.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$(dirname "$0")/lib-page.sh"
+check_frames
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 stop=
 end_cluster() { [[ -z $stop ]] || bash -c "$stop"; cleanup; }
