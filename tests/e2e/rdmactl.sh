@@ -168,6 +168,37 @@ grep -q 'nothing tells of changes of workers: they are asked for every 2 s' "$wo
     fail "it is not said how workers are watched: $(cat "$work/err")"
 ok "workers are watched by asking again"
 
+# The list of each kind goes on with what changes in it, which is tried where that is one command.
+declare -A watched_row=([node]=node-a [lease]=$lease [metaserver]=' ready ')
+declare -A adds=([tenant]="uids=77" [window]="scope=device ops=1000" [pool]="nodes=all spares=1"
+    [token]="scope=reader" [context]="output=table")
+shows_row() { grep -qE -- "$1" "$work/watched"; } # pattern
+for kind in node lease metaserver tenant window pool token context; do
+    : >"$work/watched"
+    timeout $((120 * slow)) rdmactl "$kind" list -w >"$work/watched" 2>"$work/err" &
+    pid=$!
+    if [[ -v watched_row[$kind] ]]; then
+        until_it_holds "rdmactl $kind list -w shows none: $(cat "$work/watched" "$work/err")" \
+            shows_row "${watched_row[$kind]}"
+    else
+        until_it_holds "rdmactl $kind list -w: $(cat "$work/err")" shows_row '^CHANGE '
+        read -ra words <<<"${adds[$kind]}"
+        verb=create
+        [[ $kind != context ]] || verb=set
+        rdmactl "$kind" "$verb" watched "${words[@]}" >/dev/null
+        until_it_holds "rdmactl $kind list -w does not show what is new" \
+            shows_row '^added .*watched'
+        rdmactl "$kind" delete watched >/dev/null
+        until_it_holds "rdmactl $kind list -w does not show what is gone" \
+            shows_row '^deleted .*watched'
+    fi
+    kill -0 "$pid" || fail "rdmactl $kind list -w has ended: $(cat "$work/err")"
+    kill "$pid"
+    wait "$pid" 2>/dev/null || true
+    until_it_holds "the watch of $kind is open still" watches_are 1
+done
+ok "each list is watched, and shows what is new and what is gone"
+
 rdmactl node list -o json | jq -e '[.nodes[].id | select(startswith("rdmactl"))] == []' \
     >/dev/null || fail "check perf leaves something: $(rdmactl node list)"
 ok "check perf cleans up behind itself"
