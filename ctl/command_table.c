@@ -312,7 +312,7 @@ const struct ctl_option_row ctl_option_rows[] = {
     {"--secret-file FILE", "token", {"create", "set"},
      "the secret that another metaserver has shown for it, instead of a new one"},
     {"--kind KIND", "event", {"list", "watch"},
-     "of such things (liveness: nodes that come and go; several with commas)"},
+     "of such things (liveness: nodes that come and go; certificate; several with commas)"},
     {"--name NAME", "event", {"list"}, "of what is called so"},
     {"--name NAME", NULL, {"watch"}, "of what is called so"},
     {"--since TIME", "event", {"list"}, "the later ones alone: 10m ago, or 2027-01-31T00:00:00Z"},

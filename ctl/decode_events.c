@@ -93,6 +93,16 @@ static void describe_liveness(json_t *object, json_t *from, json_t *to, char *ou
         snprintf(out + used, size - used, ", %" JSON_INTEGER_FORMAT " times by now", times);
 }
 
+/* "certificate for etcd expiring, ends at ..." */
+static void describe_certificate(json_t *to, char *out, size_t size)
+{
+    char state[CTL_WORD_BYTES], of[CTL_WORD_BYTES], ends[CTL_WORD_BYTES];
+    (void)base_copy_printable(state, sizeof state, json_string_value(json_object_get(to, "state")));
+    (void)base_copy_printable(of, sizeof of, json_string_value(json_object_get(to, "of")));
+    (void)base_copy_printable(ends, sizeof ends, json_string_value(json_object_get(to, "ends")));
+    snprintf(out, size, "certificate for %s %s, ends at %s", of, state, ends);
+}
+
 /* A newer metaserver may have entries of other kinds: what was there before, and what after it. */
 static void describe_unknown(json_t *from, json_t *to, char *out, size_t size)
 {
@@ -117,10 +127,13 @@ static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf 
 {
     struct ctl_event e = {.json = NULL};
     json_t *from = json_object_get(object, "from"), *to = json_object_get(object, "to");
-    json_int_t revision = json_integer_value(json_object_get(object, "revision"));
+    const json_t *number = json_object_get(object, "revision");
+    const json_int_t revision = json_integer_value(number);
     const char *kind = json_string_value(json_object_get(object, "kind"));
     const bool liveness = kind != NULL && strcmp(kind, "liveness") == 0;
-    if (revision < !liveness) /* nobody need have changed anything */
+    const bool known = kind != NULL && is_known(kind);
+    if (!json_is_integer(number) ||
+        revision < known) /* of others: nobody need have changed anything */
         return base_err(err, -EBADMSG, "the answer holds an event without a revision");
     e.revision = (uint64_t)revision;
     (void)base_copy_printable(e.time, sizeof e.time,
@@ -134,7 +147,9 @@ static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf 
                               json_string_value(json_object_get(object, "name")));
     if (liveness)
         describe_liveness(object, from, to, e.what, sizeof e.what);
-    else if (!is_known(e.kind))
+    else if (strcmp(e.kind, "certificate") == 0)
+        describe_certificate(to, e.what, sizeof e.what);
+    else if (!known)
         describe_unknown(from, to, e.what, sizeof e.what);
     else if (json_is_object(to) && strcmp(e.kind, "restore") == 0)
         snprintf(e.what, sizeof e.what, "restored from a backup of revision %lld",

@@ -23,11 +23,17 @@ static bool is_near(const struct registration *r)
     return zone[0] != '\0' && strcmp(zone, r->standing.zone) == 0;
 }
 
+/* One that writes nothing may soon have something older, and is asked as one that has. */
+static bool is_impaired(const struct registration *r)
+{
+    return r->standing.behind || r->standing.read_only;
+}
+
 static int rank_of(const struct registration *r)
 {
     if (r->state != REGISTRATION_DONE)
         return UNREGISTERED;
-    return r->quiet[0] != '\0' ? QUIET : r->standing.behind ? BEHIND : is_near(r) ? NEAR : SOUND;
+    return r->quiet[0] != '\0' ? QUIET : is_impaired(r) ? BEHIND : is_near(r) ? NEAR : SOUND;
 }
 
 bool agent_prefer_may_follow(const struct pool *p, uint32_t metaserver)
@@ -37,7 +43,7 @@ bool agent_prefer_may_follow(const struct pool *p, uint32_t metaserver)
     if (!p->registration[metaserver].standing.behind)
         return true;
     for (uint32_t i = 0; i < p->config->metaservers; i++)
-        if (rank_of(&p->registration[i]) <= SOUND)
+        if (agent_prefer_is_sound(&p->registration[i]) && !p->registration[i].standing.behind)
             return false;
     return true;
 }

@@ -31,6 +31,7 @@ enum registration_state {
 /* What a metaserver says of itself, when it registers this node and when it renews that. */
 struct metaserver_standing {
     bool behind;            /* not all that others have written to its store is there */
+    bool read_only;         /* its store does not take what it writes */
     uint64_t names_anew;    /* how often its store was put back, with its names of regions */
     uint64_t names_version; /* what it takes of names of regions: REST_NAMES_VERSION */
     char store[33];         /* of a store that several share; "": it is its own */

@@ -196,6 +196,7 @@ struct metaserver_standing agent_register_json_standing(const char *body)
     const json_t *m = json_object_get(root, "metaserver");
     m = m != NULL ? m : root;
     s.behind = json_is_true(json_object_get(m, "behind"));
+    s.read_only = json_is_true(json_object_get(m, "read_only"));
     (void)agent_register_json_number(m, "names_anew", INT64_MAX, &s.names_anew);
     (void)agent_register_json_number(m, "names_version", INT64_MAX, &s.names_version);
     copy_text(m, "store", s.store, sizeof s.store);

@@ -149,7 +149,8 @@ static void take_renewal(struct registration *r, const struct http_answer *answe
     const bool moved = agent_nearness_measured(r, world_now_ns(r->pool->world) - r->asked_ns);
     r->standing = agent_register_json_standing(answer->body);
     agent_registration_answered(r, r->asked_ns);
-    if (moved || before.behind != r->standing.behind || strcmp(before.zone, r->standing.zone) != 0)
+    if (moved || before.behind != r->standing.behind || before.read_only != r->standing.read_only ||
+        strcmp(before.zone, r->standing.zone) != 0)
         agent_prefer_tell_lane(r->pool);
     heed_broken(r, answer->body);
     if (r->pool != r->pool->agent->pools[0])

@@ -83,7 +83,7 @@ _rdmactl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         _rdmactl_files=yes # another shell has its own way
         return ;;
-    --kind) choices="tenant window token node pool lease restore liveness" ;;
+    --kind) choices="tenant window token node pool lease restore liveness certificate" ;;
     --scope) choices=$(_rdmactl_keys "${words[0]-window}" | sed -n 's/^scope=//p') ;;
     -*)
         ! grep -qxF -- "$before=" <<<"$options" || return 0

@@ -52,6 +52,8 @@ void meta_rest_write_standing(struct call *c)
     const struct meta_service *s = c->s;
     if (meta_service_is_behind(s, c->now))
         base_json_bool(c->body, "behind", true);
+    if (meta_service_is_read_only(s))
+        base_json_bool(c->body, "read_only", true);
     if (s->hearing.names_anew > 0)
         base_json_u64(c->body, "names_anew", s->hearing.names_anew);
     if (s->names != NULL)

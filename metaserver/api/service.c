@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/metrics.h"
-#include "metaserver/directory_reach.h"
 #include "service_private.h"
 
 static bool is_live(void *user, const char *id)
@@ -43,6 +41,29 @@ static void announce_event(struct meta_service *s, const char *node, const char 
     snprintf(event->node, sizeof event->node, "%s", node);
     snprintf(event->who, sizeof event->who, "%s", who);
     meta_liveness_add(s->liveness, event);
+}
+
+/* Once of each certificate, whatever the clock does, and once that there is another one. */
+void meta_service_certificate(struct meta_service *s, enum meta_certificate_use of,
+                              int64_t expires_s, int64_t soon_s, uint64_t now)
+{
+    struct meta_certificate_seen *seen = &s->certificate[of];
+    const int64_t left_s = expires_s - (int64_t)(meta_service_wall_ms(s, now) / 1000);
+    const char *name = s->hearing.self.name[0] != '\0' ? s->hearing.self.name : "kedge-metad";
+    struct meta_liveness_event event = {.certificate = of, .ends_ms = (uint64_t)expires_s * 1000};
+    if (expires_s != seen->expires_s) {
+        event.state = META_LIVENESS_RENEWED;
+        if (seen->expires_s != 0 && expires_s != 0)
+            announce_event(s, name, "", now, &event);
+        *seen = (struct meta_certificate_seen){.expires_s = expires_s};
+    }
+    if (expires_s == 0 || left_s > soon_s)
+        return;
+    event.state = left_s > 0 ? META_LIVENESS_EXPIRING : META_LIVENESS_EXPIRED;
+    if (left_s > 0 ? !seen->said_soon && !seen->said_end : !seen->said_end)
+        announce_event(s, name, "", now, &event);
+    seen->said_soon = true;
+    seen->said_end |= left_s <= 0;
 }
 
 /* before: what the node was until now. */
@@ -100,6 +121,11 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
 }
 
 /* ---- what clients ask for */
+
+bool meta_service_is_read_only(const struct meta_service *s)
+{
+    return s->writes.why.text[0] != '\0';
+}
 
 void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
                                uint64_t now, const struct base_errbuf *err)
@@ -166,184 +192,4 @@ void meta_service_removed(struct meta_service *s, const char *id, const char *wh
         meta_responders_drop(s->responders, id, NULL, 0);
     s->count.removals++;
     meta_world_log(s->world, BASE_LOG_INFO, "node removed", "node=%s", id);
-}
-
-/* ---- metrics */
-
-static void write_labelled(struct base_text *out, const char *name, const char *label,
-                           const char *value, uint64_t number)
-{
-    struct base_metric_label labels[] = {{label, value}};
-    base_metric_u64(out, name, labels, 1, number);
-}
-
-static void reader_metrics(struct meta_responders_counts c, struct base_text *out)
-{
-    base_metric_one(out, "kedge_metad_table_responders", BASE_METRIC_GAUGE,
-                    "Nodes' pools that read the table through a queue pair of their own.", c.kept);
-    base_metric_one(out, "kedge_metad_table_responders_spare", BASE_METRIC_GAUGE,
-                    "Queue pairs that are ready for the next reader.", c.spare);
-    base_metric_head(out, "kedge_metad_table_responder_failures_total", BASE_METRIC_COUNTER,
-                     "Registrations that got no queue pair for their reader.");
-    write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "full", c.refused);
-    write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "device", c.failed);
-    write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "given_up",
-                   c.given_up);
-}
-
-static void setting_metrics(const struct meta_service *s, struct base_text *out)
-{
-    base_metric_head(out, "kedge_metad_settings", BASE_METRIC_GAUGE, "What operators have set.");
-    for (int kind = 0; kind < META_RESOURCE_KINDS; kind++)
-        write_labelled(out, "kedge_metad_settings", "kind",
-                       meta_resource_kind_name((enum meta_resource_kind)kind),
-                       meta_resources_count(s->resources, (enum meta_resource_kind)kind));
-    base_metric_one(out, "kedge_metad_settings_revision", BASE_METRIC_GAUGE, "Of the last change.",
-                    meta_resources_revision(s->resources));
-    base_metric_one(out, "kedge_metad_changes_total", BASE_METRIC_COUNTER, "Changes by operators.",
-                    s->count.changes);
-    base_metric_one(
-        out, "kedge_metad_nodes_behind", BASE_METRIC_GAUGE,
-        "Live nodes whose agents have not said that the last change is in force.",
-        meta_directory_count_behind(s->directory, meta_resources_revision(s->resources)));
-    base_metric_one(out, "kedge_metad_watches", BASE_METRIC_GAUGE, "Streams that are open.",
-                    s->watch_count);
-}
-
-static void ask_metrics(const struct meta_service *s, struct base_text *out)
-{
-    const struct meta_queries_counters *n = &s->queries.n;
-    base_metric_one(out, "kedge_metad_queries_open", BASE_METRIC_GAUGE,
-                    "Queries to agents that wait for their answers.", s->queries.count);
-    base_metric_one(out, "kedge_metad_queries_total", BASE_METRIC_COUNTER,
-                    "Queries that were sent to agents.", n->asked);
-    base_metric_head(out, "kedge_metad_answers_total", BASE_METRIC_COUNTER,
-                     "What agents answered.");
-    write_labelled(out, "kedge_metad_answers_total", "what", "sensible",
-                   n->answered - n->senseless);
-    write_labelled(out, "kedge_metad_answers_total", "what", "senseless", n->senseless);
-    write_labelled(out, "kedge_metad_answers_total", "what", "unwanted", n->unwanted);
-    base_metric_head(out, "kedge_metad_queries_failed_total", BASE_METRIC_COUNTER,
-                     "Queries that got no answer, or could not be sent.");
-    write_labelled(out, "kedge_metad_queries_failed_total", "why", "unreachable", n->unreachable);
-    write_labelled(out, "kedge_metad_queries_failed_total", "why", "late", n->late);
-    write_labelled(out, "kedge_metad_queries_failed_total", "why", "too_many", n->refused);
-}
-
-static void store_metrics(const struct meta_service *s, struct base_text *out)
-{
-    base_metric_one(out, "kedge_metad_store_waiting", BASE_METRIC_GAUGE,
-                    "Changes that are with the store, or wait for it.", s->writes.count);
-    base_metric_one(out, "kedge_metad_registrations_waiting", BASE_METRIC_GAUGE,
-                    "Of these, registrations.", s->writes.registrations);
-    base_metric_one(out, "kedge_metad_registrations_put_off_total", BASE_METRIC_COUNTER,
-                    "Registrations that found no room and were told when to come again.",
-                    s->count.put_off);
-    base_metric_one(out, "kedge_metad_registrations_left_total", BASE_METRIC_COUNTER,
-                    "Registrations whose agents had hung up before they were read.", s->count.left);
-    base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
-                    "Writes that the store refused.", s->count.store_errors);
-    base_metric_head(out, "kedge_metad_store_transaction_seconds", BASE_METRIC_HISTOGRAM,
-                     "How long transactions were with the store.");
-    base_latency_print(out, "kedge_metad_store_transaction_seconds", NULL, 0, &s->count.store_took);
-    base_metric_one(out, "kedge_metad_store_failing", BASE_METRIC_GAUGE,
-                    "Whether the store has failed to do what it was given last.",
-                    s->writes.why.text[0] != '\0');
-}
-
-static void http_metrics(const struct meta_service_counters *c, struct base_text *out)
-{
-    base_metric_one(out, "kedge_metad_http_refused_connections_total", BASE_METRIC_COUNTER,
-                    "Connections above a bound.", c->http_refused);
-    base_metric_one(out, "kedge_metad_http_rejected_requests_total", BASE_METRIC_COUNTER,
-                    "Requests that were malformed, too large, too slow or too many.",
-                    c->http_rejected);
-    base_metric_one(out, "kedge_metad_http_limited_total", BASE_METRIC_COUNTER,
-                    "Connections and requests above a bound of their client.", c->http_limited);
-    base_metric_one(out, "kedge_metad_http_over_time_total", BASE_METRIC_COUNTER,
-                    "Of these, requests of readers that had taken too much of the thread's time.",
-                    c->http_over_time);
-    base_metric_one(out, "kedge_metad_http_dropped_connections_total", BASE_METRIC_COUNTER,
-                    "Connections without a token that made room for others.", c->http_dropped);
-    base_metric_head(out, "kedge_metad_http_connections", BASE_METRIC_GAUGE,
-                     "Open connections, by what their last request has shown.");
-    static const char *const shown[] = {"nothing", "reader", "more"};
-    for (int i = 0; i < 3; i++)
-        write_labelled(out, "kedge_metad_http_connections", "shown", shown[i],
-                       c->http_connections[i]);
-    base_metric_head(out, "kedge_metad_http_requests_total", BASE_METRIC_COUNTER,
-                     "Requests answered, by status.");
-    for (int status = 0; status < 600; status++) {
-        char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
-                       (char)('0' + status % 10), '\0'};
-        if (c->http[status] > 0)
-            write_labelled(out, "kedge_metad_http_requests_total", "code", code, c->http[status]);
-    }
-}
-
-static void tls_metrics(const struct meta_service *s, struct base_text *out)
-{
-    base_metric_one(
-        out, "kedge_metad_tls_certificate_expiry_timestamp_seconds", BASE_METRIC_GAUGE,
-        "When the metaserver's certificate ends, in seconds since 1970; 0: it has none.",
-        (uint64_t)s->tls_expires_s);
-    base_metric_one(out, "kedge_metad_tls_handshakes_failed_total", BASE_METRIC_COUNTER,
-                    "Connections that ended before a request.", s->count.tls_handshakes_failed);
-    base_metric_one(out, "kedge_metad_tls_refused_total", BASE_METRIC_COUNTER,
-                    "Handshakes and certificates of clients that were refused.",
-                    s->count.tls_refused);
-}
-
-void meta_service_metrics(const struct meta_service *s, struct base_text *out)
-{
-    const struct meta_service_counters *c = &s->count;
-    struct meta_directory_counts now = meta_directory_count(s->directory);
-    const struct schema_table_desc *table = meta_directory_table(s->directory);
-    base_metric_build_info(out, "kedge_metad_build_info");
-    base_metric_one(out, "kedge_metad_log_dropped_total", BASE_METRIC_COUNTER,
-                    "Lines of the log that nobody took in time.", c->log_dropped);
-    base_metric_head(out, "kedge_metad_nodes", BASE_METRIC_GAUGE, "Nodes that are known.");
-    write_labelled(out, "kedge_metad_nodes", "state", "live", now.live);
-    write_labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
-    write_labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
-    const struct meta_reach_counts reach = meta_directory_reach_count(s->directory);
-    base_metric_one(out, "kedge_metad_nodes_unreachable", BASE_METRIC_GAUGE,
-                    "Live nodes that two and more, and most of those that tried, do not reach.",
-                    reach.unreachable);
-    base_metric_one(out, "kedge_metad_table_tried", BASE_METRIC_GAUGE,
-                    "Nodes that say whether they can READ this metaserver's table.",
-                    reach.table_tried);
-    base_metric_one(out, "kedge_metad_table_failed", BASE_METRIC_GAUGE,
-                    "Of them, those that cannot.", reach.table_failed);
-    base_metric_one(out, "kedge_metad_endpoints", BASE_METRIC_GAUGE, "Endpoints that nodes own.",
-                    now.endpoints);
-    base_metric_one(out, "kedge_metad_table_slots", BASE_METRIC_GAUGE,
-                    "Homes in the endpoint table.", (uint64_t)1 << table->log2_slots);
-    base_metric_one(out, "kedge_metad_table_live", BASE_METRIC_GAUGE,
-                    "Records in the endpoint table.", now.published);
-    base_metric_one(out, "kedge_metad_table_awaited", BASE_METRIC_GAUGE,
-                    "Endpoints of the store whose agents have not registered them here yet.",
-                    now.awaited);
-    base_metric_one(out, "kedge_metad_registrations_total", BASE_METRIC_COUNTER,
-                    "Registrations accepted.", c->registrations);
-    base_metric_one(out, "kedge_metad_renewals_total", BASE_METRIC_COUNTER, "Leases renewed.",
-                    c->renewals);
-    base_metric_one(out, "kedge_metad_removals_total", BASE_METRIC_COUNTER,
-                    "Nodes removed on request.", c->removals);
-    base_metric_one(out, "kedge_metad_expiries_total", BASE_METRIC_COUNTER,
-                    "Nodes whose lease ended.", c->expiries);
-    base_metric_head(out, "kedge_metad_refused_total", BASE_METRIC_COUNTER,
-                     "Registrations and renewals refused.");
-    write_labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
-    write_labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
-    write_labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
-    write_labelled(out, "kedge_metad_refused_total", "why", "reader", c->readerless);
-    if (s->responders != NULL)
-        reader_metrics(meta_responders_count(s->responders), out);
-    if (s->resources != NULL)
-        setting_metrics(s, out);
-    ask_metrics(s, out);
-    store_metrics(s, out);
-    http_metrics(c, out);
-    tls_metrics(s, out);
 }

@@ -103,6 +103,13 @@ void meta_service_hear_names(struct meta_service *s, const struct meta_store_hea
 void meta_service_names_tick(struct meta_service *s, uint64_t now);
 uint64_t meta_service_names_due(const struct meta_service *s);
 
+/* Whether the store has not done what it was given last, so that nothing is likely to be written
+ * here: a name that is another metaserver's, a disk that is full. It is asked again by itself. */
+bool meta_service_is_read_only(const struct meta_service *s);
+/* Asks a store that has failed whether it still does, and a shared one first of all. */
+void meta_service_probe(struct meta_service *s, uint64_t now);
+uint64_t meta_service_probe_due(const struct meta_service *s);
+
 /* Begins what has to be written for time has passed, if anything has. */
 void meta_service_tidy(struct meta_service *s, uint64_t now);
 uint64_t meta_service_tidy_due(const struct meta_service *s);

@@ -68,7 +68,7 @@ uint64_t meta_service_due(const struct meta_service *s)
     const uint64_t parts[] = {meta_directory_due(s->directory), meta_watches_due(s),
                               meta_service_tidy_due(s),         meta_service_raise_due(s),
                               meta_service_names_due(s),        meta_service_bury_due(s),
-                              meta_service_settle_due(s)};
+                              meta_service_settle_due(s),       meta_service_probe_due(s)};
     uint64_t due = UINT64_MAX;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         due = parts[i] < due ? parts[i] : due;
@@ -88,4 +88,5 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_service_raise_again(s, now);
     meta_service_bury(s, now);
     meta_service_settle(s, now);
+    meta_service_probe(s, now);
 }

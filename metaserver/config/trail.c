@@ -24,12 +24,23 @@ static bool wants_name(const struct meta_watch_filter *filter, const char *name)
 
 static bool wants_changes(const struct meta_watch_filter *filter)
 {
-    return filter->kinds != UINT32_C(1) << META_WATCH_LIVENESS;
+    const uint32_t events = UINT32_C(1) << META_WATCH_LIVENESS | UINT32_C(1)
+                                                                     << META_WATCH_CERTIFICATE;
+    return filter->kinds == 0 || (filter->kinds & ~events) != 0;
 }
 
 static bool wants_liveness(const struct meta_liveness *l, const struct meta_watch_filter *filter)
 {
-    return l != NULL && wants_kind(filter, META_WATCH_LIVENESS);
+    return l != NULL &&
+           (wants_kind(filter, META_WATCH_LIVENESS) || wants_kind(filter, META_WATCH_CERTIFICATE));
+}
+
+static bool wants_event(const struct meta_watch_filter *filter,
+                        const struct meta_liveness_event *event)
+{
+    const uint32_t kind =
+        event->certificate == META_CERTIFICATE_NONE ? META_WATCH_LIVENESS : META_WATCH_CERTIFICATE;
+    return wants_kind(filter, kind) && wants_name(filter, event->node);
 }
 
 int meta_trail_parse_kinds(const char *text, uint32_t *kinds)
@@ -45,6 +56,8 @@ int meta_trail_parse_kinds(const char *text, uint32_t *kinds)
         word[length] = '\0';
         if (strcmp(word, "liveness") == 0)
             out |= UINT32_C(1) << META_WATCH_LIVENESS;
+        else if (strcmp(word, "certificate") == 0)
+            out |= UINT32_C(1) << META_WATCH_CERTIFICATE;
         else if (meta_resource_kind_parse(word, &kind) == 0)
             out |= UINT32_C(1) << kind;
         else
@@ -93,7 +106,7 @@ bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness 
             return false;
         change = meta_resources_change_after(s, change->revision);
     }
-    while (event != NULL && !wants_name(filter, event->node)) {
+    while (event != NULL && !wants_event(filter, event)) {
         place->position = event->position;
         if (!count_look(looks))
             return false;
@@ -140,23 +153,49 @@ static const char *from_name(enum meta_node_state from)
     return from == META_NODE_LAPSED ? "expired" : meta_node_state_name(from);
 }
 
-static void write_event(struct base_text *out, uint64_t generation,
-                        const struct meta_liveness_event *event)
+static void write_event_head(struct base_text *out, uint64_t generation,
+                             const struct meta_liveness_event *event, const char *kind,
+                             const char *id)
 {
-    const char *state = meta_liveness_state_name(event->state);
     char position[TRAIL_POSITION_BYTES], when[META_JSON_TIME_BYTES];
-    char id[META_STORE_ID_BYTES + 32];
     meta_trail_write_position(generation, event->position, position);
-    snprintf(id, sizeof id, "%s/%" PRIu32 "/%s", event->node, event->incarnation, state);
     base_json_object(out, NULL);
     base_json_u64(out, "revision", event->revision);
     base_json_string(out, "time", meta_json_time(event->time_ms, when));
     base_json_string(out, "who", event->who[0] != '\0' ? event->who : "kedge-metad");
-    base_json_string(out, "kind", "liveness");
+    base_json_string(out, "kind", kind);
     base_json_string(out, "name", event->node);
     base_json_string(out, "id", id);
     base_json_string(out, "position", position);
     base_json_u64(out, "times", event->times);
+}
+
+/* There is nothing that it was before: what holds until its end is no event. */
+static void write_certificate(struct base_text *out, uint64_t generation,
+                              const struct meta_liveness_event *event)
+{
+    const char *of = meta_certificate_name(event->certificate);
+    const char *state = meta_liveness_state_name(event->state);
+    char ends[META_JSON_TIME_BYTES], id[META_STORE_ID_BYTES + META_JSON_TIME_BYTES + 32];
+    (void)meta_json_time(event->ends_ms, ends);
+    snprintf(id, sizeof id, "%s/%s/%s/%s", event->node, of, ends, state);
+    write_event_head(out, generation, event, "certificate", id);
+    base_json_null(out, "from");
+    base_json_object(out, "to");
+    base_json_string(out, "of", of);
+    base_json_string(out, "state", state);
+    base_json_string(out, "ends", ends);
+    base_json_object_end(out);
+    base_json_object_end(out);
+}
+
+static void write_event(struct base_text *out, uint64_t generation,
+                        const struct meta_liveness_event *event)
+{
+    const char *state = meta_liveness_state_name(event->state);
+    char id[META_STORE_ID_BYTES + 32], when[META_JSON_TIME_BYTES];
+    snprintf(id, sizeof id, "%s/%" PRIu32 "/%s", event->node, event->incarnation, state);
+    write_event_head(out, generation, event, "liveness", id);
     if (event->from == META_NODE_FREE)
         base_json_null(out, "from");
     else {
@@ -179,6 +218,8 @@ void meta_trail_write(struct base_text *out, const struct meta_liveness *l,
 {
     if (entry->change != NULL)
         meta_json_write_change(out, entry->change);
+    else if (entry->event->certificate != META_CERTIFICATE_NONE)
+        write_certificate(out, meta_liveness_generation(l), entry->event);
     else
         write_event(out, meta_liveness_generation(l), entry->event);
 }

@@ -518,6 +518,7 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         status = http_server_new(&http, &m->server, err);
     m->tls.server = m->server;
     m->tls.service = m->service;
+    meta_tls_open_etcd(&m->tls, config);
     return status;
 }
 
@@ -567,6 +568,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     const int settled = stop_serving(&m, ended ? EXIT_SUCCESS : EXIT_FAILURE, &unsettled);
     http_server_free(m.server);
     http_tls_free(m.tls.tls);
+    http_tls_free(m.tls.etcd);
     base_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);
     BASE_ASSERT(closed == 0);

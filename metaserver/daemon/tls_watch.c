@@ -22,21 +22,43 @@ int meta_tls_open(const struct meta_config *config, struct http_tls **out, struc
                : http_tls_new(&files, out, err);
 }
 
+void meta_tls_open_etcd(struct meta_tls_watch *w, const struct meta_config *config)
+{
+    const struct http_tls_config files = {.cert_file = config->store_cert,
+                                          .key_file = config->store_key};
+    struct base_errbuf why;
+    if (config->store_shared && config->store_cert[0] != '\0' &&
+        http_tls_new(&files, &w->etcd, &why) != 0)
+        base_log(BASE_LOG_ERROR, "etcd's client certificate is not watched", "reason=\"%s\"",
+                 why.text);
+}
+
+static void look_at(struct meta_tls_watch *w, struct http_tls *tls, enum meta_certificate_use of)
+{
+    const uint64_t wall_ms = base_clock_wall_ms(), now_ns = base_clock_ns();
+    struct base_errbuf why;
+    if (tls == NULL)
+        return;
+    const int status = http_tls_look(tls, &why);
+    if (status < 0)
+        base_log(BASE_LOG_ERROR, "newer certificates are refused", "of=%s reason=\"%s\"",
+                 meta_certificate_name(of), why.text);
+    if (status > 0)
+        base_log(BASE_LOG_INFO, "certificates are read again", "of=%s expires_s=%" PRId64,
+                 meta_certificate_name(of), http_tls_expiry(tls));
+    if (http_tls_warn(tls, (int64_t)(wall_ms / 1000), &why))
+        base_log(BASE_LOG_WARN, "the certificate expires", "of=%s reason=\"%s\"",
+                 meta_certificate_name(of), why.text);
+    meta_service_at(w->service, now_ns, wall_ms);
+    meta_service_certificate(w->service, of, http_tls_expiry(tls), HTTP_TLS_SOON_S, now_ns);
+}
+
 static void look_at_files(struct meta_tls_watch *w)
 {
-    struct base_errbuf why;
-    if (w->tls == NULL)
-        return;
-    const int status = http_tls_look(w->tls, &why);
-    if (status < 0)
-        base_log(BASE_LOG_ERROR, "newer certificates are refused", "reason=\"%s\"", why.text);
-    if (status > 0)
-        base_log(BASE_LOG_INFO, "certificates are read again", "expires_s=%" PRId64,
-                 http_tls_expiry(w->tls));
-    w->service->tls_expires_s = http_tls_expiry(w->tls);
-    if (http_tls_warn(w->tls, (int64_t)(base_clock_wall_ms() / 1000), &why))
-        base_log(BASE_LOG_WARN, "the certificate expires", "reason=\"%s\"", why.text);
-    http_server_recheck(w->server);
+    look_at(w, w->etcd, META_CERTIFICATE_ETCD);
+    look_at(w, w->tls, META_CERTIFICATE_API);
+    if (w->tls != NULL)
+        http_server_recheck(w->server);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -55,7 +77,7 @@ int meta_tls_watch_start(struct meta_tls_watch *w, uv_loop_t *loop)
     w->timer.data = w->hangup.data = w;
     look_at_files(w);
     int status = uv_timer_init(loop, &w->timer);
-    if (status == 0 && w->tls != NULL)
+    if (status == 0 && (w->tls != NULL || w->etcd != NULL))
         status = uv_timer_start(&w->timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
     if (status == 0)
         status = uv_signal_init(loop, &w->hangup);

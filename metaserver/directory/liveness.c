@@ -30,8 +30,14 @@ struct meta_liveness {
 
 const char *meta_liveness_state_name(enum meta_liveness_state state)
 {
-    static const char *const names[] = {"live", "expired", "removed"};
+    static const char *const names[] = {"live", "expired", "removed", "expiring", "renewed"};
     return names[state];
+}
+
+const char *meta_certificate_name(enum meta_certificate_use certificate)
+{
+    static const char *const names[] = {"", "api", "etcd"};
+    return names[certificate];
 }
 
 struct meta_liveness *meta_liveness_new(uint32_t events, uint64_t generation)
@@ -113,9 +119,10 @@ static uint32_t supersede_events(struct meta_liveness *l, const struct meta_live
     uint32_t times = 0, others = 0;
     for (uint32_t *link = bucket_of(l, event->node); *link != NONE && *link >= l->first;) {
         struct entry *e = &l->entries[*link];
-        const bool same_node = strcmp(e->event.node, event->node) == 0;
+        const bool same_node =
+            e->event.certificate == event->certificate && strcmp(e->event.node, event->node) == 0;
         const bool same = same_node && e->event.incarnation == event->incarnation &&
-                          e->event.state == event->state;
+                          e->event.ends_ms == event->ends_ms && e->event.state == event->state;
         if (same)
             times = e->event.times;
         if (same || (same_node && ++others >= META_LIVENESS_OF_NODE)) {

@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "metaserver/access.h"
 #include "metaserver/agent_query.h"
+#include "metaserver/certificate.h"
 #include "metaserver/directory.h"
-#include "metaserver/liveness.h"
 #include "metaserver/pace.h"
 #include "metaserver/names.h"
 #include "metaserver/service_counters.h"
@@ -49,7 +49,7 @@ struct meta_writes {
     uint64_t failed_ns;                              /* the store has last failed */
     struct base_errbuf why;                          /* which is the last that it did; else empty */
     bool stopping;
-    bool tidying, withdrawing; /* one of our own is among them, which nobody asked for */
+    bool tidying, withdrawing, probing; /* one of our own is among them, which nobody asked for */
 };
 
 struct meta_service {
@@ -71,8 +71,8 @@ struct meta_service {
     bool (*gone)(void *token); /* nobody waits for that answer; NULL: somebody does */
     /* The watch with that token may have more: meta_watch_next() follows soon, not inside this. */
     void (*wake)(void *token);
-    bool tokens_needed;       /* else whoever shows none may all but give access away */
-    int64_t tls_expires_s;    /* the end of its certificate, since 1970; 0: there is no TLS */
+    bool tokens_needed; /* else whoever shows none may all but give access away */
+    struct meta_certificate_seen certificate[META_CERTIFICATES]; /* META_CERTIFICATE_NONE: unused */
     const char *admin_socket; /* where the first token is made; borrowed; NULL or "": nowhere */
     uint32_t max_watches, reader_watches; /* in all; of those who are no agents, 0: as many */
     uint32_t watch_count, agent_watches, region_watches;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators changed and when nodes came and went, in one order: that of revisions, and of one
- * revision first the change, then what became of nodes until the next. One thread. */
+/* What operators changed, when nodes came and went, and what became of certificates, in one order:
+ * that of revisions, and of one revision first the change, then what became of nodes until the
+ * next. One thread. */
 #ifndef METASERVER_TRAIL_H
 #define METASERVER_TRAIL_H
 
@@ -8,8 +9,9 @@
 #include "metaserver/liveness.h"
 #include "metaserver/resources.h"
 
-/* What of the trail is wanted. Node events are a kind beside enum meta_resource_kind's. */
-enum { META_WATCH_LIVENESS = META_UNKNOWN + 1 };
+/* What of the trail is wanted. Events of nodes and of certificates are kinds beside enum
+ * meta_resource_kind's. */
+enum { META_WATCH_LIVENESS = META_UNKNOWN + 1, META_WATCH_CERTIFICATE };
 struct meta_watch_filter {
     uint32_t kinds;                      /* a bit each; 0: all */
     char name[META_RESOURCE_NAME_BYTES]; /* "": whatever */

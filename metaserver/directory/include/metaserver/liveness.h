@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When nodes came, expired and went: the newest of it, in memory alone.
+/* When nodes came, expired and went, and what becomes of this metaserver's own certificates: the
+ * newest of it, in memory alone.
  *
  * No I/O, no clock; one thread. It is no part of the store's trail and has no revision of its own:
  * a thousand nodes that expire at once write nothing. An event is known by its node, incarnation
  * and state, so that it is one event however many metaservers see it. What happens to a node again
  * in the same incarnation takes the place of the former event, and of a node the newest
  * META_LIVENESS_OF_NODE are kept: one that comes and goes all the time takes others' room no
- * further than that. Positions number the events of one life of the process; they grow, and some
- * are missing.
- * Invariant: events stand in the order of their positions, and none has a smaller revision than the
- * one before. */
+ * further than that. So it is with a certificate, whose end is what an
+ * incarnation is of a node, and whose name is none of a node. Positions number the events of one
+ * life of the process; they grow, and some are missing. Invariant: events stand in the order of
+ * their positions, and none has a smaller revision than the one before. */
 #ifndef METASERVER_LIVENESS_H
 #define METASERVER_LIVENESS_H
 
@@ -23,7 +24,21 @@ enum {
     META_LIVENESS_WHO_BYTES = 80, /* as resources have it */
 };
 
-enum meta_liveness_state { META_LIVENESS_LIVE, META_LIVENESS_EXPIRED, META_LIVENESS_REMOVED };
+enum meta_liveness_state {
+    META_LIVENESS_LIVE,
+    META_LIVENESS_EXPIRED, /* of a certificate too */
+    META_LIVENESS_REMOVED,
+    META_LIVENESS_EXPIRING, /* of certificates alone, as all that follow */
+    META_LIVENESS_RENEWED,
+};
+
+/* Which of its own a metaserver shows to whom. */
+enum meta_certificate_use {
+    META_CERTIFICATE_NONE, /* the event is of a node */
+    META_CERTIFICATE_API,
+    META_CERTIFICATE_ETCD,
+    META_CERTIFICATES,
+};
 
 struct meta_liveness_event {
     uint64_t position; /* from 1 */
@@ -35,7 +50,9 @@ struct meta_liveness_event {
     enum meta_liveness_state state;
     enum meta_node_state from; /* META_NODE_FREE: it was not known */
     uint32_t from_incarnation;
-    char node[META_STORE_ID_BYTES];
+    enum meta_certificate_use certificate;
+    uint64_t ends_ms;                  /* of a certificate: since 1970 */
+    char node[META_STORE_ID_BYTES];    /* of a certificate: whose it is, the metaserver's name */
     char who[META_LIVENESS_WHO_BYTES]; /* of one that was removed: who did it; else "" */
 };
 
@@ -48,6 +65,7 @@ void meta_liveness_free(struct meta_liveness *l); /* NULL is allowed */
 
 /* "live", ...: a literal. */
 const char *meta_liveness_state_name(enum meta_liveness_state state);
+const char *meta_certificate_name(enum meta_certificate_use certificate); /* "api", ...: likewise */
 
 /* Adds *event, of which position and times are given here. */
 void meta_liveness_add(struct meta_liveness *l, const struct meta_liveness_event *event);

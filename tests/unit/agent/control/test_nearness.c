@@ -121,6 +121,26 @@ START_TEST(the_zone_and_whether_one_is_well_go_first)
     w.pool.registration[2].standing.behind = true;
     expect_order(1, 0, 2);
     ck_assert(!agent_prefer_may_follow(&w.pool, 2));
+    w.pool.registration[2].standing.behind = false;
+    end();
+}
+END_TEST
+
+START_TEST(one_that_writes_nothing_is_asked_as_one_that_is_behind_and_followed_still)
+{
+    begin_registered(3);
+    struct registration *const r = w.pool.registration;
+    snprintf(w.agent.config.zone, sizeof w.agent.config.zone, "rack7");
+    snprintf(r[0].standing.zone, sizeof r[0].standing.zone, "rack7");
+    expect_order(0, 1, 2);
+    r[0].standing.read_only = true;
+    expect_order(1, 2, 0);
+    ck_assert(agent_prefer_may_follow(&w.pool, 0)); /* what it has of settings is the newest */
+    r[1].standing.behind = r[2].standing.behind = true;
+    expect_order(0, 1, 2); /* these are no better */
+    ck_assert(!agent_prefer_may_follow(&w.pool, 1));
+    r[0].standing.read_only = r[1].standing.behind = r[2].standing.behind = false;
+    expect_order(0, 1, 2);
     end();
 }
 END_TEST
@@ -160,5 +180,6 @@ END_TEST
     T(one_that_is_slow_for_long_moves_once)                                                        \
     T(those_that_are_about_alike_stay_as_the_file_has_them)                                        \
     T(the_zone_and_whether_one_is_well_go_first)                                                   \
+    T(one_that_writes_nothing_is_asked_as_one_that_is_behind_and_followed_still)                   \
     T(renewals_are_what_is_measured_and_the_lane_hears_of_it)
 KEDGE_CHECK_MAIN("agent.control.nearness", TESTS)

@@ -239,6 +239,17 @@ START_TEST(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is
 }
 END_TEST
 
+START_TEST(who_writes_nothing_is_asked_after_those_that_do_until_it_does)
+{
+    registered_with(3);
+    renew_saying(0, ",\"read_only\":true");
+    expect_order(1, 2, 0);
+    renew_saying(0, ",\"read_only\":false,\"of_a_later_version\":{}");
+    expect_order(0, 1, 2);
+    end();
+}
+END_TEST
+
 START_TEST(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)
 {
     registered_with(3);
@@ -289,6 +300,7 @@ END_TEST
     T(who_is_silent_is_asked_last_until_it_answers)                                                \
     T(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is_not)                   \
     T(what_is_published_is_told_again_when_names_are_others)                                       \
+    T(who_writes_nothing_is_asked_after_those_that_do_until_it_does)                               \
     T(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)                         \
     T(the_label_zone_is_this_nodes_zone_where_its_file_says_none)                                  \
     T(endpoints_that_a_silent_one_was_not_told_it_is_told_when_it_answers)

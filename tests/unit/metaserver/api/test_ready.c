@@ -164,11 +164,78 @@ START_TEST(agents_hear_where_it_stands)
 }
 END_TEST
 
+/* Agents ask the others, from its first renewal on, until the store takes what it is given. */
+START_TEST(agents_hear_that_nothing_is_written_here)
+{
+    static const char renewal[] = "{\"incarnation\":5}";
+    begin();
+    register_node(1);
+    ck_assert(!says("\"read_only\""));
+    fail = EIO;
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("store failed: "));
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", renewal), 200);
+    ck_assert(says("\"read_only\":true") && !says("\"behind\""));
+    fail = 0; /* and nobody asks any more */
+    for (int i = 0; i < 60; i++) {
+        now += BASE_NS_PER_S / 10;
+        meta_service_tick(&s, now, wall_ms);
+        settle();
+    }
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", renewal), 200);
+    ck_assert(!says("\"read_only\""));
+    end();
+}
+END_TEST
+
+/* An etcd that is gone is no failed write, if nobody writes. */
+START_TEST(metrics_say_how_long_the_store_has_not_been_heard)
+{
+    begin();
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_store_behind 0\n") && says("_store_heard_seconds 0\n"));
+    ck_assert(says("\nkedge_metad_metaservers 1\n"));
+    s.hearing.shared = true;
+    s.hearing.member_count = 3;
+    s.hearing.heard_ns = now;
+    now += 20 * BASE_NS_PER_S;
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_store_behind 1\n") && says("_store_heard_seconds 20\n"));
+    ck_assert(says("\nkedge_metad_metaservers 3\n") && says("_store_failing 0\n"));
+    s.hearing.heard_ns = 0; /* it never was */
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_store_behind 1\n") && says("_store_heard_seconds 0\n"));
+    end();
+}
+END_TEST
+
+/* What the others have registered needs no write here, so nobody would find out. */
+START_TEST(a_shared_store_that_takes_nothing_is_found_out_at_once)
+{
+    begin();
+    register_node(1);
+    s.writes.did_ns = 0; /* by another one, that is */
+    s.hearing.shared = true;
+    s.hearing.heard_ns = now;
+    fail = EBUSY;
+    meta_service_tick(&s, now, wall_ms);
+    settle();
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 200);
+    ck_assert(says("\"read_only\":true"));
+    fail = 0;
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_asks_for_it_hears_of_each_check_alone)                                                   \
     T(who_asks_hears_of_those_who_are_to_register_here_still)                                      \
     T(who_asks_costs_a_shared_store_a_transaction_a_second)                                        \
     T(strangers_hear_that_it_is_not_ready_and_not_why)                                             \
     T(it_lives_while_its_loop_turns_whatever_the_disk_does)                                        \
-    T(agents_hear_where_it_stands)
+    T(agents_hear_where_it_stands)                                                                 \
+    T(agents_hear_that_nothing_is_written_here)                                                    \
+    T(metrics_say_how_long_the_store_has_not_been_heard)                                           \
+    T(a_shared_store_that_takes_nothing_is_found_out_at_once)
 KEDGE_CHECK_MAIN("metaserver readiness", TESTS)

@@ -147,6 +147,73 @@ START_TEST(liveness_is_filtered_by_kind_and_name)
 }
 END_TEST
 
+#define DAY_S (24 * 3600)
+
+static void look_at_certificate(enum meta_certificate_use of, int64_t expires_s)
+{
+    meta_service_certificate(&s, of, expires_s, 14 * DAY_S, now);
+    pass(5 * BASE_NS_PER_S);
+}
+
+static int count_events(const char *word)
+{
+    int count = 0;
+    query(META_PARAMETER_KIND, "certificate");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    for (const char *at = base_text_str(&body); (at = strstr(at, word)) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* Looked at every few seconds, and by a clock that may be set back. */
+START_TEST(a_certificate_that_ends_soon_has_ended_and_is_renewed_is_told_once_each)
+{
+    begin();
+    const int64_t ends = (int64_t)(wall_ms / 1000) + 15 * DAY_S;
+    snprintf(s.hearing.self.name, sizeof s.hearing.self.name, "n1");
+    pass(0);
+    struct meta_watch *w = watch("certificate", NULL), *nodes = watch("liveness", NULL);
+    ck_assert_int_eq(register_node("n1", 5), 201); /* a node may be called so too */
+    look_at_certificate(META_CERTIFICATE_API, ends);
+    ck_assert_ptr_null(strstr(piece(w), "certificate"));
+    pass(DAY_S * BASE_NS_PER_S);
+    woken = 0;
+    for (int i = 0; i < 20; i++)
+        look_at_certificate(META_CERTIFICATE_API, ends);
+    ck_assert_int_ge(woken, 1);
+    const char *text = piece(w);
+    ck_assert_str_eq(/* after a heartbeat */
+                     strchr(text, '{'),
+                     "{\"revision\":0,\"time\":\"2025-11-22T15:43:33.123Z\",\"who\":\"kedge-"
+                     "metad\","
+                     "\"kind\":\"certificate\",\"name\":\"n1\","
+                     "\"id\":\"n1/api/2025-12-06T15:43:28.000Z/expiring\","
+                     "\"position\":\"0000000000000077-3\",\"times\":1,\"from\":null,\"to\":{"
+                     "\"of\":\"api\",\"state\":\"expiring\",\"ends\":\"2025-12-06T15:43:28.000Z\"}}"
+                     "\n");
+    ck_assert_ptr_null(strstr(piece(nodes), "certificate"));
+    look_at_certificate(META_CERTIFICATE_ETCD, ends); /* another one */
+    ck_assert_int_eq(count_events("/etcd/2025-12-06T15:43:28.000Z/expiring"), 1);
+    ck_assert_int_eq(count_events("\"kind\""), 2);
+    pass(14 * DAY_S * BASE_NS_PER_S);
+    look_at_certificate(META_CERTIFICATE_API, ends);
+    wall_ms -= UINT64_C(1000) * DAY_S;
+    pass(0);
+    look_at_certificate(META_CERTIFICATE_API, ends);
+    ck_assert_int_eq(count_events("/api/2025-12-06T15:43:28.000Z/expired"), 1);
+    ck_assert_int_eq(count_events("\"kind\""), 3);
+    look_at_certificate(META_CERTIFICATE_API, ends + 365 * DAY_S);
+    ck_assert_int_eq(count_events("/api/2026-12-06T15:43:28.000Z/renewed"), 1);
+    ck_assert_int_eq(count_events("\"kind\""), 4);
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_tls_certificate_expiry_timestamp_seconds 1796571808\n"));
+    ck_assert(says("\nkedge_metad_store_certificate_expiry_timestamp_seconds 1765035808\n"));
+    meta_watch_free(w);
+    meta_watch_free(nodes);
+    end();
+}
+END_TEST
+
 START_TEST(pages_have_changes_and_nodes_in_one_order)
 {
     char cursor[128], seen[512] = "";
@@ -285,6 +352,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_node_that_comes_and_expires_is_told_once_with_times)                                       \
     T(liveness_is_filtered_by_kind_and_name)                                                       \
+    T(a_certificate_that_ends_soon_has_ended_and_is_renewed_is_told_once_each)                     \
     T(pages_have_changes_and_nodes_in_one_order)                                                   \
     T(a_watch_goes_on_where_it_was)                                                                \
     T(whoever_falls_behind_the_events_of_nodes_is_cut_off)                                         \
