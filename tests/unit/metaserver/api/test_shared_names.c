@@ -179,6 +179,10 @@ START_TEST(what_is_settled_is_so_where_a_metaserver_begins_anew)
     ck_assert_uint_eq(meta_resources_revision(all.metad[2].s.resources), last + 1);
     expect_all_the_same(22);
     meta_store_close(nothing);
+    teardown_all();
+}
+END_TEST
+
 /* etcd may have done what it did not answer, or do it later. */
 START_TEST(who_gets_no_answer_does_not_say_that_nothing_was_changed)
 {
