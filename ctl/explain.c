@@ -170,7 +170,10 @@ int ctl_explain(const struct ctl_options *o, struct base_errbuf *err)
         for (size_t i = 0; i < t->fields && used < sizeof keys; i++)
             used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", i > 0 ? ", " : "",
                                      t->field[i].name);
-        return base_err(err, -EINVAL, "a %s has no field \"%.60s\", but %s", kind, dot + 1, keys);
+        return base_err(err, -EINVAL,
+                        "a %s has no field \"%.60s\" that can be set, but %s; what is only shown "
+                        "is described in openapi.yaml (share/doc/kedge)",
+                        kind, dot + 1, keys);
     }
     if (o->json)
         return print_json(t, f, err);

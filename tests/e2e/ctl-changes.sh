@@ -73,7 +73,7 @@ shows '^range +2 to 32$'
 shows '^default +as each agent.s own file says$'
 does "and a kind" explain tenant
 shows '^memory_bytes +size, with a unit or in bytes$'
-refuses 2 'a pool has no field "dcus", but nodes, ' explain pool.dcus
+refuses 2 'a pool has no field "dcus" that can be set, but nodes, .*openapi.yaml' explain pool.dcus
 refuses 2 'there are tenant, window, token, node and pool' explain planet
 
 # ---- describe
