@@ -107,12 +107,20 @@ for number in 1 2; do
     shown_now "name-$number" "node-$owner"
 done
 ok "each of them shows a name when its worker hears that it is published"
-kill -STOP "${pids[three]}" # for less than an agent takes to give up its calls
-begin_publishing a slowly "text"
-if read -r -t 1 said <&7; then fail "published, and three, which agents reach, has not shown it"; fi
-kill -CONT "${pids[three]}"
-await_published
-shown_now slowly node-a
+# A metaserver that stands still for less than an agent takes to give up a call, if this machine is
+# not too busy for that: one of three times it is not.
+waits_for_three() { # name
+    local early=no
+    kill -STOP "${pids[three]}"
+    begin_publishing a "$1" "text"
+    ! read -r -t 1 said <&7 || early=yes
+    kill -CONT "${pids[three]}"
+    [[ $early == no ]] || { sleep $((lease / 2)); return 1; }
+    await_published
+    shown_now "$1" node-a
+}
+waits_for_three slowly || waits_for_three once-more || waits_for_three again ||
+    fail "published, and three, which agents reach, does not show it yet"
 ok "which waits for one that is slow"
 
 # ---- nodes
