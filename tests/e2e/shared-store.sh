@@ -79,7 +79,7 @@ begin_publishing() { # agent name text
     rm -f "$work/hold-$2" "$work/said-$2"
     mkfifo "$work/hold-$2" "$work/said-$2"
     exec 8<>"$work/hold-$2" 7<>"$work/said-$2"
-    KEDGE_SOCKET=$work/$1.sock timeout 600 "$bin/publish_region" "$2" "$3" \
+    KEDGE_SOCKET=$work/$1.sock "$bin/publish_region" "$2" "$3" \
         <&8 >&7 2>"$work/publish.err" &
     worker_pids+=($!)
 }
