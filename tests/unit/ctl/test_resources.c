@@ -181,6 +181,11 @@ START_TEST(events_say_what_has_changed)
     ck_assert_int_eq(describe(EVENT("{\"a\":\"x\"}", "{}"), "a: x -> -"), 0);
     ck_assert_int_eq(describe(EVENT("{\"uids\":[]}", "null"), "deleted"), 0);
     ck_assert_int_eq(
+        describe("{\"revision\":0,\"kind\":\"certificate\",\"name\":\"m\",\"from\":null,\"to\":{"
+                 "\"of\":\"etcd\",\"state\":\"expiring\",\"ends\":\"2026-12-06T15:43:28.000Z\"}}",
+                 "certificate for etcd expiring, ends at 2026-12-06T15:43:28.000Z"),
+        0);
+    ck_assert_int_eq(
         describe("{\"revision\":3,\"kind\":\"lease\",\"from\":{\"lease\":\"1-\\u001b-2\","
                  "\"force\":true},\"to\":null}",
                  "revocation of 1-?-2, by force"),
