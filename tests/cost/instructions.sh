@@ -35,8 +35,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 
-# Runs it once and counts those operations: $work/NAME has what it prints, NAME.functions the instructions of each function and
-# NAME.inclusive with all that it calls.
+# Runs it once and counts those operations: $work/NAME has what it prints, NAME.functions the
+# instructions of each function and NAME.inclusive with all that it calls.
 count() { # name with|without kind lease_ms bound_us transport [operation...]
     local name=$1 operation
     local -a counted=()
