@@ -494,6 +494,8 @@ void agent_follow_start(struct agent *a)
     if (a->config.metaservers == 0)
         return;
     f->looked_ns = world_now_ns(a->world);
+    /* By then all that answer have the node: the first of them, and not who was the quickest. */
+    f->move_ns = f->looked_ns + LOOK_MS * BASE_NS_PER_MS;
     f->begun = true;
 }
 
