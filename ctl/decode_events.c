@@ -103,6 +103,17 @@ static void describe_certificate(json_t *to, char *out, size_t size)
     snprintf(out, size, "certificate for %s %s, ends at %s", of, state, ends);
 }
 
+/* That a store was put back to an older state is told with that state's revision, and has no
+ * "after"; and so is that names of regions, which had to wait then, no longer do. */
+static void describe_put_back(json_t *from, char *out, size_t size)
+{
+    snprintf(out, size,
+             json_is_true(json_object_get(from, "settled"))
+                 ? "names of regions are settled since revision %lld"
+                 : "the store was found put back to revision %lld",
+             (long long)json_integer_value(json_object_get(from, "revision")));
+}
+
 /* A newer metaserver may have entries of other kinds: what was there before, and what after it. */
 static void describe_unknown(json_t *from, json_t *to, char *out, size_t size)
 {
@@ -158,6 +169,8 @@ static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf 
         describe_change(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
     else if (strcmp(e.kind, "lease") == 0)
         describe_revocation(from, e.what, sizeof e.what);
+    else if (strcmp(e.kind, "restore") == 0)
+        describe_put_back(from, e.what, sizeof e.what);
     else
         snprintf(e.what, sizeof e.what, "deleted");
     e.json = json_dumps(object, JSON_COMPACT);

@@ -202,6 +202,14 @@ START_TEST(events_say_what_has_changed)
                               "\"to\":{\"revision\":48}}",
                               "restored from a backup of revision 48"),
                      0);
+    ck_assert_int_eq(describe("{\"revision\":60,\"kind\":\"restore\",\"name\":\"store\","
+                              "\"from\":{\"revision\":48},\"to\":null}",
+                              "the store was found put back to revision 48"),
+                     0);
+    ck_assert_int_eq(describe("{\"revision\":61,\"kind\":\"restore\",\"name\":\"store\","
+                              "\"from\":{\"revision\":60,\"settled\":true},\"to\":null}",
+                              "names of regions are settled since revision 60"),
+                     0);
     ck_assert_int_eq(describe("{\"revision\":3,\"kind\":\"eclipse\",\"from\":{\"of\":[1, 2]},"
                               "\"to\":null}",
                               "{\"of\":[1,2]} -> null"),
