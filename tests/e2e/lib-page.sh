@@ -62,6 +62,9 @@ run_by first-host 'sudo systemctl enable --now kedge-metad' \
 ' --secret-out agent.token' 'sudo rdmactl agent status'
 run_by operations-several \
     'sudo -u kedge kedge-metad --config /etc/kedge/metad.conf store copy shared.conf'
+# the same, of a metaserver that is not there and one that is
+run_by contexts \
+    'rdmactl context set site server=https://meta-1:7480,https://meta-2:7480,https://meta-3:7480'
 # each request of it, and what is written
 run_by metrics 'cd /var/lib/prometheus/node-exporter &&' \
     'curl -sf -m 10 --unix-socket /run/kedge/agent-admin.sock http://agent/metrics -o kedge.new'\
