@@ -34,7 +34,9 @@ void agentd_metaserver_tls_look(struct loop_world *w)
     struct base_errbuf why;
     const int status = http_tls_look(w->tls, &why);
     if (status < 0)
-        base_log(BASE_LOG_ERROR, "newer certificates are refused", "reason=\"%s\"", why.text);
+        base_log(BASE_LOG_ERROR,
+                 "newer certificates are refused, and what was there before still holds",
+                 "reason=\"%s\"", why.text);
     if (status > 0)
         base_log(BASE_LOG_INFO, "certificates are read again", "expires_s=%" PRId64,
                  http_tls_expiry(w->tls));

@@ -288,7 +288,8 @@ int http_tls_look(struct http_tls *tls, struct base_errbuf *err)
         if (strcmp(why.text, tls->refused) == 0)
             return 0;
         snprintf(tls->refused, sizeof tls->refused, "%s", why.text);
-        return base_err(err, status, "%s (what was there before still holds)", why.text);
+        *err = why;
+        return status;
     }
     tls->refused[0] = '\0';
     if (says_the_same(newer, tls->now)) {

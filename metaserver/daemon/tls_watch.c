@@ -41,8 +41,11 @@ static void look_at(struct meta_tls_watch *w, struct http_tls *tls, enum meta_ce
         return;
     const int status = http_tls_look(tls, &why);
     if (status < 0)
-        base_log(BASE_LOG_ERROR, "newer certificates are refused", "of=%s reason=\"%s\"",
-                 meta_certificate_name(of), why.text);
+        base_log(BASE_LOG_ERROR,
+                 of == META_CERTIFICATE_ETCD
+                     ? "etcd's client certificate is of no use: etcd is not reached with it"
+                     : "newer certificates are refused, and what was there before still holds",
+                 "of=%s reason=\"%s\"", meta_certificate_name(of), why.text);
     if (status > 0)
         base_log(BASE_LOG_INFO, "certificates are read again", "of=%s expires_s=%" PRId64,
                  meta_certificate_name(of), http_tls_expiry(tls));

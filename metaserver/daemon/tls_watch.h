@@ -26,7 +26,8 @@ struct meta_tls_watch {
 
 /* As the settings say; *out NULL: no TLS. 0 or -errno and a sentence. */
 int meta_tls_open(const struct meta_config *config, struct http_tls **out, struct base_errbuf *err);
-/* Those that etcd is shown, into w->etcd. Where they are of no use etcd's client says so. */
+/* Those that etcd is shown, into w->etcd. Where they are of no use at the start that is logged, and
+ * they are not watched until the next one; what becomes of calls to etcd its client says. */
 void meta_tls_open_etcd(struct meta_tls_watch *w, const struct meta_config *config);
 /* Looks now and then, and on SIGHUP, until its handles are closed. 0 or libuv's -errno. */
 int meta_tls_watch_start(struct meta_tls_watch *w, uv_loop_t *loop);
