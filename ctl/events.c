@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ctl/commands.h"
 #include "ctl/events.h"
@@ -307,9 +306,8 @@ static int run_stream(const struct ctl_options *o, struct watching *w, struct ba
 static int go_on(const struct ctl_options *o, struct watching *w, struct base_errbuf *err)
 {
     struct ctl_options on = *o;
-    if (!w->lost || !ctl_server_next(o, err->text))
+    if (!w->lost || !ctl_server_go_on(o, err->text))
         return w->status;
-    sleep(1); /* streams that end at once do not follow each other at once */
     on.from_revision = true;
     on.position = NULL;
     return find_end(&on, w, err);

@@ -285,7 +285,7 @@ static int judge_failure(const struct ctl_options *o, const struct http_call *ca
 }
 
 /* Asks the one whose turn it is. *elsewhere: it has not answered, and another may be asked in its
- * place, which nothing can be done twice by: a change that was sent may have been done, though
+ * place, since nothing is done twice by that: a change that was sent may have been done, though
  * nobody has said so. */
 static int call_one(const struct ctl_options *o, const struct ctl_request *request,
                     struct http_result *out, bool *elsewhere, struct base_errbuf *err)
@@ -334,6 +334,14 @@ bool ctl_server_next(const struct ctl_options *o, const char *why)
     const char *from = s->url[s->at];
     s->at = (s->at + 1) % s->count;
     fprintf(stderr, "note: %s is asked in place of %s: %s\n", s->url[s->at], from, why);
+    return true;
+}
+
+bool ctl_server_go_on(const struct ctl_options *o, const char *why)
+{
+    if (!ctl_server_next(o, why))
+        return false;
+    sleep(1);
     return true;
 }
 

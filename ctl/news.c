@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "ctl/fetch.h"
@@ -156,9 +155,8 @@ int ctl_news_again(const struct ctl_options *o, const char *kinds, struct ctl_ne
 {
     struct ctl_news *next = NULL;
     const int was = (*news)->status;
-    if (!(*news)->lost || !ctl_server_next(o, err->text))
+    if (!(*news)->lost || !ctl_server_go_on(o, err->text))
         return was;
-    sleep(1); /* streams that end at once do not follow each other at once */
     const int status = ctl_news_open(o, kinds, &next, err);
     if (status != 0)
         return status;

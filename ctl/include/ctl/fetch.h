@@ -28,6 +28,9 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
 /* Of several metaservers the next one is asked from now on, which is said to standard error, with
  * why. False: there is no other. */
 bool ctl_server_next(const struct ctl_options *o, const char *why);
+/* The same where a stream has ended, and blocks for a second: those that end as soon as they begin
+ * do not follow each other at once. */
+bool ctl_server_go_on(const struct ctl_options *o, const char *why);
 /* Where a call to the metaserver goes, and what it shows; all that a http_call borrows. */
 struct ctl_target {
     char url[CTL_URL_BYTES];
