@@ -112,7 +112,7 @@ asks_on() { # sentence, arguments...
 asks_on "where nobody listens at the first, the next is asked" --context both tenant get web
 asks_on "and changed" --context both tenant create far uids=2000
 asks_on "or deleted" --context both tenant delete far
-asks_on "and its events are watched" --context both event list
+asks_on "and its events are listed" --context both event list
 asks_on "and named where it says who was asked" --context both status
 shows "^metaserver +$url +ready"
 refuses 7 'none of the 2 metaservers can be asked; of the last: ' \

@@ -8,8 +8,8 @@
 #
 #   FAULTS=N        how many (20)
 #   FAULTS_SEED=N   which ones (8); any: others each time
-#   FAULTS_BEHIND_MS=N   how long after etcd metaservers may take to write again (20000); from 5000
-#                   on it is as many times longer as the machine is busy
+#   FAULTS_BEHIND_MS=N   how long after etcd metaservers may take to write again (20000); what is
+#                   less is multiplied by load / processors, up to 20000
 #   FAULTS_KEEP=DIRECTORY   the history and the logs are left there
 #   FAULTS_CLOCKS=yes   in a guest of its own (tests/vm/clocks.sh), whose clock is set meanwhile, by
 #                   seconds or days, forward or back

@@ -4,8 +4,8 @@
 # ---- writes
 
 # How long after etcd itself metaservers may take to write again: $FAULTS_BEHIND_MS. Where more
-# wants to run than there are processors it is as many times that, 20 s at most: these, where
-# nothing is said, since who runs all tests at once is that busy in the very next second.
+# wants to run than there are processors it is as many times that, 20 s at most; 20 s where nothing
+# is said, since a machine that runs all tests may be that busy a second later.
 behind_ms=${FAULTS_BEHIND_MS:-20000}
 may_be_behind() { # the bound, in ms
     awk -v ms="$behind_ms" -v cpus="$(nproc)" -v slow="$slow" '{
