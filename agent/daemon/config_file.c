@@ -46,8 +46,8 @@ static const struct option options[] = {
     {"agent", "token_file", A_TEXT, AT(token_file), 0, 0, "",
      "what it shows to metaservers: rdmactl token create; empty: nothing"},
     {"agent", "zone", A_TEXT, AT(zone), 0, 64, "",
-     "where this node is, as a rack, if not its label zone: metaservers of the same are asked "
-     "first"},
+     "where this node is, as a rack (empty: its label zone): metaservers of the same zone are "
+     "asked first"},
     {"agent", "trusted_ca_file", A_PATH_OR_NONE, AT(trusted_ca_file), 0, 0, "",
      "authorities that metaservers' certificates are of, PEM; empty: the system's"},
     {"agent", "cert_file", A_PATH_OR_NONE, AT(cert_file), 0, 0, "",
