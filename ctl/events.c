@@ -229,7 +229,8 @@ static void on_done(void *user, const struct http_answer *a)
         w->lost = true;
         w->status = base_err(w->err, a->status, "the metaserver cannot be watched: %.300s", a->why);
     } else if (a->status >= 300) {
-        w->refused = true;
+        w->lost = ctl_is_for_another(a->status);
+        w->refused = !w->lost;
         w->status = ctl_judge("the metaserver", a->status, a->body, a->body_length, w->err);
     } else {
         w->lost = true;
@@ -308,6 +309,7 @@ static int go_on(const struct ctl_options *o, struct watching *w, struct base_er
     struct ctl_options on = *o;
     if (!w->lost || !ctl_server_go_on(o, err->text))
         return w->status;
+    fputs("note: what became of nodes and certificates in between is not told: list them\n", stderr);
     on.from_revision = true;
     on.position = NULL;
     return find_end(&on, w, err);

@@ -337,6 +337,11 @@ bool ctl_server_next(const struct ctl_options *o, const char *why)
     return true;
 }
 
+bool ctl_is_for_another(int http_status)
+{
+    return http_status == 429 || http_status == 503;
+}
+
 bool ctl_server_go_on(const struct ctl_options *o, const char *why)
 {
     if (!ctl_server_next(o, why))

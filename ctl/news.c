@@ -20,7 +20,7 @@ struct ctl_news {
     bool heard; /* of a change that nobody has been told of yet */
     bool over;
     bool of_list; /* and not of events */
-    bool lost;    /* it is over, and nobody has refused it */
+    bool lost;    /* it is over, and may be gone on with at another metaserver */
     int status;   /* what it ended with */
     struct base_errbuf why;
 };
@@ -50,7 +50,7 @@ static void on_done(void *user, const struct http_answer *a)
 {
     struct ctl_news *n = user;
     n->over = true;
-    n->lost = a->status < 300;
+    n->lost = a->status < 300 || ctl_is_for_another(a->status);
     if (a->status < 0)
         n->status =
             base_err(&n->why, a->status, "the metaserver cannot be watched: %.300s", a->why);

@@ -44,6 +44,7 @@ known_everywhere web 7 "a tenant that was made at one is known"
 until_is written "and changed at three" writes three web 8
 known_everywhere web 8 "a change at three is known"
 uid=8
+last_revision() { curl -sf --max-time 20 "$(at two)/v1/events?limit=1" | jq .revision; }
 until_is 409 "a uid belongs to one tenant wherever it is asked for" put two other 8
 trail() { # metaserver
     curl -sf --max-time 20 "$(at "$1")/v1/events?kind=tenant" |
@@ -143,6 +144,29 @@ for name in "${metaservers[@]}"; do
     until_is written "$name writes again" writes "$name" web $((++uid))
 done
 known_everywhere web $uid "all is known again"
+
+# ---- who watches goes on at another one, from the same revision
+watch_by() { # name of files, what rdmactl is told...
+    "$bin/rdmactl" --server "$(at one),$(at two)" "${@:2}" >"$work/$1.out" 2>"$work/$1.err" &
+    worker_pids+=($!)
+}
+told() { # file what
+    [[ $(tail -n 4 "$work/$1.out") != *"$2"* ]] || echo told
+}
+revisions() { awk '{print $2}' "$work/events.out" | paste -sd ' '; }
+watch_by events event watch --kind tenant --revision "$(last_revision)"
+watch_by list tenant list --watch
+until_is written "a change while one is watched" writes three web $((++uid))
+until_is told "it is told" told events "tenant web"
+until_is told "and listed" told list $uid
+end_daemon one
+from=$(revisions)
+until_is written "a change while one is gone" writes three web $((++uid))
+until_is told "it is listed by who asks two" told list $uid
+until_is "$from $(last_revision)" "and told once, in order" revisions
+grep -q "is asked in place of" "$work/events.err" || fail "$(cat "$work/events.err")"
+shared_metad_begin one
+known_everywhere web $uid "one is back"
 
 # ---- all at once
 for name in "${metaservers[@]}"; do end_daemon "$name"; done

@@ -31,6 +31,8 @@ bool ctl_server_next(const struct ctl_options *o, const char *why);
 /* The same where a stream has ended, and blocks for a second: those that end as soon as they begin
  * do not follow each other at once. */
 bool ctl_server_go_on(const struct ctl_options *o, const char *why);
+/* Of an answer: 429 or 503, with which a metaserver that is behind, full or stopping says so. */
+bool ctl_is_for_another(int http_status);
 /* Where a call to the metaserver goes, and what it shows; all that a http_call borrows. */
 struct ctl_target {
     char url[CTL_URL_BYTES];
