@@ -309,7 +309,8 @@ static int go_on(const struct ctl_options *o, struct watching *w, struct base_er
     struct ctl_options on = *o;
     if (!w->lost || !ctl_server_go_on(o, err->text))
         return w->status;
-    fputs("note: what became of nodes and certificates in between is not told: list them\n", stderr);
+    fputs("note: what became of nodes and certificates in between is not told: list them\n",
+          stderr);
     on.from_revision = true;
     on.position = NULL;
     return find_end(&on, w, err);
