@@ -22,14 +22,14 @@ struct meta_etcd_store {
     struct meta_etcd_root root; /* as known; mod_revision 0: not yet */
     struct meta_etcd_lives lives;
     bool to_read;
-    bool has_watch;                    /* which says of the same life that it has the name */
-    uint64_t sequence;                 /* of what was sent last */
-    char sent[META_ETCD_FENCE_BYTES];  /* the fence's value with it */
-    bool unsettled;                    /* it is not known whether that was done */
-    uint64_t fence_revision;           /* that the fence had; it never is less again */
-    uint64_t named_as_of;              /* of etcd's: nobody else had our name then; 0: not known */
-    uint32_t unguessed, to_read_first; /* transactions that are not guessed: after the last guess
-                                        * that was refused; that are left of them */
+    bool has_watch;                   /* which says of the same life that it has the name */
+    uint64_t sequence;                /* of what was sent last */
+    char sent[META_ETCD_FENCE_BYTES]; /* the fence's value with it */
+    bool unsettled;                   /* it is not known whether that was done */
+    uint64_t fence_revision;          /* that the fence had; it never is less again */
+    uint64_t named_as_of;             /* of etcd's: nobody else had our name then; 0: not known */
+    uint32_t guess_pause;             /* transactions that a refused guess has read first */
+    uint32_t guess_wait;              /* those of them that are left */
 };
 
 /* The key PREFIX/by/MEMBER, which each of our transactions changes. */

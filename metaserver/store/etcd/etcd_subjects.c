@@ -7,8 +7,8 @@
 #include "etcd_private.h"
 
 enum {
-    FIXED_OPS = 4,      /* what every transaction reads: the root, the fence, `last`, members */
-    UNGUESSED_MAX = 63, /* transactions, between guesses that are refused */
+    FIXED_OPS = 4,        /* what every transaction reads: the root, the fence, `last`, members */
+    GUESS_PAUSE_MAX = 63, /* transactions, between guesses that are refused */
 };
 
 bool meta_etcd_add_subject(struct meta_etcd_decision *d, const char *id, uint32_t most)
@@ -84,16 +84,16 @@ bool meta_etcd_is_to_guess(struct meta_etcd_store *s, const struct meta_store_tx
 {
     if (!may_guess(s, txn))
         return false;
-    const bool reads = s->to_read_first > 0;
-    s->to_read_first -= reads;
+    const bool reads = s->guess_wait > 0;
+    s->guess_wait -= reads;
     return !reads;
 }
 
 void meta_etcd_note_guess(struct meta_etcd_store *s, bool refused)
 {
-    const uint32_t more = 2 * s->unguessed + 1;
-    s->unguessed = !refused ? 0 : more < UNGUESSED_MAX ? more : UNGUESSED_MAX;
-    s->to_read_first = s->unguessed;
+    const uint32_t more = 2 * s->guess_pause + 1;
+    s->guess_pause = !refused ? 0 : more < GUESS_PAUSE_MAX ? more : GUESS_PAUSE_MAX;
+    s->guess_wait = s->guess_pause;
 }
 
 void meta_etcd_guess(const struct meta_etcd_store *s, struct meta_etcd_decision *d)
