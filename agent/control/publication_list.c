@@ -101,10 +101,10 @@ static void ask_again(struct publications_listing *l, uint64_t most_ms)
 static void note_crowd(struct publications_listing *l)
 {
     struct world *w = l->agent->world;
-    const bool begins = l->crowded > 0 && !l->took && !l->stands;
+    const bool begins = l->crowded > 0 && !l->took && !l->is_stuck;
     uint32_t suppressed;
     l->without_room = l->crowded;
-    l->stands = l->crowded > 0 && !l->took;
+    l->is_stuck = l->crowded > 0 && !l->took;
     if (begins && base_log_allow(&l->log, world_now_ns(w), 600 * BASE_NS_PER_S, 2, &suppressed))
         world_log(w, BASE_LOG_WARN,
                   "a metaserver has names for this node which nobody here has, and does not take "

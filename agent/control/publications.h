@@ -61,7 +61,7 @@ struct publications_listing {
     bool anew;   /* from the beginning, whatever is out */
     bool missed; /* what could not be dealt with when it was listed: from the beginning once more */
     bool took;   /* a name that nobody here has, and that is taken back from now on */
-    bool stands; /* there was room for none of the others, the last time */
+    bool is_stuck;         /* there was room for none of the others, the last time */
     uint32_t crowded;      /* such names that there was no room for so far */
     uint32_t without_room; /* likewise, in the last list that was whole */
     uint32_t out;          /* calls about such names */
