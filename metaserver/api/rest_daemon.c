@@ -130,7 +130,7 @@ static void say_ready(struct call *c, const struct meta_write *w, const char *st
 static bool answer_known(struct call *c, const struct meta_write *w)
 {
     const struct meta_writes *q = &c->s->writes;
-    const bool fails = q->why.text[0] != '\0';
+    const bool fails = meta_service_is_read_only(c->s);
     const uint64_t as_of = fails ? q->failed_ns : q->did_ns;
     if (!c->s->hearing.shared || as_of == 0 || c->now - as_of >= KNOWN_NS)
         return false;

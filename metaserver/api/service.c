@@ -122,11 +122,6 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
 
 /* ---- what clients ask for */
 
-bool meta_service_is_read_only(const struct meta_service *s)
-{
-    return s->writes.why.text[0] != '\0';
-}
-
 void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
                                uint64_t now, const struct base_errbuf *err)
 {

@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "rest_private.h"
 
-#define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
-
 /* ---- whose they are */
 
 enum meta_name_life meta_service_name_life(void *service, const struct meta_store_name *name)
@@ -125,7 +123,7 @@ static void end_withdrawing(struct call *c, struct meta_write *w)
     if (w->job.outcome.status != 0) {
         s->names_dead = true;
         s->count.store_errors++;
-        s->store_retry_at = c->now + STORE_PAUSE;
+        s->store_retry_at = c->now + META_SERVICE_PAUSE_NS;
         meta_world_log(s->world, BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"",
                        w->kind->what, w->job.outcome.err.text);
         return;

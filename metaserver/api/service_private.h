@@ -3,7 +3,11 @@
 #ifndef METASERVER_SERVICE_PRIVATE_H
 #define METASERVER_SERVICE_PRIVATE_H
 
+#include "base/clock.h"
 #include "metaserver/service.h"
+
+/* Between attempts at a store that fails, of what nobody asked for. */
+#define META_SERVICE_PAUSE_NS (5 * BASE_NS_PER_S)
 
 /* Of a route that says nothing else. */
 #define META_SERVICE_ANSWER                                                                        \

@@ -12,8 +12,6 @@
  * stream notices after 15 s, and tries again at least every 10 s. */
 #define SETTLE_MAX_NS (60 * BASE_NS_PER_S)
 
-#define STORE_PAUSE (5 * BASE_NS_PER_S) /* between attempts at a store that fails */
-
 /* Whether agents renew their leases too seldom to hear of it in time, unless they are asked to. */
 static bool must_ask(const struct meta_service *s)
 {
@@ -82,7 +80,7 @@ static void end_settling(struct call *c, struct meta_write *w)
 {
     struct settle_write *r = (struct settle_write *)w;
     if (!meta_write_is_stored(c, w)) {
-        c->s->hearing.settle_at = c->now + STORE_PAUSE;
+        c->s->hearing.settle_at = c->now + META_SERVICE_PAUSE_NS;
         return;
     }
     r->x.change.revision = w->job.outcome.revision;

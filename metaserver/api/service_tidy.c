@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to be written though nobody asks for it: nodes expire, and are forgotten; and what a
- * shared store has lost that was put back to what it was before. */
+/* What has to be written though nobody asks for it: nodes expire, and are forgotten; and tokens
+ * that came back with a shared store that was put back are void, and are deleted again; and what
+ * comes then has greater revisions than agents know. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,6 @@
 #include "base/clock.h"
 #include "metaserver/directory_heard.h"
 #include "rest_private.h"
-
-#define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
 
 struct tidy_write {
     struct meta_write base;
@@ -52,7 +51,7 @@ static void end_tidying(struct call *c, struct meta_write *w)
     struct meta_service *s = c->s;
     if (w->job.outcome.status != 0) {
         s->count.store_errors++;
-        s->store_retry_at = c->now + STORE_PAUSE;
+        s->store_retry_at = c->now + META_SERVICE_PAUSE_NS;
         meta_world_log(s->world, BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"",
                        t->expire_count > 0 ? "expiring" : "forgetting", w->job.outcome.err.text);
         return;
@@ -107,66 +106,6 @@ void meta_service_tidy(struct meta_service *s, uint64_t now)
     meta_write_add(s, &t->base);
 }
 
-/* ---- whether the store still fails: agents and alerts go by that, and perhaps nobody else asks */
-
-struct probe_write {
-    struct meta_write base;
-    struct meta_service *s;
-};
-
-/* A shared store has to show first that it takes what this metaserver writes: a node that it has
- * already is registered here without a write. */
-static bool is_untried(const struct meta_service *s)
-{
-    return s->hearing.shared && s->writes.did_ns == 0 && s->writes.failed_ns == 0;
-}
-
-/* A transaction in which there is nothing, unless another one has said it meanwhile. */
-static bool begin_probing(struct call *c, struct meta_write *w)
-{
-    w->job.txn = (struct meta_store_txn){.compare = false};
-    return meta_service_is_read_only(c->s) || is_untried(c->s);
-}
-
-static void end_probing(struct call *c, struct meta_write *w)
-{
-    (void)c;
-    (void)w; /* that it has failed is noted of every transaction, and was said of the first */
-}
-
-static void free_probing(struct meta_write *w)
-{
-    ((struct probe_write *)w)->s->writes.probing = false;
-    free(w);
-}
-
-uint64_t meta_service_probe_due(const struct meta_service *s)
-{
-    if (s->writes.probing || s->writes.stopping)
-        return UINT64_MAX;
-    if (meta_service_is_read_only(s))
-        return s->writes.failed_ns + STORE_PAUSE;
-    return is_untried(s) ? 0 : UINT64_MAX;
-}
-
-void meta_service_probe(struct meta_service *s, uint64_t now)
-{
-    static const struct meta_write_kind kind = {.what = "probing",
-                                                .check = true,
-                                                .begin = begin_probing,
-                                                .end = end_probing,
-                                                .free = free_probing};
-    if (now < meta_service_probe_due(s))
-        return;
-    struct probe_write *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return; /* at another tick */
-    p->base.kind = &kind;
-    p->s = s;
-    s->writes.probing = true;
-    meta_write_add(s, &p->base);
-}
-
 /* ---- revisions that agents have heard of, and that the store does not have any more: what comes
  * must not be taken for that */
 
@@ -215,7 +154,7 @@ static void end_raising(struct call *c, struct meta_write *w)
 {
     struct raise_write *r = (struct raise_write *)w;
     if (!meta_write_is_stored(c, w)) {
-        c->s->hearing.raise_at = c->now + STORE_PAUSE;
+        c->s->hearing.raise_at = c->now + META_SERVICE_PAUSE_NS;
         return;
     }
     r->x.change.revision = w->job.outcome.revision;
@@ -315,7 +254,7 @@ static void end_burying(struct call *c, struct meta_write *w)
     if (meta_write_is_stored(c, w))
         meta_service_changed(c->s, &((struct bury_write *)w)->x, &w->job.outcome);
     else
-        c->s->hearing.bury_at = c->now + STORE_PAUSE;
+        c->s->hearing.bury_at = c->now + META_SERVICE_PAUSE_NS;
 }
 
 static void free_burying(struct meta_write *w)

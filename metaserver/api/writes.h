@@ -31,10 +31,10 @@ struct meta_write;
 
 struct meta_write_kind {
     const char *what; /* "registering": for the log */
-    bool check;       /* is answered after a while in any case (due_ns), and changes nothing */
-    bool must;        /* is done also while the metaserver stops */
-    bool gathers;     /* is a registration: may go to the store with others */
-    bool of_names;    /* is of a region's name */
+    bool check;    /* changes nothing; who waits is answered after a while in any case (due_ns) */
+    bool must;     /* is done also while the metaserver stops */
+    bool gathers;  /* is a registration: may go to the store with others */
+    bool of_names; /* is of a region's name */
     /* Its turn: decides. True: w->job.txn goes to the store. False: it is over, and answered. */
     bool (*begin)(struct call *c, struct meta_write *w);
     /* NULL, or: whether it needs no write as things are; then begin answers it, before its turn if
@@ -43,7 +43,8 @@ struct meta_write_kind {
     /* The store has done it, or has not (w->job.outcome): answers. If the answer is to be
      * META_SERVICE_LATER it comes by another way. */
     void (*end)(struct call *c, struct meta_write *w);
-    /* Of a check: the store has not answered in time, or has failed, which the sentence says. */
+    /* Of a check that has a client: the store has not answered in time, or has failed, which the
+     * sentence says. */
     void (*late)(struct call *c, struct meta_write *w, const char *why);
     /* Frees it, whatever became of it. */
     void (*free)(struct meta_write *w);
@@ -59,7 +60,7 @@ struct meta_write {
     enum { META_WRITE_WAITING, META_WRITE_UNDER_WAY, META_WRITE_DONE } state;
     bool has_client;          /* else nobody is answered */
     void *token;              /* of the answer */
-    uint64_t came_ns, due_ns; /* of a check */
+    uint64_t came_ns, due_ns; /* of a check that has a client */
     /* Of one that the store has refused, since another metaserver was first: it is decided again
      * when that is known here. */
     uint32_t tries;
