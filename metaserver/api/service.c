@@ -30,8 +30,7 @@ uint64_t meta_service_wall_ms(const struct meta_service *s, uint64_t at)
                        : s->at_wall_ms - (s->at - at) / BASE_NS_PER_MS;
 }
 
-/* Tells those who watch, at the next tick. */
-static void announce_event(struct meta_service *s, const char *node, const char *who, uint64_t now,
+void meta_service_announce(struct meta_service *s, const char *node, const char *who, uint64_t now,
                            struct meta_liveness_event *event)
 {
     if (s->liveness == NULL)
@@ -43,40 +42,17 @@ static void announce_event(struct meta_service *s, const char *node, const char 
     meta_liveness_add(s->liveness, event);
 }
 
-/* Once of each certificate, whatever the clock does, and once that there is another one. */
-void meta_service_certificate(struct meta_service *s, enum meta_certificate_use of,
-                              int64_t expires_s, int64_t soon_s, uint64_t now)
-{
-    struct meta_certificate_seen *seen = &s->certificate[of];
-    const int64_t left_s = expires_s - (int64_t)(meta_service_wall_ms(s, now) / 1000);
-    const char *name = s->hearing.self.name[0] != '\0' ? s->hearing.self.name : "kedge-metad";
-    struct meta_liveness_event event = {.certificate = of, .ends_ms = (uint64_t)expires_s * 1000};
-    if (expires_s != seen->expires_s) {
-        event.state = META_LIVENESS_RENEWED;
-        if (seen->expires_s != 0 && expires_s != 0)
-            announce_event(s, name, "", now, &event);
-        *seen = (struct meta_certificate_seen){.expires_s = expires_s};
-    }
-    if (expires_s == 0 || left_s > soon_s)
-        return;
-    event.state = left_s > 0 ? META_LIVENESS_EXPIRING : META_LIVENESS_EXPIRED;
-    if (left_s > 0 ? !seen->said_soon && !seen->said_end : !seen->said_end)
-        announce_event(s, name, "", now, &event);
-    seen->said_soon = true;
-    seen->said_end |= left_s <= 0;
-}
-
 /* before: what the node was until now. */
 static void announce_live(struct meta_service *s, const struct meta_node_view *before,
                           const struct meta_registration *r, uint64_t now)
 {
     if (before->state == META_NODE_LIVE && before->incarnation == r->incarnation)
         return;
-    announce_event(s, r->id, "", now,
-                   &(struct meta_liveness_event){.incarnation = r->incarnation,
-                                                 .state = META_LIVENESS_LIVE,
-                                                 .from = before->state,
-                                                 .from_incarnation = before->incarnation});
+    meta_service_announce(s, r->id, "", now,
+                          &(struct meta_liveness_event){.incarnation = r->incarnation,
+                                                        .state = META_LIVENESS_LIVE,
+                                                        .from = before->state,
+                                                        .from_incarnation = before->incarnation});
 }
 
 struct lapsing {
@@ -91,13 +67,13 @@ static void announce_lapse(void *user, const struct meta_lapse *lapse)
         return;
     l->s->count.expiries++;
     const bool heard = lapse->from == META_NODE_LIVE;
-    announce_event(l->s, lapse->id, "", l->now,
-                   &(struct meta_liveness_event){
-                       .incarnation = lapse->incarnation,
-                       .state = META_LIVENESS_EXPIRED,
-                       .from = lapse->from,
-                       .from_incarnation = lapse->incarnation,
-                       .heard_ms = heard ? meta_service_wall_ms(l->s, lapse->heard) : 0});
+    meta_service_announce(l->s, lapse->id, "", l->now,
+                          &(struct meta_liveness_event){
+                              .incarnation = lapse->incarnation,
+                              .state = META_LIVENESS_EXPIRED,
+                              .from = lapse->from,
+                              .from_incarnation = lapse->incarnation,
+                              .heard_ms = heard ? meta_service_wall_ms(l->s, lapse->heard) : 0});
 }
 
 void meta_service_heard_expiry(struct meta_service *s, const struct meta_lapse *lapse, uint64_t now)
@@ -178,11 +154,11 @@ void meta_service_removed(struct meta_service *s, const char *id, const char *wh
         return;
     (void)meta_directory_remove(s->directory, id);
     s->names_stale = true;
-    announce_event(s, id, who, now,
-                   &(struct meta_liveness_event){.incarnation = view.incarnation,
-                                                 .state = META_LIVENESS_REMOVED,
-                                                 .from = view.state,
-                                                 .from_incarnation = view.incarnation});
+    meta_service_announce(s, id, who, now,
+                          &(struct meta_liveness_event){.incarnation = view.incarnation,
+                                                        .state = META_LIVENESS_REMOVED,
+                                                        .from = view.state,
+                                                        .from_incarnation = view.incarnation});
     if (s->responders != NULL)
         meta_responders_drop(s->responders, id, NULL, 0);
     s->count.removals++;

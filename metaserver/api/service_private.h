@@ -18,6 +18,10 @@ void meta_service_lapse(struct meta_service *s, uint64_t now);
 /* As meta_directory_check(), and counts what is refused. */
 int meta_service_check(struct meta_service *s, const struct meta_registration *r,
                        struct meta_verdict *verdict);
+/* What has become of a node or a certificate: *event of it, of which the time, the revision and who
+ * is filled in here. Those who watch are told at the next tick. */
+void meta_service_announce(struct meta_service *s, const char *node, const char *who, uint64_t now,
+                           struct meta_liveness_event *event);
 /* The same moment since 1970. */
 uint64_t meta_service_wall_ms(const struct meta_service *s, uint64_t at);
 /* Registers r, which has been found to be right, and is in the store. */

@@ -175,7 +175,7 @@ static void write_certificate(struct base_text *out, uint64_t generation,
                               const struct meta_liveness_event *event)
 {
     const char *of = meta_certificate_name(event->certificate);
-    const char *state = meta_liveness_state_name(event->state);
+    const char *state = meta_certificate_state_name(event->certificate_state);
     char ends[META_JSON_TIME_BYTES], id[META_STORE_ID_BYTES + META_JSON_TIME_BYTES + 32];
     (void)meta_json_time(event->ends_ms, ends);
     snprintf(id, sizeof id, "%s/%s/%s/%s", event->node, of, ends, state);

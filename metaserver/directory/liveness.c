@@ -30,7 +30,7 @@ struct meta_liveness {
 
 const char *meta_liveness_state_name(enum meta_liveness_state state)
 {
-    static const char *const names[] = {"live", "expired", "removed", "expiring", "renewed"};
+    static const char *const names[] = {"live", "expired", "removed"};
     return names[state];
 }
 
@@ -38,6 +38,12 @@ const char *meta_certificate_name(enum meta_certificate_use certificate)
 {
     static const char *const names[] = {"", "api", "etcd"};
     return names[certificate];
+}
+
+const char *meta_certificate_state_name(enum meta_certificate_state state)
+{
+    static const char *const names[] = {"expiring", "expired", "renewed"};
+    return names[state];
 }
 
 struct meta_liveness *meta_liveness_new(uint32_t events, uint64_t generation)
@@ -122,7 +128,8 @@ static uint32_t supersede_events(struct meta_liveness *l, const struct meta_live
         const bool same_node =
             e->event.certificate == event->certificate && strcmp(e->event.node, event->node) == 0;
         const bool same = same_node && e->event.incarnation == event->incarnation &&
-                          e->event.ends_ms == event->ends_ms && e->event.state == event->state;
+                          e->event.state == event->state && e->event.ends_ms == event->ends_ms &&
+                          e->event.certificate_state == event->certificate_state;
         if (same)
             times = e->event.times;
         if (same || (same_node && ++others >= META_LIVENESS_OF_NODE)) {

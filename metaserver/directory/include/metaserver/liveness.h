@@ -7,10 +7,12 @@
  * and state, so that it is one event however many metaservers see it. What happens to a node again
  * in the same incarnation takes the place of the former event, and of a node the newest
  * META_LIVENESS_OF_NODE are kept: one that comes and goes all the time takes others' room no
- * further than that. So it is with a certificate, whose end is what an
- * incarnation is of a node, and whose name is none of a node. Positions number the events of one
- * life of the process; they grow, and some are missing. Invariant: events stand in the order of
- * their positions, and none has a smaller revision than the one before. */
+ * further than that. So it is with a certificate, whose end is what an incarnation is of a node,
+ * and whose name is none of a node. Positions number the events of one life of the process; they
+ * grow, and some are missing.
+ *
+ * Invariant: events stand in the order of their positions, and none has a smaller revision than the
+ * one before. */
 #ifndef METASERVER_LIVENESS_H
 #define METASERVER_LIVENESS_H
 
@@ -26,10 +28,8 @@ enum {
 
 enum meta_liveness_state {
     META_LIVENESS_LIVE,
-    META_LIVENESS_EXPIRED, /* of a certificate too */
+    META_LIVENESS_EXPIRED,
     META_LIVENESS_REMOVED,
-    META_LIVENESS_EXPIRING, /* of certificates alone, as all that follow */
-    META_LIVENESS_RENEWED,
 };
 
 /* Which of its own a metaserver shows to whom. */
@@ -40,6 +40,12 @@ enum meta_certificate_use {
     META_CERTIFICATES,
 };
 
+enum meta_certificate_state {
+    META_CERTIFICATE_EXPIRING,
+    META_CERTIFICATE_EXPIRED,
+    META_CERTIFICATE_RENEWED,
+};
+
 struct meta_liveness_event {
     uint64_t position; /* from 1 */
     uint64_t revision; /* the resources' at that time */
@@ -47,10 +53,11 @@ struct meta_liveness_event {
     uint64_t heard_ms; /* of one that expired: when it was heard of; 0: never by this process */
     uint32_t incarnation;
     uint32_t times; /* that this node came to this state in this incarnation: 1, ... */
-    enum meta_liveness_state state;
-    enum meta_node_state from; /* META_NODE_FREE: it was not known */
+    enum meta_liveness_state state; /* of a node */
+    enum meta_node_state from;      /* META_NODE_FREE: it was not known */
     uint32_t from_incarnation;
     enum meta_certificate_use certificate;
+    enum meta_certificate_state certificate_state;
     uint64_t ends_ms;                  /* of a certificate: since 1970 */
     char node[META_STORE_ID_BYTES];    /* of a certificate: whose it is, the metaserver's name */
     char who[META_LIVENESS_WHO_BYTES]; /* of one that was removed: who did it; else "" */
@@ -65,7 +72,10 @@ void meta_liveness_free(struct meta_liveness *l); /* NULL is allowed */
 
 /* "live", ...: a literal. */
 const char *meta_liveness_state_name(enum meta_liveness_state state);
-const char *meta_certificate_name(enum meta_certificate_use certificate); /* "api", ...: likewise */
+/* "api", ...: likewise. */
+const char *meta_certificate_name(enum meta_certificate_use certificate);
+/* "expiring", ...: likewise. */
+const char *meta_certificate_state_name(enum meta_certificate_state state);
 
 /* Adds *event, of which position and times are given here. */
 void meta_liveness_add(struct meta_liveness *l, const struct meta_liveness_event *event);
