@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "schema/sql.h"
@@ -249,29 +250,6 @@ static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *
     return status;
 }
 
-static int open_error(const char *path, int errnum, struct base_errbuf *err)
-{
-    switch (errnum) {
-    case ENOENT:
-    case ENOTDIR:
-        return base_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
-                        (int)(strrchr(path, '/') - path), path);
-    case EISDIR:
-        return meta_sqlite_is_directory(path, err);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return base_err(err, -EROFS,
-                        "%s cannot be written: check its owner, its mode and its file system",
-                        path);
-    case ENOSPC:
-    case EDQUOT:
-        return base_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
-    default:
-        return base_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
-    }
-}
-
 /* ---- loading */
 
 /* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
@@ -354,11 +332,11 @@ static int try_room(const struct sqlite *s, struct base_errbuf *err)
     snprintf(path, sizeof path, "%s-try", s->path);
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return open_error(s->path, errno, err);
+        return meta_sqlite_open_error(s->path, errno, err);
     (void)unlink(path);
     const int error = posix_fallocate(fd, 0, TRY_BYTES);
     close(fd);
-    return error == 0 ? 0 : open_error(s->path, error, err);
+    return error == 0 ? 0 : meta_sqlite_open_error(s->path, error, err);
 }
 
 /* A page of the file is written as it is. */
@@ -384,6 +362,26 @@ static int sqlite_check(struct meta_store *store, bool write, struct base_errbuf
     return write && status == 0 ? try_write(s, err) : status;
 }
 
+/* Makes it for who has the database, if that is us or we may give it away: whoever begins with the
+ * database has to be able to open it. -1: there is none, and errno says why. */
+static int make_lock(const struct sqlite *s, const char *path)
+{
+    struct stat st;
+    if (stat(s->path, &st) != 0)
+        return -1;
+    errno = ENOENT;
+    if (geteuid() != 0 && geteuid() != st.st_uid)
+        return -1;
+    const int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) != 0) {
+        (void)unlink(path);
+        close(fd);
+        errno = ENOENT;
+        return -1;
+    }
+    return fd;
+}
+
 /* By the lock of whoever has the database to write, which is shared with others that read. */
 static int sqlite_check_idle(struct meta_store *store, struct base_errbuf *err)
 {
@@ -393,8 +391,12 @@ static int sqlite_check_idle(struct meta_store *store, struct base_errbuf *err)
         return 0;
     snprintf(path, sizeof path, "%s-lock", s->path);
     s->lock_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->lock_fd < 0 && errno != ENOENT)
+        return meta_sqlite_open_error(path, errno, err);
     if (s->lock_fd < 0) /* one that was brought here has none, and so nobody has it */
-        return errno == ENOENT ? 0 : open_error(path, errno, err);
+        s->lock_fd = make_lock(s, path);
+    if (s->lock_fd < 0)
+        return 0;
     if (flock(s->lock_fd, LOCK_SH | LOCK_NB) == 0)
         return 0;
     close(s->lock_fd);
@@ -433,7 +435,7 @@ static int take_lock(struct sqlite *s, struct base_errbuf *err)
     snprintf(path, sizeof path, "%s-lock", s->path);
     s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->lock_fd < 0)
-        return open_error(path, errno, err);
+        return meta_sqlite_open_error(path, errno, err);
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)
         return base_err(err, -EBUSY,
                         "%s is in use by another metaserver: stop that one, or name another data "
@@ -442,7 +444,7 @@ static int take_lock(struct sqlite *s, struct base_errbuf *err)
     /* Makes the database itself private before SQLite would make it readable. */
     int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return open_error(s->path, errno, err);
+        return meta_sqlite_open_error(s->path, errno, err);
     close(fd);
     return 0;
 }

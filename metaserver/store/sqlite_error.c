@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an error of SQLite means to an operator. */
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "sqlite_private.h"
@@ -36,6 +37,29 @@ int meta_sqlite_is_directory(const char *path, struct base_errbuf *err)
 {
     return base_err(err, -EISDIR,
                     "%s is a directory, and no database: move it away, or set data_dir", path);
+}
+
+int meta_sqlite_open_error(const char *path, int errnum, struct base_errbuf *err)
+{
+    switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+        return base_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
+                        (int)(strrchr(path, '/') - path), path);
+    case EISDIR:
+        return meta_sqlite_is_directory(path, err);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return base_err(err, -EROFS,
+                        "%s cannot be written: check its owner, its mode and its file system",
+                        path);
+    case ENOSPC:
+    case EDQUOT:
+        return base_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
+    default:
+        return base_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
+    }
 }
 
 int meta_sqlite_failed(const struct sqlite *s, int rc, struct base_errbuf *err)

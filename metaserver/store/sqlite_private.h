@@ -48,6 +48,8 @@ struct sqlite {
 
 /* A directory is where the database should be: -EISDIR and a sentence. */
 int meta_sqlite_is_directory(const char *path, struct base_errbuf *err);
+/* What the errno of opening it means: -errno and a sentence. */
+int meta_sqlite_open_error(const char *path, int errnum, struct base_errbuf *err);
 /* What SQLite says, as an errno and a sentence with the way out. */
 int meta_sqlite_failed(const struct sqlite *s, int rc, struct base_errbuf *err);
 /* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */

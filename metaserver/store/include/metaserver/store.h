@@ -102,7 +102,9 @@ int meta_store_replace(struct meta_store *store, meta_store_next *next, void *us
 
 /* That no metaserver has the store that was opened to be read, as whoever takes it elsewhere wants
  * it: 0; -EBUSY and a sentence that says who has it, or how else that is not known. None begins
- * with a file that was found to be idle until it is closed here; of others it is what holds now. */
+ * with a file that was found to be idle until it is closed here; of others it is what holds now, as
+ * it is of a file that never had a lock and to which the caller can give none: it is another
+ * user's, or its directory cannot be written. */
 int meta_store_check_idle(struct meta_store *store, struct base_errbuf *err);
 
 /* Puts all that is in one store in place of what is in another, of whatever kind, all of it or
@@ -116,7 +118,8 @@ struct meta_store *meta_store_memory(const int *fail);
 /* A file, made if it is not there, locked while open. -errno and a sentence. */
 int meta_store_sqlite(const char *path, struct meta_store **out, struct base_errbuf *err);
 /* The same to read what is there now, as of one moment, whoever writes to it meanwhile: nothing is
- * made, locked or changed, and what would write fails. */
+ * made, locked or changed (but for the lock of meta_store_check_idle()), and what would write
+ * fails. */
 int meta_store_sqlite_reader(const char *path, struct meta_store **out, struct base_errbuf *err);
 
 #endif
