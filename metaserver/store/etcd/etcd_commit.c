@@ -475,8 +475,9 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     json_decref(answer.root);
     if (status != -ETIMEDOUT)
         return *sent ? TRY_AGAIN : status;
+    /* Whatever keeps it from being settled, what was sent may have been done. */
     const int done = meta_etcd_fence_settle(s, deadline_ns, &out->at, &out->err);
-    return done == 1 ? 0 : done == 0 ? TRY_AGAIN : done;
+    return done == 1 ? 0 : done == 0 ? TRY_AGAIN : -ETIMEDOUT;
 }
 
 static void pause_tries(unsigned tries)
