@@ -247,7 +247,7 @@ static bool is_wanted(struct call *c, const struct meta_write *w)
     return is_let_in(c, w);
 }
 
-/* Than it was to be: that says nothing of the store. */
+/* Than it was to be, as another metaserver has made it. */
 static bool is_found_otherwise(int status)
 {
     return status == -ESTALE || status == -EREMCHG || status == -EEXIST;
@@ -255,10 +255,10 @@ static bool is_found_otherwise(int status)
 
 static void note_outcome(struct meta_writes *q, const struct meta_store_outcome *out, uint64_t now)
 {
-    if (out->status == 0) {
+    if (out->status == 0 && !out->unproven) {
         q->did_ns = now;
         q->why.text[0] = '\0';
-    } else if (!is_found_otherwise(out->status)) {
+    } else if (out->status != 0 && !meta_store_is_refusal(out->status)) {
         q->failed_ns = now;
         q->why = out->err;
     }

@@ -32,10 +32,21 @@ int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *use
     return store->ops->load(store, visit, user, err);
 }
 
-/* Not what a transaction found to be otherwise than it was to be. */
-static bool is_fault(int status)
+bool meta_store_is_refusal(int status)
 {
-    return status != 0 && status != -ESTALE && status != -EREMCHG && status != -EEXIST;
+    return status == -ESTALE || status == -EREMCHG || status == -EEXIST;
+}
+
+/* What is known of the store's writes when a transaction has ended, which writes, or may have had
+ * to write nothing. */
+static void note_end(struct meta_store *store, bool writes, bool wrote,
+                     struct meta_store_outcome *out)
+{
+    if (writes && out->status != 0 && !meta_store_is_refusal(out->status))
+        store->fails = true;
+    else if (wrote)
+        store->fails = store->untried = false;
+    out->unproven = out->status == 0 && (store->fails || store->untried);
 }
 
 static void check_names(const struct meta_store_txn *txn)
@@ -80,11 +91,11 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     check_names(txn);
     const bool changes = txn->put_count > 0 || change != NULL || txn->remove_count > 0 ||
                          txn->expire_count > 0 || txn->withdraw_count > 0 || txn->publish != NULL;
-    const bool writes = changes || (store->fails && !txn->compare);
+    const bool writes = changes || ((store->fails || store->untried) && !txn->compare);
     out->status = changes || txn->compare ? store->ops->commit(store, txn, out)
                                           : store->ops->check(store, writes, &out->err);
-    if (writes && (out->status == 0 || is_fault(out->status)))
-        store->fails = out->status != 0;
+    const bool wrote = changes ? !store->shared || out->at != 0 : writes;
+    note_end(store, writes, out->status == 0 && wrote, out);
     if (out->status != 0) /* nothing was done */
         out->revision = out->removed = out->expire_count = out->put_count = 0;
     return out->status;

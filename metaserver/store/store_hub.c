@@ -434,7 +434,7 @@ struct meta_store *meta_store_hub_open(struct meta_store_hub *hub, const char *m
         struct member *m = &hub->member[i];
         if (m->there || (m->name[0] != '\0' && strcmp(m->name, member) != 0))
             continue;
-        *m = (struct member){.base.ops = &ops, .hub = hub, .there = true};
+        *m = (struct member){.base = {.ops = &ops, .shared = true}, .hub = hub, .there = true};
         snprintf(m->name, sizeof m->name, "%s", member);
         for (uint32_t k = 0; k < hub->votes; k++) /* what a former life has said is void */
             hub->vote[k].members &= ~(UINT32_C(1) << i);

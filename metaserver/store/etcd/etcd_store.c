@@ -173,6 +173,8 @@ int meta_store_etcd(const struct meta_store_etcd_config *config, struct meta_sto
         status = meta_etcd_take_lives(config, &s->lives, err);
     s->has_watch = config->life != NULL;
     s->to_read = config->to_read;
+    s->base.shared = true;
+    s->base.untried = !config->to_read;
     if (status == 0)
         status = meta_etcd_client_new(config, &s->client, err);
     if (status != 0) {

@@ -33,7 +33,9 @@ struct meta_store {
     char prefix[128];    /* of the keys of a shared store, since it was opened; else "" */
     /* Of a shared store, set on any thread: what is known of it is void, it was heard anew. */
     atomic_bool relearn;
-    bool fails; /* the last write has failed, and so whoever asks is told until one succeeds */
+    bool shared;  /* by several metaservers: what was written is said to be somewhere (`at`) */
+    bool fails;   /* the last write has failed, and so whoever asks is told until one succeeds */
+    bool untried; /* nothing was written yet: whoever asks is told whether it can be */
 };
 
 /* One thing of a store, whatever its kind: for what brings back a backup. Borrowed. */
@@ -81,6 +83,9 @@ int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *use
 /* Visits every resource and the trail. 0, -errno, or what a visit returned. */
 int meta_store_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
                               struct base_errbuf *err);
+/* Whether a transaction ended so because of what is stored of what it is about, or of its own size:
+ * that says nothing of whether the store takes others. */
+bool meta_store_is_refusal(int status);
 /* Carries it out. Returns out->status. */
 int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
                       struct meta_store_outcome *out);

@@ -63,7 +63,8 @@ struct meta_store_put {
 };
 
 /* What is done as a whole or not at all, in this order. Borrowed. All zero: it is only seen whether
- * the store can be read; and if the last write has failed, whether it can be written again. */
+ * the store can be read; and whether it can be written, if the last write has failed, or if nothing
+ * was written yet to a shared store. */
 struct meta_store_txn {
     /* Only if `last` is the revision of the last change that is stored; by itself: whether it is.
      */
@@ -110,6 +111,9 @@ struct meta_store_outcome {
     /* Of a shared store: where it stands in what all metaservers hear (store_watch.h); 0: nothing
      * was written, or the store is not shared. */
     uint64_t at;
+    /* It ended well, but nothing was written, as the last write has failed or there was none yet:
+     * whether the store takes writes is not known. */
+    bool unproven;
 };
 
 #endif

@@ -189,6 +189,27 @@ START_TEST(agents_hear_that_nothing_is_written_here)
 }
 END_TEST
 
+/* The memory says of nothing where it stands: what is put into it is as what a shared store has
+ * already. */
+START_TEST(what_needs_no_write_does_not_say_that_the_store_takes_them)
+{
+    begin();
+    s.store->shared = true;
+    fail = EIO;
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 503);
+    fail = -EIO; /* what is only read succeeds */
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    fail = 0;
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    register_node(1);
+    ck_assert(says("\"read_only\":true"));
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 200);
+    ck_assert(!says("\"read_only\""));
+    end();
+}
+END_TEST
+
 /* An etcd that is gone is no failed write, if nobody writes. */
 START_TEST(metrics_say_how_long_the_store_has_not_been_heard)
 {
@@ -235,6 +256,7 @@ END_TEST
     T(strangers_hear_that_it_is_not_ready_and_not_why)                                             \
     T(it_lives_while_its_loop_turns_whatever_the_disk_does)                                        \
     T(agents_hear_where_it_stands)                                                                 \
+    T(what_needs_no_write_does_not_say_that_the_store_takes_them)                                  \
     T(agents_hear_that_nothing_is_written_here)                                                    \
     T(metrics_say_how_long_the_store_has_not_been_heard)                                           \
     T(a_shared_store_that_takes_nothing_is_found_out_at_once)

@@ -294,6 +294,59 @@ START_TEST(who_only_reads_makes_no_store_and_writes_to_none)
 }
 END_TEST
 
+/* As etcd says by itself when its quota is used up. */
+static void set_full(bool full)
+{
+    json_decref(ask_etcd("/v3/maintenance/alarm",
+                         full ? "{\"action\":\"ACTIVATE\",\"alarm\":\"NOSPACE\"}"
+                              : "{\"action\":\"DEACTIVATE\",\"alarm\":\"NOSPACE\"}"));
+}
+
+/* Whether it is known afterwards that the store takes writes. */
+static bool proves_by_putting(struct meta_store *store, const struct meta_store_node *n)
+{
+    struct meta_store_put one = {.node = n};
+    struct meta_store_outcome out;
+    meta_store_commit(store, &(struct meta_store_txn){.puts = &one, .put_count = 1}, &out);
+    ck_assert_msg(out.status == 0, "%s", out.err.text);
+    return !out.unproven;
+}
+
+static int ask_whether_it_writes(struct meta_store *store)
+{
+    struct meta_store_outcome out;
+    meta_store_commit(store, &(struct meta_store_txn){.compare = false}, &out);
+    ck_assert_msg(out.status == 0 || strstr(out.err.text, "etcd is full") != NULL, "%s",
+                  out.err.text);
+    ck_assert(!out.unproven);
+    return out.status;
+}
+
+START_TEST(a_store_takes_writes_again_when_it_has_taken_one)
+{
+    if (!has_etcd())
+        return;
+    const struct meta_store_node n = node("n", 1, 1, 1);
+    struct meta_store *a = open_member(etcd_url(), "/full/", "a");
+    ck_assert(proves_by_putting(a, &n));
+    ck_assert(proves_by_putting(a, &n)); /* nothing was written, and nothing is in doubt */
+    set_full(true);
+    struct meta_store *b = open_member(etcd_url(), "/full/", "b");
+    ck_assert(!proves_by_putting(b, &n));
+    ck_assert_int_eq(ask_whether_it_writes(b), -ENOSPC);
+    ck_assert_int_eq(set_after(a, UINT64_MAX, "t").status, -ENOSPC);
+    ck_assert(!proves_by_putting(a, &n));
+    ck_assert_int_eq(ask_whether_it_writes(a), -ENOSPC);
+    set_full(false);
+    ck_assert(!proves_by_putting(a, &n));
+    ck_assert_int_eq(ask_whether_it_writes(a), 0);
+    ck_assert(proves_by_putting(a, &n));
+    ck_assert_int_eq(ask_whether_it_writes(b), 0);
+    meta_store_close(a);
+    meta_store_close(b);
+}
+END_TEST
+
 /* What answers each connection with that; "": it closes without a word; NULL: it says nothing. */
 static pid_t answer_with(const char *text, int *port)
 {
@@ -418,6 +471,7 @@ END_TEST
     T(an_etcd_that_was_put_back_and_went_on_is_told_as_such)                                       \
     T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
     T(who_only_reads_makes_no_store_and_writes_to_none)                                            \
+    T(a_store_takes_writes_again_when_it_has_taken_one)                                            \
     T(what_speaks_otherwise_is_told_how)                                                           \
     T(of_several_endpoints_the_one_that_is_late_is_named)                                          \
     T(settings_that_make_no_sense_are_refused_with_a_sentence)
