@@ -34,7 +34,8 @@ int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *use
 
 bool meta_store_is_refusal(int status)
 {
-    return status == -ESTALE || status == -EREMCHG || status == -EEXIST;
+    return status == -ESTALE || status == -EREMCHG || status == -EEXIST || status == -EUCLEAN ||
+           status == -E2BIG;
 }
 
 /* What is known of the store's writes when a transaction has ended, which writes, or may have had

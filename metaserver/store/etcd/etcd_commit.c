@@ -38,7 +38,9 @@ static int take_node(const struct meta_etcd_decision *d, const struct meta_etcd_
     s->now = s->was;
     meta_etcd_kv_fini(&kv);
     s->senseless = !good && d->txn->put_count > 1;
-    return good || s->senseless ? 0 : meta_etcd_refuse_value(key, err);
+    if (good || s->senseless)
+        return 0;
+    return found < 0 ? meta_etcd_refuse_value(key, err) : meta_etcd_refuse_thing(key, err);
 }
 
 /* What nobody can read is no vote. */
@@ -160,7 +162,7 @@ static int take_claim(const struct meta_etcd_decision *d, const struct meta_etcd
     if (c->senseless)
         c->owner[0] = '\0';
     if (c->senseless && d->txn->put_count == 1)
-        status = meta_etcd_refuse_value(kv.key, err);
+        status = meta_etcd_refuse_thing(kv.key, err);
     c->mod_revision = kv.mod_revision;
     meta_etcd_kv_fini(&kv);
     return status;
@@ -353,7 +355,8 @@ static int write_change(struct meta_etcd_store *s, uint64_t revision, struct met
     status = status == 0 ? text.error : status;
     base_text_fini(&text);
     if (status != 0)
-        return base_err(err, status, "a resource is too large to be stored in etcd");
+        return base_err(err, status == -EMSGSIZE ? -E2BIG : status,
+                        "a resource is too large to be stored in etcd");
     if (c->forget > 0) {
         meta_etcd_key_trail(&key, &s->place, generation, 0);
         meta_etcd_key_trail(&end, &s->place, generation, c->forget + 1);
@@ -473,6 +476,8 @@ static int try_commit(struct meta_etcd_store *s, struct meta_etcd_decision *d,
     if (d->is_guess && status == 0)
         meta_etcd_note_guess(s, *sent);
     json_decref(answer.root);
+    if (status == -EMSGSIZE) /* of this one: others may be smaller */
+        status = -E2BIG;
     if (status != -ETIMEDOUT)
         return *sent ? TRY_AGAIN : status;
     /* Whatever keeps it from being settled, what was sent may have been done. */

@@ -124,7 +124,8 @@ static int check_claims(struct meta_etcd_decision *d, uint32_t i,
         const struct meta_etcd_subject *owner = meta_etcd_find_subject(d, claim[k].owner);
         char gid[BASE_GID_TEXT];
         if (claim[k].senseless || (owner != NULL && owner->senseless))
-            return base_err(err, -EIO, "who has the endpoint %s of pool %u makes no sense in etcd",
+            return base_err(err, -EUCLEAN,
+                            "who has the endpoint %s of pool %u makes no sense in etcd",
                             base_gid_format(e->gid, gid), e->pool);
         if (meta_etcd_is_wanted(d, i, e))
             return base_err(err, -EEXIST, "the endpoint %s of pool %u is another node's",
@@ -144,7 +145,8 @@ static int check_life(struct meta_etcd_decision *d, const struct meta_store_node
 {
     const struct meta_etcd_subject *s = meta_etcd_find_subject(d, node->id);
     if (s->senseless)
-        return base_err(err, -EIO, "what etcd holds of %s makes no sense: remove its key", s->id);
+        return base_err(err, -EUCLEAN, "what etcd holds of %s makes no sense: remove its key",
+                        s->id);
     if (s->was_there && s->was.node.incarnation > node->incarnation)
         return base_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     if (s->was_there && !s->was.node.expired && s->was.node.incarnation == node->incarnation &&

@@ -18,6 +18,12 @@ int meta_etcd_refuse_value(const char *key, struct base_errbuf *err)
                     key);
 }
 
+int meta_etcd_refuse_thing(const char *key, struct base_errbuf *err)
+{
+    (void)meta_etcd_refuse_value(key, err);
+    return -EUCLEAN;
+}
+
 static json_t *parse_value(const char *value)
 {
     json_error_t error;

@@ -106,5 +106,7 @@ bool meta_etcd_read_name(const char *part, const char *value, struct meta_store_
 
 /* "KEY of etcd makes no sense": -EBADMSG, and what to do. */
 int meta_etcd_refuse_value(const char *key, struct base_errbuf *err);
+/* The same of what one thing alone is stored as: -EUCLEAN. */
+int meta_etcd_refuse_thing(const char *key, struct base_errbuf *err);
 
 #endif

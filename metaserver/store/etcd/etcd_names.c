@@ -17,7 +17,10 @@ int meta_etcd_take_name(const struct meta_etcd_answer *answer, size_t at,
         good = meta_etcd_read_name("t/n", kv.value, &n->was);
     memcpy(n->was.tenant, name->tenant, sizeof n->was.tenant);
     memcpy(n->was.name, name->name, sizeof n->was.name);
-    const int status = good ? 0 : meta_etcd_refuse_value(found == 1 ? kv.key : "names/", err);
+    int status = 0;
+    if (!good)
+        status = found == 1 ? meta_etcd_refuse_thing(kv.key, err)
+                            : meta_etcd_refuse_value("names/", err);
     meta_etcd_kv_fini(&kv);
     return status;
 }

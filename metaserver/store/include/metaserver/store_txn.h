@@ -56,8 +56,8 @@ struct meta_store_put {
     bool is_unknown; /* it is thought that nothing of the node is stored: if so, it is quicker */
     /* Out, if it was dealt with: 0, or why it was refused: -ESTALE: a later life of the node is
      * stored; of a shared store also: -ESTALE: the same incarnation of another process is stored,
-     * which has not expired; -EEXIST: an endpoint is of another node, which is not expired; -EIO:
-     * what is stored of it makes no sense. */
+     * which has not expired; -EEXIST: an endpoint is of another node, which is not expired;
+     * -EUCLEAN: what is stored of it makes no sense. */
     int status;
     struct base_errbuf err; /* a sentence, if that is not 0 */
 };
@@ -97,7 +97,8 @@ struct meta_store_outcome {
      * -EEXIST: that name is another region's, whose owner lives; -EREMCHG: another change came
      * before; -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. Of a shared store also
      * -ETIMEDOUT: it is not known whether it was done: if it was, that is heard of as what others
-     * do. */
+     * do; -EUCLEAN: what is stored of what it is about makes no sense; -E2BIG: it is larger than
+     * the store takes. */
     int status;
     struct base_errbuf err; /* a sentence, if that is not 0 */
     uint64_t revision;      /* that the change has; 0: there was none */

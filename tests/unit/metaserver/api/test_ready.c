@@ -210,6 +210,19 @@ START_TEST(what_needs_no_write_does_not_say_that_the_store_takes_them)
 }
 END_TEST
 
+START_TEST(what_is_one_requests_fault_stops_no_other)
+{
+    begin();
+    fail = -EUCLEAN;
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 503);
+    ck_assert(says("told to fail"));
+    fail = 0;
+    register_node(1);
+    ck_assert(!says("\"read_only\""));
+    end();
+}
+END_TEST
+
 /* An etcd that is gone is no failed write, if nobody writes. */
 START_TEST(metrics_say_how_long_the_store_has_not_been_heard)
 {
@@ -257,6 +270,7 @@ END_TEST
     T(it_lives_while_its_loop_turns_whatever_the_disk_does)                                        \
     T(agents_hear_where_it_stands)                                                                 \
     T(what_needs_no_write_does_not_say_that_the_store_takes_them)                                  \
+    T(what_is_one_requests_fault_stops_no_other)                                                   \
     T(agents_hear_that_nothing_is_written_here)                                                    \
     T(metrics_say_how_long_the_store_has_not_been_heard)                                           \
     T(a_shared_store_that_takes_nothing_is_found_out_at_once)

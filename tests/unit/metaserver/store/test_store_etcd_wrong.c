@@ -347,6 +347,28 @@ START_TEST(a_store_takes_writes_again_when_it_has_taken_one)
 }
 END_TEST
 
+/* Somebody has damaged what is stored of one node, or a resource is larger than etcd takes. */
+START_TEST(what_is_wrong_with_one_thing_says_nothing_of_the_store)
+{
+    if (!has_etcd())
+        return;
+    const struct meta_store_node n = node("n", 2, 1, 1);
+    const struct meta_store_life life = {.id = "n", .incarnation = 2};
+    struct meta_store *a = open_member(etcd_url(), "/one/", "a");
+    char *large = calloc(1, (2 << 20) - 100);
+    put(a, node("m", 1, 1, 2));
+    put_raw("/one/1/nodes/n", "[]");
+    ck_assert_int_eq(meta_store_put(a, &n, &err), -EUCLEAN);
+    ck_assert_msg(strstr(err.text, "etcdctl del KEY") != NULL, "%s", err.text);
+    ck_assert_int_eq(meta_store_expire(a, &life, 1, &err), -EUCLEAN);
+    memset(large, 'x', (2 << 20) - 101);
+    ck_assert_int_eq(change(a, 1, "tenant", "t", NULL, large, 0), -E2BIG);
+    ck_assert(!a->fails);
+    free(large);
+    meta_store_close(a);
+}
+END_TEST
+
 /* What answers each connection with that; "": it closes without a word; NULL: it says nothing. */
 static pid_t answer_with(const char *text, int *port)
 {
@@ -472,6 +494,7 @@ END_TEST
     T(a_user_shows_a_password_that_nobody_else_may_read)                                           \
     T(who_only_reads_makes_no_store_and_writes_to_none)                                            \
     T(a_store_takes_writes_again_when_it_has_taken_one)                                            \
+    T(what_is_wrong_with_one_thing_says_nothing_of_the_store)                                      \
     T(what_speaks_otherwise_is_told_how)                                                           \
     T(of_several_endpoints_the_one_that_is_late_is_named)                                          \
     T(settings_that_make_no_sense_are_refused_with_a_sentence)
