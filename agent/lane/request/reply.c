@@ -102,8 +102,9 @@ void lane_session_reply_lookup(struct lane *l, struct session *s, const struct l
                             : status == -EDQUOT     ? SCHEMA_REASON_QUOTA
                                                     : 0;
     status = status == -EUNATCH ? -EHOSTUNREACH : status;
-    if (!a->of_name) {
-        lane_session_reply(l, s, status, reason, a->slot, a->gen, NULL);
+    if (!a->of_name) { /* one that failed may have an earlier one's */
+        lane_session_reply(l, s, status, reason, status == 0 ? a->slot : 0,
+                           status == 0 ? a->gen : 0, NULL);
         return;
     }
     struct schema_reply *r = reply_of(s, s->control_tag, status, reason);

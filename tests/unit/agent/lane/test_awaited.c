@@ -195,12 +195,14 @@ START_TEST(a_node_that_nobody_awaits_is_said_not_to_be_there_at_once)
 {
     uint64_t took_ns;
     open_all();
+    ck_assert_int_eq(world_connect(w, &k, 0, 2), 0);
     const struct schema_endpoint_record r = take_record(1), other = take_record(2);
     schema_table_await(&w->table, &other);
     (void)r;
     ask_for(1);
     ck_assert(run_until_answered(STEPS, &took_ns));
     ck_assert_int_eq(reply()->status, -ENOENT);
+    ck_assert(reply()->value[0] == 0 && reply()->value[1] == 0); /* nothing of another endpoint */
     ck_assert_uint_lt(took_ns, WORLD_AWAITED_NS / 4);
     close_all();
 }
