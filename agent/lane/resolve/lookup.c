@@ -28,7 +28,7 @@ enum {
     PAUSES = 5,   /* likewise */
     NO_METASERVER = LANE_MAX_METASERVERS
 };
-static_assert(NO_METASERVER < 16, "struct lookup: awaited_by");
+static_assert(LANE_MAX_METASERVERS <= 16, "struct lookup: awaited_by");
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
 static const uint64_t PAUSE_NS = 2000000;    /* before all are asked again for what is awaited */
@@ -354,10 +354,13 @@ static int look_into(struct lane *l, struct lookup *k, const struct lookup_read 
 }
 
 /* That one awaits it is forgotten when it says something else itself, and not in the next round: it
- * may have died since, and the others may not know the node. */
-static void note_answer(struct lookup *k, uint8_t metaserver, int status)
+ * may have died since, and the others may not know the node. By its number: it is the same one when
+ * it was started again, and has another table. */
+static void note_answer(const struct lane *l, struct lookup *k, uint8_t metaserver, int status)
 {
-    const uint16_t one = (uint16_t)(1u << metaserver);
+    if (metaserver == NO_METASERVER) /* it has said nothing */
+        return;
+    const uint16_t one = (uint16_t)(1u << l->metaserver[metaserver].number);
     k->absent |= status == -ENOENT;
     k->behind |= status == -ESTALE;
     if (status == -EUNATCH)
@@ -402,7 +405,7 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         k->hedge_ns = l->now_ns + AGAIN_NS;
         return;
     }
-    note_answer(k, r->metaserver, status);
+    note_answer(l, k, r->metaserver, status);
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE ||
         status == -EUNATCH)
         ask_next(l, k);
@@ -440,16 +443,6 @@ static void move_silences(struct lane *l, const struct lane_metaserver *before)
     memcpy(l->silence, now, sizeof now);
 }
 
-static uint16_t move_awaited_by(const struct lane *l, const struct lane_metaserver *before,
-                                uint16_t awaited_by)
-{
-    uint16_t now = awaited_by & (uint16_t)(1u << NO_METASERVER);
-    for (uint8_t i = 0; i < LANE_MAX_METASERVERS; i++)
-        if (awaited_by & 1u << i)
-            now |= (uint16_t)(1u << place_now(l, before, i));
-    return now;
-}
-
 void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
@@ -457,10 +450,8 @@ void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *
     for (uint32_t i = 0; i < l->lookups.reads; i++)
         l->lookups.all_reads[i].metaserver =
             place_now(l, before, l->lookups.all_reads[i].metaserver);
-    LIST_FOREACH(k, &l->lookups.used, in_use) {
+    LIST_FOREACH(k, &l->lookups.used, in_use)
         k->next = 0; /* whoever is there now can be asked */
-        k->awaited_by = move_awaited_by(l, before, k->awaited_by);
-    }
 }
 
 int lane_lookup_start(struct lane *l, struct session *s, const uint8_t key[16],

@@ -55,9 +55,9 @@ struct lookup {
     uint8_t absent, behind;   /* some metaserver does not know it, or an earlier life of it */
     uint8_t crowded;          /* it is known, and there was no room for it yet */
     uint8_t rounds;           /* in which all were asked, and it was awaited */
-    uint16_t awaited_by;      /* a bit for each metaserver that has its node, whose agent is to
-                               * register there, and has said nothing else since; and one for all of
-                               * these that are in the list no more */
+    uint16_t awaited_by;      /* a bit, by its number, for each metaserver that has its node, whose
+                               * agent is to register there, and has said nothing else since, in
+                               * the list or not */
     uint32_t tenant;          /* its place + 1 whose worker wants it; 0: the lane does */
     struct lookup_name *name; /* NULL: an endpoint is looked up */
     uint64_t deadline_ns, hedge_ns;  /* the round ends; the next metaserver is asked */

@@ -56,13 +56,16 @@ static void close_all(void)
     world_fault = (struct fault_plan){0};
 }
 
-/* Node 0 asks the one with the second table first, then the world's; or that one first. */
+/* Node 0 asks the one with the second table first, then the world's; or that one first; or that one
+ * alone. */
+enum { ALONE = 2 };
 static void tell_list(uint32_t second_at)
 {
-    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
+    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS,
+                                .metaservers.count = second_at == ALONE ? 1 : 2};
     struct world_node *n = &w->node[0];
     for (uint32_t i = 0; i < 2; i++) {
-        struct lane_metaserver *m = &list.metaservers.at[i != second_at];
+        struct lane_metaserver *m = &list.metaservers.at[second_at == ALONE ? 0 : i != second_at];
         *m = (struct lane_metaserver){.ah = n->metaserver_ah,
                                       .dctn = w->meta_dct->dctn,
                                       .dc_key = w->meta_dct->dc_key,
@@ -71,8 +74,10 @@ static void tell_list(uint32_t second_at)
         if (w->rc)
             m->qp = i == 0 ? n->former_qp : n->metaserver_qp;
     }
-    list.metaservers.at[second_at].table = second.table.desc;
-    list.metaservers.at[second_at].table.rkey = second.mr->rkey;
+    if (second_at != ALONE) {
+        list.metaservers.at[second_at].table = second.table.desc;
+        list.metaservers.at[second_at].table.rkey = second.mr->rkey;
+    }
     ck_assert_int_eq(lane_command(n->lane, &list), 0);
     world_run(w, 2);
 }
@@ -264,7 +269,6 @@ START_TEST(what_was_awaited_by_one_that_died_is_never_said_not_to_be_there)
 }
 END_TEST
 
-/* As when it was started again, and has not read its store yet. */
 START_TEST(what_was_awaited_by_one_that_is_in_the_list_no_more_is_awaited_on)
 {
     uint64_t took_ns;
@@ -274,12 +278,38 @@ START_TEST(what_was_awaited_by_one_that_is_in_the_list_no_more_is_awaited_on)
     tell_two();
     ask_for(1);
     ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 4, &took_ns));
-    schema_table_init(&second.table, SCHEMA_TABLE_ENDPOINTS, second.memory.addr, LOG2_SLOTS, 3, 10);
-    tell_list(0);
+    tell_list(ALONE);
     ck_assert(run_until_answered(STEPS, &took_ns));
     ck_assert_int_eq(reply()->status, -EHOSTUNREACH);
     ck_assert_uint_eq(reply()->reason, SCHEMA_REASON_AWAITED);
     close_all();
+}
+END_TEST
+
+/* It knows what is in its store, of which it has another table; and may have been in no list
+ * meanwhile. */
+START_TEST(one_that_awaited_it_and_was_started_again_may_say_that_there_is_none)
+{
+    uint64_t took_ns;
+    bool missed = false;
+    do {
+        open_all();
+        (void)take_record(1);
+        await_second(1);
+        tell_two();
+        ask_for(1);
+        ck_assert(!run_until_answered(WORLD_AWAITED_NS / STEP_NS / 4, &took_ns));
+        if (missed)
+            tell_list(ALONE);
+        memset(second.memory.addr, 0, second.memory.size);
+        schema_table_init(&second.table, SCHEMA_TABLE_ENDPOINTS, second.memory.addr, LOG2_SLOTS, 3,
+                          10);
+        tell_list(1);
+        ck_assert(run_until_answered(WORLD_AWAITED_NS / STEP_NS / 2, &took_ns));
+        ck_assert_int_eq(reply()->status, -ENOENT);
+        close_all();
+        missed = !missed;
+    } while (missed && !w->rc); /* its queue pair would go with it */
 }
 END_TEST
 
@@ -355,6 +385,7 @@ END_TEST
     T(a_metaserver_that_awaits_for_ever_what_another_has_not_yet_keeps_nobody_from_it)             \
     T(what_was_awaited_by_one_that_died_is_never_said_not_to_be_there)                             \
     T(what_was_awaited_by_one_that_is_in_the_list_no_more_is_awaited_on)                           \
+    T(one_that_awaited_it_and_was_started_again_may_say_that_there_is_none)                        \
     T(the_one_that_awaited_it_may_say_that_there_is_none)                                          \
     T(what_is_known_goes_on_while_its_own_life_is_awaited_and_not_a_later_one)                     \
     T(a_session_that_ends_waits_for_nobody_who_is_awaited)
