@@ -281,13 +281,16 @@ static void on_deleted(void *user, const struct http_answer *answer);
 
 /* ---- how many are out */
 
-/* Whether one more may be; *out: how many are, of those with whom it takes turns. */
+/* Whether one more may be; *out: how many are, of those with whom it takes turns. Metaservers that
+ * answer late keep none from another one's part. */
 static bool may_ask(const struct publication_at *at, uint32_t *out)
 {
-    const struct publications *all = &at->of->agent->publications;
+    const struct agent *a = at->of->agent;
+    const struct publications_listing *l = &a->publications.listing[number_of(at)];
     const bool returned = at->of->account == NULL;
-    *out = returned ? all->listing[number_of(at)].out : at->of->account->out;
-    return returned ? *out < PUBLICATIONS_RETURNED_OUT : all->out < PUBLICATIONS_OUT;
+    *out = returned ? l->out : at->of->account->out;
+    return returned ? *out < PUBLICATIONS_RETURNED_OUT
+                    : l->of_workers < PUBLICATIONS_OUT / a->config.metaservers;
 }
 
 static void count_call(struct publication_at *at)
@@ -298,6 +301,7 @@ static void count_call(struct publication_at *at)
         all->listing[number_of(at)].out++;
     } else {
         at->of->account->out++;
+        all->listing[number_of(at)].of_workers++;
         all->out++;
     }
 }
@@ -310,6 +314,7 @@ static void uncount_call(const struct publication_at *at)
         all->listing[number_of(at)].out--;
     } else {
         at->of->account->out--;
+        all->listing[number_of(at)].of_workers--;
         all->out--;
     }
 }

@@ -20,6 +20,7 @@ enum {
     PAGE = 32,
     PAGES_MAX = 64,
     CROWDED_MAX_MS = 300000, /* the longest pause before a list of which nothing finds room */
+    LIST_AGAIN_MS = 1000,    /* at least, whatever the metaserver says of its store */
     QUERY_BYTES = sizeof((struct publications_listing *)NULL)->cursor + 64
 };
 
@@ -166,6 +167,7 @@ static void begin_list(struct agent *a, uint32_t metaserver)
         l->pages = 0;
         l->missed = l->took = false;
         l->crowded = 0;
+        l->begun_ns = world_now_ns(a->world);
     }
     l->anew = false;
     const bool next = l->cursor[0] != '\0';
@@ -182,14 +184,16 @@ static void begin_list(struct agent *a, uint32_t metaserver)
         ask_again(l, BACKOFF_MAX_MS);
 }
 
-/* What has never been published is nowhere. */
+/* What has never been published is nowhere. One whose list found no room is asked no sooner for
+ * saying that its store was put back once more. */
 void agent_publications_list(struct agent *a, uint32_t metaserver)
 {
     struct publications_listing *l = &a->publications.listing[metaserver];
     if (a->publications.begun == 0 || !agent_publications_know_digests(a, metaserver))
         return;
     l->wanted = l->anew = true;
-    l->next_ns = 0;
+    if (l->begun_ns != 0)
+        l->next_ns = due_last(l->next_ns, l->begun_ns + LIST_AGAIN_MS * BASE_NS_PER_MS);
     agent_publications_note_due(a, DUE_NOW);
 }
 

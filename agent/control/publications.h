@@ -38,7 +38,7 @@ enum {
      * says takes neither another one's part nor the workers'. */
     PUBLICATIONS_RETURNED = 64,
     PUBLICATIONS_RETURNED_OUT = 2, /* calls to it about these, beside PUBLICATIONS_OUT */
-    PUBLICATIONS_OUT = 16,         /* calls at a time, beside NAMES_OUT */
+    PUBLICATIONS_OUT = 16,         /* calls at a time, beside NAMES_OUT, in equal parts */
     PUBLICATIONS_PER_S = 200,      /* of all tenants, of which each has an equal part */
     PUBLICATIONS_LOOK_MS = 1000,   /* what has become of their regions, which workers give back */
     PUBLICATIONS_LOST_MS = 10000,  /* another one has the name for so long: it is given up */
@@ -65,7 +65,9 @@ struct publications_listing {
     uint32_t crowded;      /* such names that there was no room for so far */
     uint32_t without_room; /* likewise, in the last list that was whole */
     uint32_t out;          /* calls about such names */
+    uint32_t of_workers;   /* calls to it about workers' names */
     uint64_t next_ns, backoff_ms;
+    uint64_t begun_ns; /* when its first page was asked for last; 0: never */
     struct base_log_limit log;
     char cursor[640]; /* where the next page begins; "": the first one */
 };

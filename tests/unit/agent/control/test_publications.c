@@ -431,6 +431,59 @@ START_TEST(a_metaserver_that_lies_is_asked_seldom)
 }
 END_TEST
 
+/* Each of its renewals says that its store was put back, and its lists name what nobody here has:
+ * so many that there is no room for them, or none. */
+START_TEST(a_metaserver_that_lies_of_its_store_is_asked_seldom_too)
+{
+    for (int many = 0; many < 2; many++) {
+        begin(1);
+        know_digests();
+        w.agent.publications.begun = 1;
+        w.returned = many == 0 ? 0 : 100;
+        for (int i = 0; i < 3000; i++, pass_time(20)) {
+            for (struct call *c; (c = find_call(0)) != NULL;)
+                answer_call(c, c->lists ? 200 : 500);
+            agent_publications_registered(&w.agent, 0, 0);
+        }
+        ck_assert_uint_ge(w.lists, 3); /* in a minute */
+        ck_assert_uint_le(w.lists, many == 0 ? 61 : 20);
+        for (int i = 0; i < 1000; i++, pass_time(500))
+            serve(0);
+        ck_assert_uint_eq(w.returned, 0); /* it is heard when it speaks the truth */
+        end();
+    }
+}
+END_TEST
+
+/* All that workers have is put there once more, and it does not answer. */
+START_TEST(a_metaserver_that_is_slow_leaves_calls_for_another)
+{
+    char name[16];
+    uint32_t out[METASERVERS] = {0};
+    begin(2);
+    for (uint32_t n = 0; n < 2 * PUBLICATIONS_OUT; n++) {
+        snprintf(name, sizeof name, "n%u", n);
+        publish(0, 0, name);
+        for (uint32_t i = 0; i < METASERVERS; i++)
+            for (struct call *c; (c = find_call(i)) != NULL;)
+                answer_call(c, 201);
+        HEARS(0, n + 1, 0);
+    }
+    for (uint32_t i = 0; i < METASERVERS; i++) {
+        agent_publications_registered(&w.agent, i, 0);
+        pass_time(20);
+    }
+    for (const struct call *c = w.call; c < w.call + CALLS; c++)
+        out[c->metaserver] += c->out;
+    ck_assert_uint_eq(out[0], PUBLICATIONS_OUT / 2);
+    ck_assert_uint_eq(out[1], PUBLICATIONS_OUT / 2);
+    for (struct call *c; (c = find_call(0)) != NULL || (c = find_call(1)) != NULL;)
+        answer_call(c, 201);
+    ck_assert_uint_eq(w.agent.publications.out, 0);
+    end();
+}
+END_TEST
+
 START_TEST(a_region_that_is_given_back_or_revoked_has_its_name_no_more)
 {
     begin(1);
@@ -569,6 +622,8 @@ END_TEST
     T(a_name_that_is_there_again_is_a_workers_when_it_wants_it)                                    \
     T(a_list_of_which_nothing_finds_room_is_asked_for_less_and_less)                               \
     T(a_metaserver_that_lies_is_asked_seldom)                                                      \
+    T(a_metaserver_that_lies_of_its_store_is_asked_seldom_too)                                     \
+    T(a_metaserver_that_is_slow_leaves_calls_for_another)                                          \
     T(a_region_that_is_given_back_or_revoked_has_its_name_no_more)                                 \
     T(a_session_a_tenant_and_a_second_have_so_many)                                                \
     T(so_many_are_asked_at_a_time_and_who_waits_is_told_when_the_session_ends)                     \
