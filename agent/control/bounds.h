@@ -76,6 +76,9 @@ enum {
      * before the second is over again. */
     LOOK_SOON_MS = 250,
     LOOK_AGAIN_MS = 1000,
+    RENEW_SOON_MS = 15000, /* likewise, of a renewal that a metaserver asks many agents for, within
+                            * a quarter of the lease; each line of its stream is heeded after the
+                            * second has passed since the last renewal */
     RESOLVE_AGAIN_MS = 3000,   /* a metaserver's address, while it is not reached */
     STREAM_SILENCE_MS = 15000, /* several of the metaserver's empty lines: its stream is dead */
 

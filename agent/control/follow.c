@@ -281,7 +281,7 @@ static int take_line(void *user, const char *text, size_t length)
     if (length == 0) /* it is still there */
         return is_passed_over(a);
     if (agent_line_is_renewal(text, length)) {
-        agent_registrations_renew(a, f->metaserver);
+        agent_registrations_renew(a, f->metaserver, agent_renewal_is_of_many(text, length));
         return 0;
     }
     if (agent_line_is_question(text, length)) {

@@ -31,7 +31,7 @@ static int take_line(void *user, const char *text, size_t length)
     struct query_stream *s = user;
     s->backoff_ms = STREAM_TRY_MS;
     if (agent_line_is_renewal(text, length))
-        agent_registrations_renew(s->agent, number_of(s));
+        agent_registrations_renew(s->agent, number_of(s), agent_renewal_is_of_many(text, length));
     else if (agent_line_is_question(text, length))
         agent_query_take(s->agent, number_of(s), text, length);
     return 0;

@@ -19,6 +19,12 @@ bool agent_line_is_renewal(const char *line, size_t length)
     return length >= sizeof renew - 1 && memcmp(line, renew, sizeof renew - 1) == 0;
 }
 
+bool agent_renewal_is_of_many(const char *line, size_t length)
+{
+    static const char soon[] = "{\"renew\":\"soon\"";
+    return length >= sizeof soon - 1 && memcmp(line, soon, sizeof soon - 1) == 0;
+}
+
 static int decode_id(const json_t *ask, struct agent_question *out, struct base_errbuf *why)
 {
     const char *id = json_string_value(json_object_get(ask, "id"));

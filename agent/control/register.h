@@ -110,8 +110,8 @@ void agent_registrations_stop(struct pool *p);
 
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
 void agent_registrations_doubt(struct agent *a, uint32_t metaserver);
-/* Of all pools, likewise: it has asked for that. */
-void agent_registrations_renew(struct agent *a, uint32_t metaserver);
+/* Of all pools, likewise: it has asked for that, of this agent or of many. */
+void agent_registrations_renew(struct agent *a, uint32_t metaserver, bool of_many);
 /* How many metaservers have the pool now; and how many have the node with all its pools. */
 uint32_t agent_registrations_count(const struct pool *p);
 uint32_t agent_registrations_done(const struct agent *a);

@@ -60,6 +60,8 @@ void agent_registration_silent(struct registration *r, int status, const char *w
 void agent_registration_unanswered(struct registration *r, const struct http_answer *answer);
 /* DONE: asks for a renewal. */
 void agent_registration_renew(struct registration *r);
+/* DONE: its metaserver has asked for a renewal, of this agent or of many. */
+void agent_registration_renew_asked(struct registration *r, bool of_many);
 /* A renewal, or the next try, comes sooner: its metaserver may have been started again. */
 void agent_registration_look_soon(struct registration *r);
 /* Likewise those of other pools that do not know the table that this one has been told of. */

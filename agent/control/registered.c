@@ -5,7 +5,7 @@
 #include "agent.h"
 #include "pool.h"
 #include "pools.h"
-#include "register.h"
+#include "register_private.h"
 
 uint32_t agent_registrations_count(const struct pool *p)
 {
@@ -53,14 +53,14 @@ const struct pool *agent_registrations_missed(const struct agent *a)
     return NULL;
 }
 
-void agent_registrations_renew(struct agent *a, uint32_t metaserver)
+void agent_registrations_renew(struct agent *a, uint32_t metaserver, bool of_many)
 {
     for (uint32_t i = 0; i < POOLS; i++) {
         if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
             continue;
         struct registration *r = &a->pools[i]->registration[metaserver];
         if (r->pool != NULL && r->state == REGISTRATION_DONE)
-            world_timer_after(a->world, &r->timer, 0);
+            agent_registration_renew_asked(r, of_many);
     }
 }
 

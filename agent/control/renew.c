@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "bounds.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "lane_setup.h"
 #include "pool.h"
 #include "pools.h"
@@ -244,6 +245,22 @@ void agent_registration_look_soon(struct registration *r)
         return;
     r->looked_ns = now_ns;
     world_timer_at(w, &r->timer, soon_ns);
+}
+
+/* Within a part of the lease, of which the metaserver may wait for the answer. */
+void agent_registration_renew_asked(struct registration *r, bool of_many)
+{
+    struct world *w = r->pool->world;
+    const uint64_t quarter_ms = r->answered.lease_ms / 4,
+                   most_ms = quarter_ms < RENEW_SOON_MS ? quarter_ms : RENEW_SOON_MS;
+    uint64_t due_ns = world_now_ns(w);
+    uint32_t random = 0;
+    if (of_many && most_ms > 0 && world_random(w, &random, sizeof random) == 0)
+        due_ns += random % most_ms * BASE_NS_PER_MS;
+    if (r->asked_ns != 0)
+        due_ns = due_last(due_ns, r->asked_ns + LOOK_AGAIN_MS * BASE_NS_PER_MS);
+    if (due_ns < world_timer_due_ns(&r->timer))
+        world_timer_at(w, &r->timer, due_ns);
 }
 
 /* Each pool registers by itself. Those that do not know the table that one of them is told of now

@@ -34,8 +34,10 @@ struct agent_question {
 /* Whether a line of the stream is a question, and no configuration. */
 bool agent_line_is_question(const char *line, size_t length);
 
-/* Or asks this agent to renew its lease now: the line {"renew": true}. */
+/* Or asks this agent to renew its lease now: the line {"renew": true}; or many agents, each at a
+ * moment of its own: {"renew": "soon"}. */
 bool agent_line_is_renewal(const char *line, size_t length);
+bool agent_renewal_is_of_many(const char *line, size_t length);
 
 /* 0 and *out. -EINVAL and a sentence: it makes no sense, or asks for more than this agent knows of,
  * which might be to revoke less; out->id is "" if there is nobody to tell. */

@@ -21,8 +21,12 @@ static int decode(const char *text)
 
 START_TEST(a_line_that_asks_for_a_renewal_is_neither_a_question_nor_a_document)
 {
-    static const char renew[] = "{\"renew\":true}", ask[] = "{\"ask\":{}}", other[] = "{\"ren";
+    static const char renew[] = "{\"renew\":true}", soon[] = "{\"renew\":\"soon\"}",
+                      ask[] = "{\"ask\":{}}", other[] = "{\"ren";
     ck_assert(agent_line_is_renewal(renew, sizeof renew - 1));
+    ck_assert(!agent_renewal_is_of_many(renew, sizeof renew - 1));
+    ck_assert(agent_line_is_renewal(soon, sizeof soon - 1));
+    ck_assert(agent_renewal_is_of_many(soon, sizeof soon - 1));
     ck_assert(!agent_line_is_question(renew, sizeof renew - 1));
     ck_assert(!agent_line_is_renewal(ask, sizeof ask - 1));
     ck_assert(!agent_line_is_renewal(other, sizeof other - 1));

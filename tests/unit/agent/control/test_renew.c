@@ -112,7 +112,7 @@ START_TEST(one_renewal_is_out_at_a_time_and_counts_from_its_beginning)
     const uint32_t renewal = next_renewal();
     const uint64_t asked_ns = w.world.now_ns;
     test_world_advance(&w.world, 4 * BASE_NS_PER_S);
-    agent_registrations_renew(&w.agent, 0);
+    agent_registrations_renew(&w.agent, 0, false);
     agent_registrations_doubt(&w.agent, 0);
     test_world_advance(&w.world, BASE_NS_PER_S);
     ck_assert_uint_eq(w.world.calls, renewal + 1);
@@ -181,12 +181,60 @@ END_TEST
 static void renew_saying(uint32_t metaserver, const char *more)
 {
     char body[160];
-    agent_registrations_renew(&w.agent, metaserver);
+    agent_registrations_renew(&w.agent, metaserver, false);
     const uint32_t call = next_renewal();
     ck_assert_ptr_eq(w.world.call[call].user, &w.pool.registration[metaserver]);
     snprintf(body, sizeof body, "{\"generation\":\"0000000000000001\"%s}", more);
     answer_by(call, 200, body);
 }
+
+/* What a metaserver's stream asks for without end, and whatever it answers. */
+START_TEST(what_lines_ask_for_comes_once_a_second_at_most_and_is_not_lost)
+{
+    registered_with(1);
+    uint32_t calls = w.world.calls;
+    const uint32_t before = calls;
+    for (int ms = 0; ms < 9000; ms++) {
+        agent_registrations_renew(&w.agent, 0, ms % 2);
+        test_world_advance(&w.world, BASE_NS_PER_MS);
+        if (w.world.calls > calls)
+            prolong(calls++, '1');
+    }
+    ck_assert_uint_ge(calls - before, 8);
+    ck_assert_uint_le(calls - before, 10);
+    end();
+}
+END_TEST
+
+/* Each agent has a moment of its own, and what is asked once more meanwhile puts it off no more. */
+START_TEST(what_many_are_asked_for_together_does_not_come_together)
+{
+    static const struct {
+        unsigned lease_ms, within_ms;
+    } rows[] = {{86400000, 15000}, {40000, 10000}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t least_ms = UINT64_MAX, most_ms = 0;
+        for (int agent = 0; agent < 20; agent++) {
+            struct registration *r = registered_with(1);
+            r->answered.lease_ms = rows[i].lease_ms;
+            world_timer_after(&w.world.world, &r->timer,
+                              rows[i].lease_ms / 3 * BASE_NS_PER_MS);
+            w.world.random = (uint64_t)agent + 1;
+            agent_registrations_renew(&w.agent, 0, true);
+            const uint64_t due_ns = world_timer_due_ns(&r->timer),
+                           ms = (due_ns - w.world.now_ns) / BASE_NS_PER_MS;
+            least_ms = ms < least_ms ? ms : least_ms;
+            most_ms = ms > most_ms ? ms : most_ms;
+            agent_registrations_renew(&w.agent, 0, true);
+            ck_assert_uint_le(world_timer_due_ns(&r->timer), due_ns);
+            end();
+        }
+        ck_assert_uint_lt(least_ms, rows[i].within_ms / 4);
+        ck_assert_uint_gt(most_ms, rows[i].within_ms / 4 * 3);
+        ck_assert_uint_lt(most_ms, rows[i].within_ms);
+    }
+}
+END_TEST
 
 /* Which renewal says how often names turned out to be others: what is published is told again. */
 START_TEST(what_is_published_is_told_again_when_names_are_others)
@@ -261,7 +309,7 @@ START_TEST(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)
     expect_order(0, 1, 2);
     renew_saying(2, ",\"zone\":\"rack7\"");
     expect_order(2, 0, 1);
-    agent_registrations_renew(&w.agent, 2);
+    agent_registrations_renew(&w.agent, 2, false);
     ignore(next_renewal());
     expect_order(0, 1, 2);
     end();
@@ -299,6 +347,8 @@ END_TEST
     T(a_lease_that_ran_out_while_nobody_asked_is_asked_about_first)                                \
     T(who_is_silent_is_asked_last_until_it_answers)                                                \
     T(who_is_behind_its_store_is_asked_after_those_that_are_not_until_it_is_not)                   \
+    T(what_lines_ask_for_comes_once_a_second_at_most_and_is_not_lost)                              \
+    T(what_many_are_asked_for_together_does_not_come_together)                                     \
     T(what_is_published_is_told_again_when_names_are_others)                                       \
     T(who_writes_nothing_is_asked_after_those_that_do_until_it_does)                               \
     T(one_of_this_nodes_zone_is_asked_first_unless_it_is_behind_or_silent)                         \
