@@ -23,7 +23,7 @@ enum {
                                * so many events */
 };
 
-static const char RENEW_LINE[] = "{\"renew\":true}\n";
+static const char RENEW_LINE[] = "{\"renew\":true}\n", SOON_LINE[] = "{\"renew\":\"soon\"}\n";
 
 /* The configuration as of one revision but for its end, shared by all that are being sent it. */
 struct meta_watch_document {
@@ -43,6 +43,7 @@ struct meta_watch {
     bool alone;                                /* and nothing of the configuration */
     bool superseded;                           /* by newer ones of that agent */
     bool renew;                                /* it is to be told to renew its lease now */
+    bool soon;                                 /* and so are all, each at a moment of its own */
     bool known;                                /* the client has something */
     uint64_t revision;                         /* which is this */
     uint64_t window_targets;                   /* as the service had it then */
@@ -187,7 +188,7 @@ int meta_watch_configuration(struct meta_service *s, const char *node,
     w->revision = revision;
     snprintf(w->node, sizeof w->node, "%s", node);
     if (w->answers) {
-        w->renew = now < s->hearing.ask_until_ns;
+        w->renew = w->soon = now < s->hearing.ask_until_ns;
         struct meta_watch **chain = find_chain(s, node);
         w->next_of_chain = *chain;
         *chain = w;
@@ -221,6 +222,7 @@ void meta_watch_ask_renewal(struct meta_service *s, const char *node)
     if (w == NULL)
         return;
     w->renew = true;
+    w->soon = false;
     meta_watch_wake(w);
 }
 
@@ -230,6 +232,7 @@ void meta_watches_ask_renewals(struct meta_service *s)
     LIST_FOREACH(w, &s->watches.all, link) {
         if (!w->answers)
             continue;
+        w->soon = !w->renew || w->soon;
         w->renew = true;
         meta_watch_wake(w);
     }
@@ -436,8 +439,8 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
     release_piece(w);
     if (w->renew) {
         w->renew = false;
-        *bytes = RENEW_LINE;
-        *length = sizeof RENEW_LINE - 1;
+        *bytes = w->soon ? SOON_LINE : RENEW_LINE;
+        *length = strlen(*bytes);
         put_off_beat(w, now);
         return 0;
     }

@@ -112,7 +112,7 @@ struct lane_metaserver {
                         * before one has come without it */
     struct schema_table_desc table;
     struct schema_table_desc names; /* log2_slots 0: it has none */
-    uint32_t number;                /* the control side's, of this one: below LANE_MAX_METASERVERS */
+    uint32_t number;                /* the control side's: below LANE_MAX_METASERVERS */
 };
 
 /* PROVE of an endpoint, and not of a metaserver. */

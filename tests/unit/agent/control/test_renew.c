@@ -217,8 +217,7 @@ START_TEST(what_many_are_asked_for_together_does_not_come_together)
         for (int agent = 0; agent < 20; agent++) {
             struct registration *r = registered_with(1);
             r->answered.lease_ms = rows[i].lease_ms;
-            world_timer_after(&w.world.world, &r->timer,
-                              rows[i].lease_ms / 3 * BASE_NS_PER_MS);
+            world_timer_after(&w.world.world, &r->timer, rows[i].lease_ms / 3 * BASE_NS_PER_MS);
             w.world.random = (uint64_t)agent + 1;
             agent_registrations_renew(&w.agent, 0, true);
             const uint64_t due_ns = world_timer_due_ns(&r->timer),

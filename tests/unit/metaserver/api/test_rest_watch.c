@@ -199,7 +199,7 @@ START_TEST(an_agent_is_told_on_its_newest_stream_to_renew_and_nobody_else)
     ck_assert_str_eq(piece(reader), "");
     meta_watches_ask_renewals(&s);
     ck_assert_int_eq(woken, before + 2);
-    ck_assert_str_eq(piece(agent), "{\"renew\":true}\n");
+    ck_assert_str_eq(piece(agent), "{\"renew\":\"soon\"}\n");
     ck_assert_str_eq(piece(reader), "");
     meta_watch_free(reader);
     meta_watch_free(agent);

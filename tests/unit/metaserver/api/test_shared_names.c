@@ -93,7 +93,7 @@ static bool is_told_to_renew(struct meta_watch *w)
     const char *bytes;
     size_t length;
     ck_assert_int_eq(meta_watch_next(w, all.now, &bytes, &length), 0);
-    return length > 0 && strncmp(bytes, "{\"renew\":true}", 14) == 0;
+    return length > 0 && strncmp(bytes, "{\"renew\":\"soon\"}", 16) == 0;
 }
 
 /* Where leases are long agents are asked to say what they have, and names wait for a minute. */
