@@ -281,16 +281,15 @@ static void on_deleted(void *user, const struct http_answer *answer);
 
 /* ---- how many are out */
 
-/* Whether one more may be; *out: how many are, of those with whom it takes turns. Metaservers that
- * answer late keep none from another one's part. */
+/* Whether one more may be, in its metaserver's part; *out: how many are, of whom takes turns. */
 static bool may_ask(const struct publication_at *at, uint32_t *out)
 {
     const struct agent *a = at->of->agent;
     const struct publications_listing *l = &a->publications.listing[number_of(at)];
-    const bool returned = at->of->account == NULL;
-    *out = returned ? l->out : at->of->account->out;
-    return returned ? *out < PUBLICATIONS_RETURNED_OUT
-                    : l->of_workers < PUBLICATIONS_OUT / a->config.metaservers;
+    const struct publications_account *t = at->of->account;
+    *out = t == NULL ? l->out : t->out;
+    return t == NULL ? *out < PUBLICATIONS_RETURNED_OUT
+                     : l->of_workers < PUBLICATIONS_OUT / a->config.metaservers;
 }
 
 static void count_call(struct publication_at *at)
