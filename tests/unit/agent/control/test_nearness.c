@@ -148,7 +148,7 @@ END_TEST
 /* A renewal that has been out for so long, as the others at their own time. */
 static void renew_after(uint32_t metaserver, uint64_t us)
 {
-    agent_registrations_renew(&w.agent, metaserver);
+    agent_registrations_renew(&w.agent, metaserver, false);
     const uint32_t call = w.world.calls;
     test_world_advance(&w.world, 0);
     while (w.world.calls == call)

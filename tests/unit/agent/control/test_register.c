@@ -210,7 +210,7 @@ static void renew(uint32_t call, const char *broken)
 {
     char body[128];
     snprintf(body, sizeof body, "{\"generation\":\"0000000000000001\"%s}\n", broken);
-    agent_registrations_renew(&w.agent, 0);
+    agent_registrations_renew(&w.agent, 0, false);
     wait_for_call(call + 1, "POST");
     answer_by(call, 200, body);
 }
