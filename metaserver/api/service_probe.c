@@ -43,11 +43,13 @@ static void free_probing(struct meta_write *w)
 
 uint64_t meta_service_probe_due(const struct meta_service *s)
 {
-    if (s->writes.probing || s->writes.stopping)
+    const struct meta_writes *q = &s->writes;
+    if (q->probing || q->stopping)
         return UINT64_MAX;
-    if (meta_service_is_read_only(s))
-        return s->writes.failed_ns + META_SERVICE_PAUSE_NS;
-    return is_untried(s) ? 0 : UINT64_MAX;
+    if (!meta_service_is_read_only(s))
+        return is_untried(s) ? q->probe_ns : UINT64_MAX;
+    const uint64_t due_ns = q->failed_ns + META_SERVICE_PAUSE_NS;
+    return due_ns > q->probe_ns ? due_ns : q->probe_ns;
 }
 
 void meta_service_probe(struct meta_service *s, uint64_t now)
@@ -59,9 +61,11 @@ void meta_service_probe(struct meta_service *s, uint64_t now)
                                                 .free = free_probing};
     if (now < meta_service_probe_due(s))
         return;
+    /* Also where it says neither that the store fails nor that it does not. */
+    s->writes.probe_ns = now + META_SERVICE_PAUSE_NS;
     struct probe_write *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return; /* at another tick */
+        return; /* the next time */
     p->base.kind = &kind;
     p->s = s;
     s->writes.probing = true;

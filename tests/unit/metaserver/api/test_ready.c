@@ -262,6 +262,25 @@ START_TEST(a_shared_store_that_takes_nothing_is_found_out_at_once)
 }
 END_TEST
 
+/* As one would whose check ends by what is stored of one thing. */
+START_TEST(a_store_that_neither_fails_nor_does_it_is_probed_now_and_then)
+{
+    begin();
+    s.writes.did_ns = 0;
+    s.hearing.shared = true;
+    s.hearing.heard_ns = now;
+    fail = EUCLEAN;
+    const uint64_t before = base_latency_count(&s.count.store_took);
+    for (int i = 0; i < 110; i++, now += BASE_NS_PER_S / 10) {
+        meta_service_tick(&s, now, wall_ms);
+        settle();
+    }
+    ck_assert_uint_eq(base_latency_count(&s.count.store_took) - before, 3); /* in 11 s */
+    fail = 0;
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_asks_for_it_hears_of_each_check_alone)                                                   \
     T(who_asks_hears_of_those_who_are_to_register_here_still)                                      \
@@ -273,5 +292,6 @@ END_TEST
     T(what_is_one_requests_fault_stops_no_other)                                                   \
     T(agents_hear_that_nothing_is_written_here)                                                    \
     T(metrics_say_how_long_the_store_has_not_been_heard)                                           \
-    T(a_shared_store_that_takes_nothing_is_found_out_at_once)
+    T(a_shared_store_that_takes_nothing_is_found_out_at_once)                                      \
+    T(a_store_that_neither_fails_nor_does_it_is_probed_now_and_then)
 KEDGE_CHECK_MAIN("metaserver readiness", TESTS)
