@@ -317,7 +317,7 @@ ctl token create me scope=operator expires=1d -o json | jq -r .secret >"$work/me
 chmod 600 "$work/me"
 "$rdmactl" --server "$url" --token-file "$work/me" tenant set web uids=5 >/dev/null ||
     fail "--token-file"
-KEDGE_TOKEN_FILE=$work/me "$rdmactl" --server "$url" tenant list | grep -q '^web' ||
+KEDGE_TOKEN_FILE=$work/me "$rdmactl" --server "$url" tenant list | grep >/dev/null '^web' ||
     fail "KEDGE_TOKEN_FILE"
 KEDGE_TOKEN=$(cat "$work/me") "$rdmactl" --server "$url" tenant get web >/dev/null ||
     fail "KEDGE_TOKEN"
@@ -328,13 +328,14 @@ code=0
 ok "with one it does what the token allows, and says what it lacks"
 ctl token create me scope=reader 2>"$work/out" && fail "a token is created twice"
 grep -q 'already: change it with rdmactl token set' "$work/out" || fail "$(cat "$work/out")"
-ctl token set me scope=reader | grep -q '^scope *reader' || fail "token set"
-ctl token list | grep -qE '^me +reader +- +- +- +20' || fail "token list: $(ctl token list)"
-ctl token list | grep -qE '^expired +admin +- +- +- +expired$' ||
+ctl token set me scope=reader | grep >/dev/null '^scope *reader' || fail "token set"
+ctl token list | grep -E >/dev/null '^me +reader +- +- +- +20' ||
+    fail "token list: $(ctl token list)"
+ctl token list | grep -E >/dev/null '^expired +admin +- +- +- +expired$' ||
     fail "token list: $(ctl token list)"
 ctl token delete me >/dev/null
 ctl token set me scope=reader 2>/dev/null && fail "token set makes one, whose secret nobody sees"
-ctl event list | grep -q 'token me' || fail "event list"
+ctl event list | grep >/dev/null 'token me' || fail "event list"
 ok "tokens are created, listed, changed and deleted"
 ctl token create twin scope=reader -o json | jq -r .secret >"$work/twin"
 chmod 600 "$work/twin"
@@ -471,7 +472,7 @@ state() {
     "$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status |
         sed -n 's/^agent *[^ ]* *//p'
 }
-state | grep -qE '^ready +workers attach, metaservers that have it: 1$' ||
+state | grep -E >/dev/null '^ready +workers attach, metaservers that have it: 1$' ||
     fail "rdmactl status: $(state)"
 ctl token delete worker-1 >/dev/null
 lost='^ready +no metaserver has this node any more: .*: http.*401'
@@ -490,7 +491,7 @@ for _ in $(seq 600); do
     if state | grep 'have it: 1$' >/dev/null; then break; fi
     sleep 0.1
 done
-state | grep -q 'have it: 1$' || fail "with another token: $(state)"
+state | grep >/dev/null 'have it: 1$' || fail "with another token: $(state)"
 agent_stop
 ask "${admin[@]}" /v1/nodes/worker-1
 expect 404 "and removes its node with it when it ends"

@@ -34,7 +34,7 @@ refuses() { # pattern sentence [sed script] [command to run it with...]
     if timeout 300 "$@" "$agentd" --config "$work/x.conf" >"$work/out" 2>"$work/err"; then
         fail "$sentence: it ended with 0"
     fi
-    tail -n 1 "$work/err" | grep -qE "^kedge-agentd: .*$pattern" || {
+    tail -n 1 "$work/err" | grep -E >/dev/null "^kedge-agentd: .*$pattern" || {
         cat "$work/err"
         fail "$sentence: not said"
     }
@@ -160,7 +160,7 @@ if [[ $(id -u) == 0 ]] && mount -t tmpfs -o size=64k tmpfs "$state" 2>/dev/null;
         'in force are not kept for the agent.s next start: .*/state-a: No space left on device'
     [[ $(admin http://a/readyz) == 200 ]] || fail "an agent that serves its workers is not ready"
     "$bin/rdmactl" --agent-socket "$work/a.admin" agent status |
-        grep -q '^  not_kept .*No space left' ||
+        grep >/dev/null '^  not_kept .*No space left' ||
         fail "agent status does not say it"
     rm "$state/fill"
     await_why '^$'

@@ -188,7 +188,7 @@ for secret in "$red_secret" "$blue_secret" "$of_file" "$of_file_later"; do
     looked=$((looked + ${#files[@]}))
 done
 ((looked >= 4 * (4 + 6))) || fail "only $looked times a secret was looked for: ${files[*]}"
-tr '\0' '\n' <"/proc/$worker/environ" | grep -qF -- "$of_file_later" ||
+tr '\0' '\n' <"/proc/$worker/environ" | grep -F >/dev/null -- "$of_file_later" ||
     fail "the worker's environment has none: nothing was shown"
 ok "no secret is in a log, a file, a status, a metric or a command line"
 stop

@@ -76,10 +76,10 @@ ok "and its worker hears: $(grep -o "READ failed.*" "$work/read")"
 reaches "$ordinary" ||
     fail "a region with a registration of its own is refused: $(cat "$work/read")"
 ok "one with a registration of its own is read as ever"
-clock why | grep -q 'hypervisor stopped' || fail "the status says $(clock why)"
-ready_why | grep -q 'clock cannot be trusted' || fail "readyz says $(ready_why)"
+clock why | grep >/dev/null 'hypervisor stopped' || fail "the status says $(clock why)"
+ready_why | grep >/dev/null 'clock cannot be trusted' || fail "readyz says $(ready_why)"
 "$bin/rdmactl" --server "$url" --agent-socket "$work/b.admin" status |
-    grep -q 'clock cannot be trusted' ||
+    grep >/dev/null 'clock cannot be trusted' ||
     fail "rdmactl status does not say so"
 "$bin/rdmactl" doctor --config "$work/b.conf" --server "$url" --agent-socket "$work/b.admin" \
     -o json >"$work/report" 2>&1 || true

@@ -29,7 +29,7 @@ wanted=/etc/systemd/system/multi-user.target.wants
 
 check_installed() {
     expect "there is a user" getent passwd kedge
-    id -nG kedge | grep -qw rdma || fail "the user kedge is in: $(id -nG kedge)"
+    id -nG kedge | grep -w >/dev/null rdma || fail "the user kedge is in: $(id -nG kedge)"
     for directory in /var/lib/kedge-agent /var/lib/kedge-metad; do
         [[ $(stat -c '%U %a' $directory) == "kedge 700" ]] ||
             fail "$directory is of $(stat -c '%U, %a' $directory)"

@@ -65,7 +65,7 @@ ok "one without is taken, and a change is stored"
 # An etcd that is begun anew, with certificates of another authority, which end within two weeks.
 ends() { openssl x509 -in "$tls/store.pem" -noout -enddate | sed 's/notAfter=//'; }
 shows_end() {
-    curl -s --max-time 20 "$(at one)/metrics" | grep -qx \
+    curl -s --max-time 20 "$(at one)/metrics" | grep -x >/dev/null \
         "kedge_metad_store_certificate_expiry_timestamp_seconds $(date -d "$(ends)" +%s)" &&
         echo yes
 }

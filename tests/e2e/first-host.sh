@@ -57,7 +57,7 @@ for _ in $(seq 1200); do
     if ctl node get node-1 2>/dev/null | grep '^state *live' >/dev/null; then break; fi
     sleep 0.05
 done
-ctl node get node-1 | grep -q '^state *live' ||
+ctl node get node-1 | grep >/dev/null '^state *live' ||
     fail "the agent does not register: $(tail -n 3 "$work/a.log")"
 ctl agent status >/dev/null || fail "rdmactl agent status"
 ok "with a token, made as docs/operations.md says, the agent registers"

@@ -32,7 +32,7 @@ foreign=$(nm -D --defined-only "$library" |
     awk '$2 ~ /[TDBRV]/ && $3 !~ /^kedge_/ {print $3}' |
     grep -v -e '^_init$' -e '^_fini$' -e asan -e ubsan || true)
 [[ -z $foreign ]] || fail "the library exports what is not ours: $foreign"
-objdump -p "$library" | grep -q 'SONAME *libkedge.so.0' || fail "no soname"
+objdump -p "$library" | grep >/dev/null 'SONAME *libkedge.so.0' || fail "no soname"
 ok "the library exports kedge_* alone, as $(objdump -p "$library" | awk '/SONAME/ {print $2}')"
 
 other=$work/other

@@ -16,7 +16,8 @@ http() { # method path: prints the status; the body goes to $work/body
 
 # ---- looking
 is "$(leases '.leases')" '[]' "nobody is there, and no lease"
-ctl worker list | grep -q '^there is no worker on this host' || fail "an empty list says nothing"
+ctl worker list | grep >/dev/null '^there is no worker on this host' ||
+    fail "an empty list says nothing"
 export_text a "what was exported"
 id=$(leases '.leases[0].id' | tr -d '"') worker=$(ctl worker list -o json | jq -r '.workers[0].id')
 is "$id" "$worker-1" "a worker's first lease is its number 1"
@@ -27,12 +28,14 @@ is "$(leases '.leases[0] | [.node, .tenant, .uid, .arena, .offset, .length, .acc
 is "$(ctl worker get "$worker" -o json |
     jq -c '[.id, .pid, .state, .leases, .arenas, .arena_bytes]')" \
     "[\"$worker\",${worker_pids[0]},\"live\",1,1,2097152]" "so is its worker"
-ctl lease get "$id" | grep -Eq '^state +live$' || fail "rdmactl lease get shows no state"
-ctl lease list --tenant workers | grep -q "^$id " || fail "the tenant's filter hides its own"
-ctl lease list --tenant others | grep -q '^there is no such lease' ||
+ctl lease get "$id" | grep -E >/dev/null '^state +live$' || fail "rdmactl lease get shows no state"
+ctl lease list --tenant workers | grep >/dev/null "^$id " ||
+    fail "the tenant's filter hides its own"
+ctl lease list --tenant others | grep >/dev/null '^there is no such lease' ||
     fail "the tenant's filter lets others through"
 is "$(ctl lease list --worker "$worker" -o json | jq -c '.leases | length')" 1 "a worker's leases"
-ctl lease list -o wide | grep -Eq " $worker +node-a *$" || fail "the wide table lacks the worker"
+ctl lease list -o wide | grep -E >/dev/null " $worker +node-a *$" ||
+    fail "the wide table lacks the worker"
 
 export_numbers 5
 for _ in $(seq 1200); do [[ $(leases '.leases | length') == 5 ]] && break; sleep 0.05; done
@@ -66,7 +69,7 @@ is "$(agent_metric a leases_revoked_total)" 1 "it is counted"
 ctl lease revoke "$id" >/dev/null && ctl lease revoke --force "$id" >/dev/null ||
     fail "revoking again is refused"
 is "$(agent_metric a leases_revoked_total)" 1 "again, that is nothing new"
-read_text b "$(cat "$work/token-2")" | grep -q 'number 2' ||
+read_text b "$(cat "$work/token-2")" | grep >/dev/null 'number 2' ||
     fail "another worker's region is gone too"
 
 # ---- by force
@@ -75,7 +78,8 @@ ctl lease revoke --force -o json "$other" >"$work/said" ||
     fail "it is not forced: $(cat "$work/said")"
 is "$(jq -c '[.forced, .over, .leases[0].id, .leases[0].state, .leases[0].asked_for]' \
     "$work/said")" "[true,true,\"$other\",\"revoked\",true]" "a lease is taken by force"
-jq -r .breaks "$work/said" | grep -q IBV_WC_REM_ACCESS_ERR || fail "it does not say what breaks"
+jq -r .breaks "$work/said" | grep >/dev/null IBV_WC_REM_ACCESS_ERR ||
+    fail "it does not say what breaks"
 grep -q "an arena's registration was taken away by the operator.*arena=0" "$work/a.log" ||
     fail "the log does not say so"
 ctl lease revoke --worker "${seen[2]%-*}" -o json >"$work/said" ||
@@ -113,7 +117,7 @@ for _ in $(seq 100); do
     [[ $code == 404 || $code == 400 ]] || fail "DELETE $path: $code"
 done
 ok "random ids are nobody's"
-read_text b "$(cat "$work/token-5")" | grep -q 'number 5' || fail "somebody was harmed"
+read_text b "$(cat "$work/token-5")" | grep >/dev/null 'number 5' || fail "somebody was harmed"
 for _ in $(seq 20); do # at once, and by force among them
     http DELETE "/v1/leases/${seen[3]}?force=$((RANDOM % 2))" >>"$work/codes" &
     parallel+=($!)
@@ -148,7 +152,7 @@ for _ in $(seq 1200); do
     [[ $(ctl worker list -o json | jq '.workers | length') != 0 ]] || break
     sleep 0.05
 done
-ctl lease revoke --all | grep -q '^no worker there has a lease' ||
+ctl lease revoke --all | grep >/dev/null '^no worker there has a lease' ||
     fail "nobody is there, and nothing is said of it"
 cluster_stop || fail "the cluster did not stop"
 

@@ -62,7 +62,7 @@ daemon_start b kedge-agentd || fail "agent b did not start again"
 agent_wait b || fail "agent b did not register again"
 gone() { probe a kv/shard-17 || true; }
 until_is 'yes' "the name of the former life goes" \
-    eval 'gone | grep -q "not found: no region" && echo yes'
+    eval 'gone | grep >/dev/null "not found: no region" && echo yes'
 export_text b "of the second life"
 publish kv/shard-17
 finds "of the second life" "published again it is found, and READ"
@@ -96,6 +96,7 @@ wait $!
 kill -KILL "${pids[metad]}"
 wait "${pids[metad]}" 2>/dev/null || true
 unset 'pids[metad]'
+# soft hears of a death a little late
 until_is yes "without a metaserver nobody can tell" \
-    eval 'gone | grep -q "no metaserver answered" && echo yes' # soft hears of a death a little late
+    eval 'gone | grep >/dev/null "no metaserver answered" && echo yes'
 stop

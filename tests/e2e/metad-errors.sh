@@ -12,7 +12,7 @@ refuses() { # pattern sentence arguments...
     if timeout 300 "$metad" "$@" >"$work/out" 2>"$work/err"; then
         fail "$sentence: it ended with 0"
     fi
-    tail -n 1 "$work/err" | grep -qE "^kedge-metad: .*$pattern" || {
+    tail -n 1 "$work/err" | grep -E >/dev/null "^kedge-metad: .*$pattern" || {
         cat "$work/err"
         fail "$sentence: not said"
     }
@@ -58,11 +58,12 @@ refuses "metad.conf:5: access must be tokens or open \($auto_was\), not \"auto\"
 for access in open tokens; do
     configure "access = $access"
     sed -i "s/^listen = .*/listen = 0.0.0.0:7480/" "$work/metad.conf"
-    "$metad" --check-config --config "$work/metad.conf" | grep -q "are right" ||
+    "$metad" --check-config --config "$work/metad.conf" | grep >/dev/null "are right" ||
         fail "access = $access"
 done
 configure
-"$metad" --check-config --config "$work/metad.conf" | grep -q "are right" || fail "--check-config"
+"$metad" --check-config --config "$work/metad.conf" | grep >/dev/null "are right" ||
+    fail "--check-config"
 ok "--check-config accepts what is right"
 data_dir=$work/missing configure
 refuses_before_start "the directory .*/missing is missing: make it" \
@@ -155,14 +156,15 @@ for n in $(seq 2 60); do
 done
 [[ -n $seen ]] || fail "the disk is full and nothing was refused"
 expect 503 "a full disk is 503"
-jq -r .detail "$work/body" | grep -q "is full: make room" || fail "the full disk is not named"
+jq -r .detail "$work/body" | grep >/dev/null "is full: make room" ||
+    fail "the full disk is not named"
 ask "/v1/nodes/$seen"
 expect 404 "what was refused did not happen"
 for _ in 1 2 3; do
     ask /readyz
     [[ $status == 503 ]] || fail "with a full disk /readyz says $status"
 done
-jq -r .detail "$work/body" | grep -q "is full: make room" ||
+jq -r .detail "$work/body" | grep >/dev/null "is full: make room" ||
     fail "/readyz does not say why: $(cat "$work/body")"
 ok "with a full disk it is not ready, and says why"
 send PUT /v1/tenants/late '{"uids":[7]}'

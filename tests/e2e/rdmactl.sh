@@ -315,7 +315,7 @@ unset 'pids[a]'
 ends 7 \
     "there is no agent at $KEDGE_AGENT_ADMIN: nobody listens there any more .start kedge-agentd" \
     agent status
-expired() { rdmactl node get node-a | grep -q '^state *expired'; }
+expired() { rdmactl node get node-a | grep >/dev/null '^state *expired'; }
 until_it_holds "it does not expire" expired
 ends 0 "" node delete node-a
 rdmactl node list -o json | jq -e '.nodes == []' >/dev/null ||

@@ -102,7 +102,7 @@ kill -HUP "$agent"
 until_true "with a newer one, and no restart, it registers" live
 until_true "and says that it has it" agent_says 'certificates are read again'
 curl -sf --unix-socket "$work/agent.admin" http://a/metrics |
-    grep -q '^kedge_agent_tls_certificate_expiry_timestamp_seconds [0-9]' ||
+    grep >/dev/null '^kedge_agent_tls_certificate_expiry_timestamp_seconds [0-9]' ||
     fail "the end of the agent's certificate is no metric"
 
 # ---- renewed, half renewed and revoked, while all runs

@@ -24,7 +24,7 @@ ends() { # ms: sends SIGTERM; sets $took and $code
     unset "pids[a]"
 }
 node_is_live() {
-    "$bin/rdmactl" --server "$url" node get node-a 2>/dev/null | grep -q '^state *live'
+    "$bin/rdmactl" --server "$url" node get node-a 2>/dev/null | grep >/dev/null '^state *live'
 }
 more_fabric='fault = drain=500'
 start

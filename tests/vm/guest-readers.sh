@@ -26,10 +26,10 @@ put() { # number of the node, curl's other arguments
         '{"incarnation":1,"endpoints":[{"gid":"10.0.1.2","pool":'$1',"transports":["rc"],"ud_qpn":1,
             "ud_qkey":1,"mtu":1024}]'"${reader-}"'}'
 }
-put 1 | grep -q '"field":"reader"' || fail "a registration without a reader is not refused"
+put 1 | grep >/dev/null '"field":"reader"' || fail "a registration without a reader is not refused"
 echo "ok: without DC a registration has to have a reader"
 reader=',"reader":{"gid":"10.0.1.2","qpn":77,"psn":1,"mtu":1024}'
-put 1 | grep -q '"rc":{"qpn":' || fail "no queue pair is told"
+put 1 | grep >/dev/null '"rc":{"qpn":' || fail "no queue pair is told"
 echo "ok: with one it is answered with a queue pair"
 for n in $(seq 2 20); do
     put $n -o /dev/null -w '%{http_code}\n' >>"$work/codes" &
