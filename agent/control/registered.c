@@ -53,17 +53,6 @@ const struct pool *agent_registrations_missed(const struct agent *a)
     return NULL;
 }
 
-void agent_registrations_renew(struct agent *a, uint32_t metaserver, bool of_many)
-{
-    for (uint32_t i = 0; i < POOLS; i++) {
-        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
-            continue;
-        struct registration *r = &a->pools[i]->registration[metaserver];
-        if (r->pool != NULL && r->state == REGISTRATION_DONE)
-            agent_registration_renew_asked(r, of_many);
-    }
-}
-
 void agent_registrations_doubt(struct agent *a, uint32_t metaserver)
 {
     struct registration *r = &a->pools[0]->registration[metaserver];

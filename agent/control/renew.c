@@ -263,6 +263,17 @@ void agent_registration_renew_asked(struct registration *r, bool of_many)
         world_timer_at(w, &r->timer, due_ns);
 }
 
+void agent_registrations_renew(struct agent *a, uint32_t metaserver, bool of_many)
+{
+    for (uint32_t i = 0; i < POOLS; i++) {
+        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
+            continue;
+        struct registration *r = &a->pools[i]->registration[metaserver];
+        if (r->pool != NULL && r->state == REGISTRATION_DONE)
+            agent_registration_renew_asked(r, of_many);
+    }
+}
+
 /* Each pool registers by itself. Those that do not know the table that one of them is told of now
  * learn of it by asking. */
 void agent_registration_look_with_others(const struct registration *r)

@@ -46,8 +46,7 @@ struct meta_writes {
     struct meta_store_put puts[META_STORE_PUTS_MAX]; /* they are these, if they are several */
     uint64_t began_ns;                               /* the first one went to the store */
     uint64_t did_ns;                                 /* the store has last done what it was given */
-    uint64_t probe_ns;                               /* no sooner is it probed again */
-    uint64_t failed_ns;                              /* the store has last failed */
+    uint64_t probe_ns, failed_ns; /* no sooner is it probed again; the store has last failed */
     struct base_errbuf why;                          /* which is the last that it did; else empty */
     bool stopping;
     bool tidying, withdrawing, probing; /* one of our own is among them, which nobody asked for */
