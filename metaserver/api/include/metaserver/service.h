@@ -47,7 +47,7 @@ struct meta_writes {
     uint64_t began_ns;                               /* the first one went to the store */
     uint64_t did_ns;                                 /* the store has last done what it was given */
     uint64_t probe_ns, failed_ns; /* no sooner is it probed again; the store has last failed */
-    struct base_errbuf why;                          /* which is the last that it did; else empty */
+    struct base_errbuf why;       /* which is the last that it did; else empty */
     bool stopping;
     bool tidying, withdrawing, probing; /* one of our own is among them, which nobody asked for */
 };
