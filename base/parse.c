@@ -89,22 +89,47 @@ static int parse_scaled(const char *text, const struct unit *units, size_t count
     return -EINVAL;
 }
 
+/* Parts follow each other from the largest unit down, each unit once: what has them in another
+ * order is more often a slip, such as an "m" for a "ms", than meant so. */
 int base_parse_duration(const char *text, uint64_t *out_ns)
 {
     static const struct unit units[] = {
-        {"ns", 1},
-        {"us", 1000},
-        {"ms", 1000000},
-        {"s", 1000000000ull},
-        {"m", 60 * 1000000000ull},
-        {"h", 3600 * 1000000000ull},
+        {"w", 7 * 86400 * 1000000000ull},
         {"d", 86400 * 1000000000ull},
+        {"h", 3600 * 1000000000ull},
+        {"m", 60 * 1000000000ull},
+        {"s", 1000000000ull},
+        {"ms", 1000000},
+        {"us", 1000},
+        {"ns", 1},
     };
+    enum { UNITS = sizeof units / sizeof units[0] };
+    uint64_t sum = 0;
+    size_t next = 0; /* the largest unit that the next part may have */
     if (strcmp(text, "0") == 0) {
         *out_ns = 0;
         return 0;
     }
-    return parse_scaled(text, units, sizeof units / sizeof units[0], out_ns);
+    do {
+        uint64_t part;
+        const size_t digits = strspn(text, "0123456789");
+        const char *name = text + digits;
+        const size_t chars = strcspn(name, "0123456789");
+        while (next < UNITS &&
+               (strlen(units[next].name) != chars || strncmp(name, units[next].name, chars) != 0))
+            next++;
+        if (next == UNITS)
+            return -EINVAL;
+        int status = parse_digits(text, &part, &name);
+        if (status != 0)
+            return status;
+        if (__builtin_mul_overflow(part, units[next++].factor, &part) ||
+            __builtin_add_overflow(sum, part, &sum) || sum > INT64_MAX)
+            return -ERANGE;
+        text = name + chars;
+    } while (*text != '\0');
+    *out_ns = sum;
+    return 0;
 }
 
 int base_parse_bytes(const char *text, uint64_t *out)

@@ -315,7 +315,7 @@ const struct ctl_option_row ctl_option_rows[] = {
      "of such things (liveness: nodes that come and go; certificate; several with commas)"},
     {"--name NAME", "event", {"list"}, "of what is called so"},
     {"--name NAME", NULL, {"watch"}, "of what is called so"},
-    {"--since TIME", "event", {"list"}, "the later ones alone: 10m ago, or 2027-01-31T00:00:00Z"},
+    {"--since TIME", "event", {"list"}, "the later ones alone: 10m or 1w2d ago, or 2027-01-31T00:00:00Z"},
     {"--limit NUMBER", "event", {"list"}, "the newest ones alone"},
     {"--revision NUMBER", NULL, {"watch"}, "the changes after this one (those from now on)"},
     {"--position POSITION", NULL, {"watch"}, "what became of nodes after this one, likewise"},

@@ -49,7 +49,7 @@ int ctl_since_parse(const char *text, char out[CTL_SINCE_BYTES], struct base_err
         ms = (int64_t)base_clock_wall_ms() - (int64_t)(ago_ns / BASE_NS_PER_MS);
     else if (parse_time(text, &ms) != 0)
         return base_err(err, -EINVAL,
-                        "--since must be a duration such as 10m, or a time such as "
+                        "--since must be a duration such as 10m or 1w2d, or a time such as "
                         "2027-01-31T00:00:00Z or 2027-01-31, not \"%.40s\"",
                         text);
     const time_t seconds = ms < 0 ? 0 : (time_t)(ms / 1000);

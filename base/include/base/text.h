@@ -47,8 +47,9 @@ int base_parse_name(const char *text, size_t max);
 /* "1000-1999": both of at most max. 0; -EINVAL for anything else; -ERANGE above max, or when the
  * first is the greater one. */
 int base_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t *last);
-/* "250ns", "20us", "20ms", "1s", "5m", "2h", "7d" -> nanoseconds; "0" needs no unit. -EINVAL,
- * -ERANGE above 2^63 - 1. */
+/* "250ns", "20us", "20ms", "1s", "5m", "2h", "7d", "1w" -> nanoseconds; also several of them from
+ * the largest unit down, as "1w2d" or "1h30m"; "0" needs no unit. -EINVAL, -ERANGE above 2^63 - 1.
+ */
 int base_parse_duration(const char *text, uint64_t *out_ns);
 /* "4096", "4096B", "64KiB", "2MiB", "1GiB", "1TiB" -> bytes. -EINVAL, -ERANGE above 2^63 - 1. */
 int base_parse_bytes(const char *text, uint64_t *out);

@@ -132,8 +132,8 @@ END_TEST
 
 START_TEST(durations_need_a_known_unit_and_do_not_overflow)
 {
-    static const char *const malformed[] = {"",     "5",     "ms",   "5 ms", "5MS", "-5ms",
-                                            "5ms ", "1h30m", "1.5s", "5mss", "00"};
+    static const char *const malformed[] = {"",     "5",    "ms", "5 ms", "5MS", "-5ms", "5ms ",
+                                            "1.5s", "5mss", "00", "1M",   "1y",  "1wd",  "w"};
     uint64_t ns = 77;
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
         ck_assert_msg(base_parse_duration(malformed[i], &ns) == -EINVAL, "%s", malformed[i]);
@@ -146,9 +146,33 @@ START_TEST(durations_need_a_known_unit_and_do_not_overflow)
     ck_assert_uint_eq(ns, 250);
     ck_assert_int_eq(base_parse_duration("2h", &ns), 0);
     ck_assert_uint_eq(ns, 7200000000000ull);
+    ck_assert_int_eq(base_parse_duration("1w", &ns), 0);
+    ck_assert_uint_eq(ns, 604800000000000ull);
     ck_assert_int_eq(base_parse_duration("106751d", &ns), 0);
     ck_assert_int_eq(base_parse_duration("0", &ns), 0);
     ck_assert_uint_eq(ns, 0);
+}
+END_TEST
+
+/* As kubectl, etcdctl and journalctl take it, and as rdmactl's tables say how old something is. */
+START_TEST(durations_may_have_parts_from_the_largest_unit_down)
+{
+    static const char *const malformed[] = {"30m1h", "1h1h", "1h30", "1h 30m", "1h-30m",
+                                            "0h0",   "0w0",  "1hm",  "1h30m ", "1d1w"};
+    uint64_t ns = 77;
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+        ck_assert_msg(base_parse_duration(malformed[i], &ns) == -EINVAL, "%s", malformed[i]);
+    ck_assert_int_eq(base_parse_duration("15250w1d24h", &ns), -ERANGE);
+    ck_assert_int_eq(base_parse_duration("106751d99999999999h", &ns), -ERANGE);
+    ck_assert_uint_eq(ns, 77);
+    ck_assert_int_eq(base_parse_duration("1w2d", &ns), 0);
+    ck_assert_uint_eq(ns, 9 * 86400 * 1000000000ull);
+    ck_assert_int_eq(base_parse_duration("1h30m", &ns), 0);
+    ck_assert_uint_eq(ns, 5400 * 1000000000ull);
+    ck_assert_int_eq(base_parse_duration("1m500ms", &ns), 0);
+    ck_assert_uint_eq(ns, 60500000000ull);
+    ck_assert_int_eq(base_parse_duration("1w1d1h1m1s1ms1us1ns", &ns), 0);
+    ck_assert_uint_eq(ns, 694861001001001ull);
 }
 END_TEST
 
@@ -349,6 +373,7 @@ END_TEST
     T(numbers_are_decimal_digits_in_range_or_refused)                                              \
     T(ranges_are_two_numbers_in_order_or_refused)                                                  \
     T(durations_need_a_known_unit_and_do_not_overflow)                                             \
+    T(durations_may_have_parts_from_the_largest_unit_down)                                         \
     T(sizes_take_binary_units_alone)                                                               \
     T(gids_are_ipv6_or_ipv4_addresses_and_nothing_else)                                            \
     T(every_gid_survives_being_written_and_read)                                                   \

@@ -121,6 +121,7 @@ START_TEST(a_time_becomes_the_beginning_of_an_events)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_msg(ctl_since_parse(wrong[i], out, &err) == -EINVAL, "%s", wrong[i]);
     ck_assert_int_eq(ctl_since_parse("10m", out, &err), 0);
+    ck_assert_int_eq(ctl_since_parse("1w2d", out, &err), 0);
     ck_assert_int_eq(ctl_since_parse("292y", out, &err), -EINVAL);
     ck_assert_int_eq(ctl_since_parse("100000d", out, &err), 0); /* before 1970 */
     ck_assert_str_eq(out, "1970-01-01T00:00:00.000");
