@@ -194,8 +194,8 @@ const struct ctl_command_row ctl_command_rows[] = {
      "this one from now on; none for no context",
      "rdmactl context use site"},
     {{"context", "set"}, CTL_TAKES_WORDS, CTL_CONTEXT_SET, NULL, "NAME KEY=VALUE...",
-     "makes or changes one: its server, token_file, cacert, cert, key, allow_plain_tokens, "
-     "agent_socket and output",
+     "makes or changes one: its server, or several with commas, token_file, cacert, cert, key, "
+     "allow_plain_tokens, agent_socket and output",
      "rdmactl context set site server=http://meta.example:7480 token_file=site.token"},
     {{"context", "delete"}, CTL_TAKES_ID, CTL_CONTEXT_DELETE, NULL, "NAME",
      "takes one away",
@@ -260,7 +260,7 @@ const struct ctl_option_row ctl_option_rows[] = {
     {"-o, --output table|wide|json|yaml", NULL, {NULL}, "how to print (table)"},
     {"--context NAME", NULL, {NULL},
      "go where it says, whatever the environment says ($KEDGE_CONTEXT)"},
-    {"--server URL", NULL, {NULL},
+    {"--server URL,...", NULL, {NULL},
      "the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER "); unix:PATH is its admin_socket, "
      "where root may do anything; several of one store, with commas, are asked in turn"},
     {"--token-file FILE", NULL, {NULL},

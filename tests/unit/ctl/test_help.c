@@ -186,6 +186,12 @@ START_TEST(between_an_option_and_what_it_is_there_is_a_blank)
 }
 END_TEST
 
+START_TEST(the_help_says_that_several_metaservers_may_be_given)
+{
+    ck_assert_ptr_nonnull(strstr(help_of_command(NULL, NULL), "\n  --server URL,... "));
+}
+END_TEST
+
 START_TEST(the_help_of_a_word_has_the_options_of_its_commands_alone)
 {
     const char *text = help_of("lease");
@@ -330,6 +336,7 @@ END_TEST
     T(each_option_of_a_field_is_in_the_help_and_sets_one_that_there_is)                            \
     T(the_help_of_a_word_has_its_commands_and_keys_and_no_others)                                  \
     T(between_an_option_and_what_it_is_there_is_a_blank)                                           \
+    T(the_help_says_that_several_metaservers_may_be_given)                                         \
     T(the_help_of_a_word_has_the_options_of_its_commands_alone)                                    \
     T(each_command_has_an_example_that_is_one_of_it)                                               \
     T(the_help_of_a_command_has_what_it_takes_and_an_example)                                      \
