@@ -23,7 +23,7 @@ fi
 if [[ -n ${KEDGE_TEST_LONG-} ]]; then
     export HOSTILE_MS=300 LEASES_MS=40000 CHURN_ROUNDS=500 RECOVERY_ROUNDS=50
 else
-    export HOSTILE_ATTACKS=keys HOSTILE_MS=100 RECOVERY_ROUNDS=20 RECOVERY_ORDERS="a metad"
+    export HOSTILE_MS=100 RECOVERY_ROUNDS=20 RECOVERY_ORDERS="a metad"
 fi
 
 # Two GIDs of one device reach each other: unmodified programs of others show that the
