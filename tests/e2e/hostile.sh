@@ -5,7 +5,8 @@
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-hostile
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
-ms=${HOSTILE_MS:-700} seed=${HOSTILE_SEED:-$RANDOM}
+ms=${HOSTILE_MS:-${KEDGE_TEST_LONG:+700}} seed=${HOSTILE_SEED:-$RANDOM}
+ms=${ms:-300} # of each attack
 honest="setpriv --reuid 65534 --clear-groups" guilty="setpriv --reuid 65533 --clear-groups"
 worker_uids=65534
 echo "seed $seed (HOSTILE_SEED repeats it)"
