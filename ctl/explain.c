@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl explain KIND and KIND.FIELD: what the tables of resources say of them. Asks nobody. */
+/* rdmactl explain KIND and KIND.FIELD: what the tables of resources say of what can be set, and the
+ * REST interface's document of what is only shown. Asks nobody. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "ctl/command_table.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
+#include "ctl/shown.h"
 #include "schema/resources.h"
 
 enum { OUTPUT_BYTES = 1 << 20, KINDS_TEXT = 100, TEXT_BYTES = 160 };
@@ -87,25 +89,9 @@ static void field_json(struct base_text *t, const struct resource_table *table,
     base_json_string(t, "range", range_text(f, text));
     base_json_string(t, "default", default_text(table, f, text));
     base_json_bool(t, "required", resource_field_is_required(f));
+    base_json_bool(t, "read_only", false);
     base_json_string(t, "help", f->help);
     base_json_object_end(t);
-}
-
-/* only: of one field; NULL: of all. */
-static int print_json(const struct resource_table *t, const struct resource_field *only,
-                      struct base_errbuf *err)
-{
-    struct base_text out;
-    base_text_init(&out, OUTPUT_BYTES);
-    ctl_json_begin(&out);
-    base_json_string(&out, "kind", t->name);
-    base_json_array(&out, "fields");
-    for (size_t i = 0; i < t->fields; i++)
-        if (only == NULL || only == &t->field[i])
-            field_json(&out, t, &t->field[i]);
-    base_json_array_end(&out);
-    base_json_object_end(&out);
-    return ctl_json_finish(&out, err);
 }
 
 static void print_field(const struct resource_table *t, const struct resource_field *f)
@@ -127,59 +113,157 @@ static void print_field(const struct resource_table *t, const struct resource_fi
     printf("\n%s\n", f->help);
 }
 
-static void print_kind(const struct resource_table *t)
+static void print_about(const char *kind)
 {
     for (size_t i = 0; i < ctl_word_count; i++)
-        if (strcmp(ctl_word_rows[i].word, t->name) == 0)
+        if (strcmp(ctl_word_rows[i].word, kind) == 0)
             printf("%s\n\n", ctl_word_rows[i].about);
-    for (size_t i = 0; i < t->fields; i++) {
+}
+
+/* Those that are set, and behind them those that are only shown. t NULL: nothing is set of it. */
+static void print_kind(const struct resource_table *t, const struct ctl_shown *shown)
+{
+    const char *kind = shown->self.name;
+    bool any = false;
+    print_about(kind);
+    for (size_t i = 0; t != NULL && i < t->fields; i++) {
         const struct resource_field *f = &t->field[i];
         printf("%-18s %s\n%-18s   %s\n", f->name, type_text(f), "", f->help);
     }
-    printf("\nrdmactl explain %s.FIELD has a field's range and default.\n", t->name);
+    for (size_t i = 0; i < shown->members; i++) {
+        const struct ctl_shown_member *m = &shown->member[i];
+        if (t != NULL && resource_field_find(t, m->name) != NULL)
+            continue;
+        if (!any && t != NULL)
+            puts("\nonly shown:\n");
+        any = true;
+        printf("%-18s %s\n", m->name, m->type);
+        if (m->help[0] != '\0')
+            printf("%-18s   %s\n", "", m->help);
+    }
+    printf("\nrdmactl explain %s.FIELD has %s.\n", kind,
+           t != NULL ? "a field's range and default" : "a field's range and members");
 }
+
+/* ---- what is only shown */
+
+static void print_shown(const char *path, const struct ctl_shown *shown)
+{
+    const struct ctl_shown_member *m = &shown->self;
+    printf("%-8s %s\n%-8s %s\n", "field", path, "type", m->type);
+    if (m->range[0] != '\0')
+        printf("%-8s %s\n", "range", m->range);
+    printf("%-8s nobody: it is only shown\n", "set by");
+    if (m->help[0] != '\0')
+        printf("\n%s\n", m->help);
+    if (shown->members > 0)
+        puts("");
+    for (size_t i = 0; i < shown->members; i++) {
+        printf("%-18s %s\n", shown->member[i].name, shown->member[i].type);
+        if (shown->member[i].help[0] != '\0')
+            printf("%-18s   %s\n", "", shown->member[i].help);
+    }
+}
+
+static void shown_json(struct base_text *t, const char *name, const struct ctl_shown_member *m)
+{
+    base_json_object(t, NULL);
+    base_json_string(t, "field", name);
+    base_json_string(t, "type", m->type);
+    base_json_string(t, "range", m->range);
+    base_json_bool(t, "read_only", true);
+    base_json_string(t, "help", m->help);
+    base_json_object_end(t);
+}
+
+/* Of one field, which may be of others (path), or of all of a kind. */
+static int print_json(const char *kind, const struct resource_table *t,
+                      const struct resource_field *only, const struct ctl_shown *shown,
+                      const char *path, struct base_errbuf *err)
+{
+    struct base_text out;
+    base_text_init(&out, OUTPUT_BYTES);
+    ctl_json_begin(&out);
+    base_json_string(&out, "kind", kind);
+    base_json_array(&out, "fields");
+    for (size_t i = 0; t != NULL && i < t->fields; i++)
+        if (only == NULL ? path[0] == '\0' : only == &t->field[i])
+            field_json(&out, t, &t->field[i]);
+    if (only == NULL && path[0] != '\0')
+        shown_json(&out, path, &shown->self);
+    for (size_t i = 0; only == NULL && i < shown->members; i++) {
+        char name[2 * CTL_SHOWN_NAME];
+        if (path[0] == '\0' && t != NULL && resource_field_find(t, shown->member[i].name) != NULL)
+            continue;
+        snprintf(name, sizeof name, "%.63s%s%s", path, path[0] != '\0' ? "." : "",
+                 shown->member[i].name);
+        shown_json(&out, name, &shown->member[i]);
+    }
+    base_json_array_end(&out);
+    base_json_object_end(&out);
+    return ctl_json_finish(&out, err);
+}
+
+/* ---- what there is not */
 
 static int no_such_kind(const char *text, struct base_errbuf *err)
 {
     char kinds[KINDS_TEXT] = "";
     size_t used = 0;
-    for (size_t i = 0; i < RESOURCE_KINDS && used < sizeof kinds; i++)
+    for (size_t i = 0; ctl_shown_kind(i) != NULL && used < sizeof kinds; i++)
         used += (size_t)snprintf(kinds + used, sizeof kinds - used, "%s%s",
-                                 i == 0                    ? ""
-                                 : i + 1 == RESOURCE_KINDS ? " and "
-                                                           : ", ",
-                                 resource_table((enum resource_kind)i)->name);
+                                 i == 0                          ? ""
+                                 : ctl_shown_kind(i + 1) == NULL ? " and "
+                                                                 : ", ",
+                                 ctl_shown_kind(i));
     return base_err(err, -EINVAL,
                     "there is nothing to explain of \"%.60s\": there are %s, as in pool or "
                     "pool.dcis",
                     text, kinds);
 }
 
+static int no_such_field(const char *kind, const char *path, const struct resource_table *t,
+                         struct base_errbuf *err)
+{
+    char keys[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; t != NULL && i < t->fields && used < sizeof keys; i++)
+        used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", i > 0 ? ", " : "",
+                                 t->field[i].name);
+    if (t == NULL)
+        return base_err(err, -EINVAL, "a %s has no field \"%.60s\": see rdmactl explain %s", kind,
+                        path, kind);
+    return base_err(err, -EINVAL,
+                    "a %s has no field \"%.60s\", but to be set %s; what else is shown of it has "
+                    "rdmactl explain %s",
+                    kind, path, keys, kind);
+}
+
 int ctl_explain(const struct ctl_options *o, struct base_errbuf *err)
 {
-    char kind[CTL_KIND_BYTES], keys[400];
-    const char *dot = strchr(o->id, '.');
+    static struct ctl_shown shown;
+    char kind[CTL_KIND_BYTES];
     const size_t length = strcspn(o->id, ".");
+    const char *path = o->id[length] == '.' ? o->id + length + 1 : "";
     snprintf(kind, sizeof kind, "%.*s", (int)length, o->id);
-    const struct resource_table *t = length < sizeof kind ? resource_table_find(kind) : NULL;
-    if (t == NULL)
+    const struct resource_table *t = resource_table_find(kind);
+    const struct resource_field *f = t != NULL ? resource_field_find(t, path) : NULL;
+    int status = length < sizeof kind ? ctl_shown_find(kind, "", &shown, err) : -ENOENT;
+    if (status == -ENOENT)
         return no_such_kind(o->id, err);
-    const struct resource_field *f = dot != NULL ? resource_field_find(t, dot + 1) : NULL;
-    if (dot != NULL && f == NULL) {
-        size_t used = 0;
-        for (size_t i = 0; i < t->fields && used < sizeof keys; i++)
-            used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", i > 0 ? ", " : "",
-                                     t->field[i].name);
-        return base_err(err, -EINVAL,
-                        "a %s has no field \"%.60s\" that can be set, but %s; what is only shown "
-                        "is described in openapi.yaml (share/doc/kedge)",
-                        kind, dot + 1, keys);
-    }
+    if (status == 0 && f == NULL && o->id[length] == '.')
+        status = path[0] != '\0' ? ctl_shown_find(kind, path, &shown, err) : -ENOENT;
+    if (status == -ENOENT)
+        return no_such_field(kind, path, t, err);
+    if (status != 0)
+        return status;
     if (o->json)
-        return print_json(t, f, err);
+        return print_json(kind, t, f, &shown, path, err);
     if (f != NULL)
         print_field(t, f);
+    else if (path[0] != '\0')
+        print_shown(o->id, &shown);
     else
-        print_kind(t);
+        print_kind(t, &shown);
     return 0;
 }

@@ -109,7 +109,7 @@ _rdmactl_words() { # word so far
     "describe "*" "*) ;;
     "describe "*) _rdmactl_names "${words[1]}" name "${context[@]}" "${server[@]}" ;;
     explain)
-        for i in tenant window token node pool; do
+        for i in tenant window token node pool worker lease region; do
             echo "$i"
             rdmactl explain "$i" 2>/dev/null | sed -n "s/^\([a-z_0-9][a-z_0-9]*\)  .*/$i.\1/p"
         done ;;

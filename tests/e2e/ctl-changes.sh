@@ -73,8 +73,16 @@ shows '^range +2 to 32$'
 shows '^default +as each agent.s own file says$'
 does "and a kind" explain tenant
 shows '^memory_bytes +size, with a unit or in bytes$'
-refuses 2 'a pool has no field "dcus" that can be set, but nodes, .*openapi.yaml' explain pool.dcus
-refuses 2 'there are tenant, window, token, node and pool' explain planet
+shows '^only shown:$'
+shows '^revision +integer$'
+does "what is only shown" explain node.fabric.state
+shows '^type +unknown, ok, undecided, failing or unreachable$'
+shows '^set by +nobody: it is only shown$'
+does "and of what nobody sets" explain lease
+shows '^over_in_ms +integer$'
+refuses 2 'a pool has no field "dcus", but to be set nodes, .*explain pool$' explain pool.dcus
+refuses 2 'a worker has no field "x": see rdmactl explain worker' explain worker.x
+refuses 2 'there are tenant, window, .*, lease and region, as in' explain planet
 
 # ---- describe
 [[ $(curl -s -o "$work/body" -w '%{http_code}' --unix-socket "$work/metad.sock" -X PUT \
