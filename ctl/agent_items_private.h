@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between leases.c and revoke.c: whom to ask for workers and leases, and how they are shown. */
+/* Between leases.c, revoke.c and describe_shown.c: whom to ask for workers and leases, and how they
+ * are shown. */
 #ifndef CTL_AGENT_ITEMS_PRIVATE_H
 #define CTL_AGENT_ITEMS_PRIVATE_H
 
@@ -28,5 +29,11 @@ int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct bas
 int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                          const char *cursor, struct ctl_agent_item_page *out,
                          struct base_errbuf *err);
+/* That of o->id, the caller's to fini. 0 or -errno. */
+int ctl_agent_item_fetch_one(const struct ctl_options *o, struct ctl_agent_item *out,
+                             struct base_errbuf *err);
+/* A field a line, then its sentences, to standard output. */
+void ctl_agent_item_print(const struct ctl_agent_item_kind *kind,
+                          const struct ctl_agent_item *item);
 
 #endif

@@ -260,6 +260,15 @@ int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
     return status;
 }
 
+bool ctl_agent_item_is(const struct ctl_agent_item *item, const char *id)
+{
+    json_t *root = json_loads(item->json, 0, NULL);
+    const char *own = json_string_value(json_object_get(root, "id"));
+    const bool is = own != NULL && strcmp(own, id) == 0;
+    json_decref(root);
+    return is;
+}
+
 void ctl_agent_item_fini(struct ctl_agent_item *item)
 {
     free(item->json);

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "ctl/commands.h"
+#include "describe_private.h"
 #include "ctl/events.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
@@ -148,18 +149,18 @@ static void print_spec(const struct page *p)
         printf("  %-18s %s\n", p->kind->field[i].name, p->spec.value[i]);
 }
 
-static int print_events(const struct page *p, struct base_errbuf *err)
+static int print_events(const struct ctl_event *event, size_t events, struct base_errbuf *err)
 {
     static const char *const headings[] = {"REVISION", "TIME", "WHO", "CHANGE"};
     struct ctl_table *table;
     puts("\nevents");
-    if (p->events == 0) {
+    if (events == 0) {
         puts("none that the metaserver remembers");
         return 0;
     }
     int status = ctl_table_new(headings, 4, &table);
-    for (size_t i = 0; i < p->events && status == 0; i++) {
-        const struct ctl_event *e = &p->event[i];
+    for (size_t i = 0; i < events && status == 0; i++) {
+        const struct ctl_event *e = &event[i];
         char revision[24];
         snprintf(revision, sizeof revision, "%" PRIu64, e->revision);
         ctl_table_row(table, (const char *const[]){revision, e->time, e->who, e->what});
@@ -189,7 +190,7 @@ static int print_page(const struct ctl_options *o, const struct page *p, struct 
     if (status == 0)
         printf("named by %s\n", base_text_str(&references));
     base_text_fini(&references);
-    return status == 0 ? print_events(p, err) : status;
+    return status == 0 ? print_events(p->event, p->events, err) : status;
 }
 
 static int print_json(const struct ctl_options *o, const struct page *p, struct base_errbuf *err)
@@ -215,8 +216,29 @@ static int print_json(const struct ctl_options *o, const struct page *p, struct 
     return ctl_json_finish(&t, err);
 }
 
+int ctl_describe_events(const struct ctl_options *o, const char *kinds, const char *name,
+                        struct base_text *json, struct base_errbuf *err)
+{
+    struct ctl_event event[EVENTS];
+    size_t count = 0;
+    int status = ctl_events_newest(o, kinds, name, event, EVENTS, &count, err);
+    if (status == 0 && json == NULL)
+        status = print_events(event, count, err);
+    if (status == 0 && json != NULL) {
+        base_json_array(json, "events");
+        for (size_t i = 0; i < count; i++)
+            base_json_raw(json, NULL, event[i].json);
+        base_json_array_end(json);
+    }
+    for (size_t i = 0; i < count; i++)
+        ctl_event_fini(&event[i]);
+    return status;
+}
+
 int ctl_describe(const struct ctl_options *o, struct base_errbuf *err)
 {
+    if (resource_table_find(o->kind) == NULL) /* nothing is set of it */
+        return ctl_describe_shown(o, err);
     struct page p = {.kind = resource_table_find(o->kind)};
     int status = fetch_page(o, &p, err);
     if (status == 0)

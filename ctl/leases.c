@@ -267,27 +267,39 @@ static void print_sentences(const char *sentences)
         printf("  %.*s\n", (int)(end - sentences), sentences);
 }
 
-int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err)
+void ctl_agent_item_print(const struct ctl_agent_item_kind *kind, const struct ctl_agent_item *item)
+{
+    for (size_t i = 0; i < kind->columns; i++)
+        print_field(&kind->column[i], item->cell[i]);
+    print_sentences(item->sentences);
+}
+
+int ctl_agent_item_fetch_one(const struct ctl_options *o, struct ctl_agent_item *out,
+                             struct base_errbuf *err)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
     struct http_result result;
-    struct ctl_agent_item item;
     char path[CTL_AGENT_ITEM_PATH_BYTES];
     int status = ctl_agent_item_path(o, kind, path, err);
     if (status == 0)
         status = ctl_agent_item_call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
-    status = ctl_decode_agent_item(kind, result.body, result.body_length, &item, err);
+    status = ctl_decode_agent_item(kind, result.body, result.body_length, out, err);
     http_result_fini(&result);
+    return status;
+}
+
+int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err)
+{
+    struct ctl_agent_item item;
+    int status = ctl_agent_item_fetch_one(o, &item, err);
     if (status != 0)
         return status;
     if (o->json)
         status = ctl_json_print(item.json, err);
-    for (size_t i = 0; !o->json && i < kind->columns; i++)
-        print_field(&kind->column[i], item.cell[i]);
-    if (!o->json)
-        print_sentences(item.sentences);
+    else
+        ctl_agent_item_print(ctl_agent_item_kind_find(o->kind), &item);
     ctl_agent_item_fini(&item);
     return status;
 }

@@ -3,15 +3,19 @@
  * asked by its own URL how it is. */
 #include "ctl/metaservers.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "ctl/commands.h"
+#include "describe_private.h"
 #include "ctl/fetch.h"
 #include "ctl/format.h"
+#include "ctl/resources.h"
 #include "ctl/rows.h"
 
 enum { ROW_BYTES = 1 << 16, COLUMNS = 14, NUMBER_BYTES = 48, STORE_BYTES = 256 };
@@ -195,4 +199,42 @@ int ctl_metaserver_list(const struct ctl_options *o, struct base_errbuf *err)
         .kind = "metaserver", .plural = "metaservers", .fill = fill_rows, .finish = say_unasked};
     static struct found found;
     return ctl_list_run(o, &list, &found, err);
+}
+
+static void print_row(const struct ctl_rows *rows, const struct ctl_row *row)
+{
+    for (size_t i = 0; i < rows->columns; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s", rows->heading[i]);
+        for (char *c = name; *c != '\0'; c++)
+            *c = (char)tolower((unsigned char)*c);
+        printf("%-12s %s\n", name, row->cell[i]);
+    }
+}
+
+int ctl_metaserver_describe(const struct ctl_options *o, struct base_text *json,
+                            struct base_errbuf *err)
+{
+    static struct found found;
+    struct ctl_options wide = *o;
+    struct ctl_rows rows;
+    const struct ctl_row *row = NULL;
+    wide.wide = true;
+    ctl_rows_init(&rows, &found);
+    int status = fill_rows(&wide, &rows, err);
+    if (status == 0 && rows.error != 0)
+        status = base_err(err, rows.error, "out of memory");
+    for (size_t i = 0; status == 0 && i < rows.count; i++)
+        if (strcmp(rows.row[i].id, o->id) == 0)
+            row = &rows.row[i];
+    if (status == 0 && row == NULL)
+        status = ctl_no_such("metaserver", o->id, "", err);
+    if (status == 0 && json != NULL)
+        base_json_raw(json, "status", row->json);
+    if (status == 0 && json == NULL) {
+        printf("%s %s\n\nstatus\n", o->kind, o->id);
+        print_row(&rows, row);
+    }
+    ctl_rows_fini(&rows);
+    return status;
 }

@@ -231,7 +231,8 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
                         "worker list --tenant %.60s",
                         o->tenant);
     if (o->node != NULL && o->command != CTL_AGENT_ITEM_LIST && o->command != CTL_AGENT_ITEM_GET &&
-        o->command != CTL_LEASE_REVOKE && o->command != CTL_AGENT_STATUS)
+        o->command != CTL_LEASE_REVOKE && o->command != CTL_AGENT_STATUS &&
+        o->command != CTL_DESCRIBE)
         return base_err(err, -EINVAL, "--node is for worker, lease, region and agent status alone");
     if (o->all_nodes && (o->command != CTL_AGENT_ITEM_LIST || o->node != NULL || o->worker != NULL))
         return base_err(err, -EINVAL,

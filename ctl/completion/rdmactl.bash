@@ -105,7 +105,10 @@ _rdmactl_words() { # word so far
     "" | help) _rdmactl_commands ;;
     "help "*" "*) ;;
     "help "*) _rdmactl_commands "${words[1]}" ;;
-    "describe node") _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
+    "describe node" | "describe region")
+        _rdmactl_names "${words[1]}" id "${context[@]}" "${server[@]}" ;;
+    "describe worker" | "describe lease")
+        _rdmactl_names "${words[1]}" id "${context[@]}" "${server[@]}" "${agent[@]}" ;;
     "describe "*" "*) ;;
     "describe "*) _rdmactl_names "${words[1]}" name "${context[@]}" "${server[@]}" ;;
     explain)

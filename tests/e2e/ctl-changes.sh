@@ -107,6 +107,14 @@ does "the newest events alone" describe tenant web -o json
 does "a pool with where it is in force" describe pool gold
 shows 'n1 +not yet'
 refuses 3 'there is no window "x": see rdmactl window list' describe window x
+ctl metaserver list -o json
+name=$(jq -r '.metaservers[0].name' "$work/out")
+does "a metaserver" describe metaserver "$name"
+shows "^metaserver $name\$"
+shows '^state +ready$'
+shows '^store +sqlite'
+shows '^events$'
+refuses 3 'there is no metaserver "x": see rdmactl metaserver list' describe metaserver x
 
 # ---- parts of lists, the trail from a time on, versions
 does "uids are added" tenant set web uids+=5000,1001-1003

@@ -29,6 +29,15 @@ is "$(ctl worker get "$worker" -o json |
     jq -c '[.id, .pid, .state, .leases, .arenas, .arena_bytes]')" \
     "[\"$worker\",${worker_pids[0]},\"live\",1,1,2097152]" "so is its worker"
 ctl lease get "$id" | grep -E >/dev/null '^state +live$' || fail "rdmactl lease get shows no state"
+ctl describe worker "$worker" >"$work/page"
+grep -qx "worker $worker" "$work/page" && grep -Eq '^state +live$' "$work/page" &&
+    grep -qx leases "$work/page" && grep -q "^$id " "$work/page" ||
+    fail "a worker's page: $(cat "$work/page")"
+ctl describe lease "$id" >"$work/page"
+grep -qx "lease $id" "$work/page" && grep -qx worker "$work/page" &&
+    grep -Eq "^id +$worker\$" "$work/page" || fail "a lease's page: $(cat "$work/page")"
+is "$(ctl describe worker "$worker" -o json | jq -c '[.kind, .status.id, .leases[0].id]')" \
+    "[\"worker\",\"$worker\",\"$id\"]" "workers and leases are described on pages"
 ctl lease list --tenant workers | grep >/dev/null "^$id " ||
     fail "the tenant's filter hides its own"
 ctl lease list --tenant others | grep >/dev/null '^there is no such lease' ||

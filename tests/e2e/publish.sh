@@ -77,6 +77,15 @@ until_is 1 "and the first one when it comes" grep -c '^added .*workers/kv/shard-
 grep -Eq '^workers/kv/shard-17 +node-a +live +4KiB +read' "$work/list" ||
     fail "rdmactl region list: $(cat "$work/list")"
 ok "and the metaserver shows it when that is said"
+"$bin/rdmactl" --server "$url" describe region workers/kv/shard-17 >"$work/page"
+for text in '^region workers/kv/shard-17$' '^state +live$' '^node$' '^id +node-a' ' node live$'; do
+    grep -qE "$text" "$work/page" || fail "no $text on a region's page: $(cat "$work/page")"
+done
+refused=0
+"$bin/rdmactl" --server "$url" describe region workers/kv/shard-1 2>"$work/page" || refused=$?
+[[ $refused == 3 ]] && grep -q 'no region "workers/kv/shard-1": see rdmactl region list' \
+    "$work/page" || fail "a region that is not there: $refused, $(cat "$work/page")"
+ok "it is described on a page"
 finds b kv/shard-17 "text of one" "a worker of another node finds it, and READs it"
 is_refused two a kv/shard-17 '"kv/shard-17" is taken: .*another worker of this node' \
     "another worker of the node is refused the name"

@@ -52,7 +52,7 @@ declare -A arguments=(
     [status]="" [doctor]="" [help]="node list" [version]="" [check perf]="" [explain]="pool.dcis"
     [diff]="-f $work/set.json"
     [describe node]="node-a" [describe tenant]="web" [describe window]="w" [describe pool]="p"
-        [describe token]="t"
+        [describe token]="t" [describe region]=""
     [apply]="-f $work/set.json" [agent status]="" [metaserver list]=""
     [tenant create]="web uids=5" [tenant set]="web sessions=4" [tenant get]="web"
         [tenant list]="" [tenant delete]="web"
@@ -71,11 +71,14 @@ declare -A arguments=(
         [context list]="" [context use]="here" [context delete]="here"
 )
 order="status doctor version help explain apply diff list create set label get use cordon drain"
-order+=" uncordon perf watch nodes tenants revoke node tenant window pool token delete"
+order+=" uncordon perf watch nodes tenants worker lease region metaserver revoke node tenant window"
+order+=" pool token delete"
 echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/set.json"
 worker=$(rdmactl worker list -o json | jq -r '.workers[0].id')
 lease=$(rdmactl lease list -o json | jq -r '.leases[0].id')
 arguments[worker get]=$worker arguments[lease get]=$lease arguments[lease revoke]=$lease
+arguments[describe worker]=$worker arguments[describe lease]=$lease
+arguments[describe metaserver]=$(rdmactl metaserver list -o json | jq -r '.metaservers[0].name')
 
 verbs_of() { # resource; "" for a command that has none
     local said
@@ -92,13 +95,18 @@ until_it_holds() { # what is said when it does not; command...
     done
     fail "$said"
 }
+has_region() { [[ $(rdmactl region list -o json | jq '.regions | length') != 0 ]]; }
 watches_are() { [[ $(curl -s "$url/metrics" | sed -n 's/^kedge_metad_watches //p') == "$1" ]]; }
 check_json() { # resource verb
     local line from=(--revision 0) publisher=
-    if [[ "$1 $2" == "region watch" ]]; then # which begins with what there is: something
+    if [[ "$1 $2" == "region watch" || "$1 $2" == "describe region" ]]; then # of what there is
         from=()
         sleep 600 > >(KEDGE_SOCKET=$work/a.sock exec "$bin/publish_region" kv/watched >/dev/null) &
         publisher=$!
+    fi
+    if [[ "$1 $2" == "describe region" ]]; then
+        until_it_holds "no region is published" has_region
+        arguments[describe region]=$(rdmactl region list -o json | jq -r '.regions[0].id')
     fi
     if [[ $2 == watch ]]; then
         # It goes on until it is ended, and the metaserver has heard of that. The first change
@@ -109,7 +117,6 @@ check_json() { # resource verb
             test -s "$work/watched"
         kill "$pid"
         wait "$pid" 2>/dev/null || true
-        [[ -z $publisher ]] || kill "$publisher"
         until_it_holds "the watch is open still" watches_are 1
         head -n 1 "$work/watched" >"$work/out"
     else
@@ -118,6 +125,7 @@ check_json() { # resource verb
         ctl "$1" ${2:+"$2"} "${line[@]}" -o json || [[ $? == 1 && "$1 $2" == "check perf" ]] ||
             fail "rdmactl $1 $2 ${line[*]} ended with $?: $(cat "$work/err")"
     fi
+    [[ -z $publisher ]] || kill "$publisher"
     [[ $(jq -s -c 'map(.format_version)' "$work/out") == '[1]' ]] ||
         fail "rdmactl $1 $2 -o json says no version, or more than one object:" \
             "$(head -c 300 "$work/out")"

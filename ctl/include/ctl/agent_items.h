@@ -66,6 +66,8 @@ int ctl_decode_agent_items(const struct ctl_agent_item_kind *kind, const char *b
 int ctl_decode_agent_item(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
                           struct ctl_agent_item *out, struct base_errbuf *err);
 void ctl_agent_item_page_fini(struct ctl_agent_item_page *page);
+/* Whether that is its id, which may be longer than a cell. */
+bool ctl_agent_item_is(const struct ctl_agent_item *item, const char *id);
 void ctl_agent_item_fini(struct ctl_agent_item *item);
 
 /* What revoking came to, beside the page of leases. */
