@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +24,10 @@ static const char *chosen_device;
 static struct {
     atomic_uint count;
     char name[MAX_SKIPS][80];
+    atomic_uint transports; /* of the device, and KNOWN; 0: nobody has opened it yet */
 } * skips;
+
+#define KNOWN (1u << 31)
 
 void conf_choose(const struct conf_provider *provider, const char *device)
 {
@@ -41,18 +45,40 @@ struct fab *conf_open(void)
     struct fab *fab = NULL;
     int status = chosen->open(&attr, &fab, &err);
     ck_assert_msg(status == 0, "opening %s: %d: %s", chosen->name, status, err.text);
+    if (skips != NULL)
+        atomic_store(&skips->transports, fab->caps.transports | KNOWN);
     return fab;
+}
+
+static void count_skip(const char *test)
+{
+    ck_assert_ptr_nonnull(skips);
+    unsigned i = atomic_fetch_add(&skips->count, 1);
+    if (i < MAX_SKIPS)
+        snprintf(skips->name[i], sizeof skips->name[i], "%s", test);
 }
 
 bool conf_has(const struct fab *fab, uint32_t transports, const char *test)
 {
     if ((fab->caps.transports & transports) == transports)
         return true;
-    ck_assert_ptr_nonnull(skips);
-    unsigned i = atomic_fetch_add(&skips->count, 1);
-    if (i < MAX_SKIPS)
-        snprintf(skips->name[i], sizeof skips->name[i], "%s", test);
+    count_skip(test);
     return false;
+}
+
+bool conf_lacks(uint32_t transports, const char *test)
+{
+    const unsigned known = skips != NULL ? atomic_load(&skips->transports) : 0;
+    if (!(known & KNOWN) || (known & transports) == transports)
+        return false;
+    count_skip(test);
+    return true;
+}
+
+bool conf_is_short(void)
+{
+    const char *slow = getenv("KEDGE_TEST_SLOW"), *whole = getenv("KEDGE_TEST_LONG");
+    return slow != NULL && slow[0] != '\0' && (whole == NULL || whole[0] == '\0');
 }
 
 unsigned conf_report_skips(void)

@@ -31,6 +31,12 @@ void conf_choose(const struct conf_provider *provider, const char *device);
 struct fab *conf_open(void);
 /* Whether the device has these transports; if not, counts the running test as skipped. */
 bool conf_has(const struct fab *fab, uint32_t transports, const char *test);
+/* The same, but true where it lacks them, before it is opened, which takes a tenth of a second of a
+ * real one: false also where no test has opened it yet. */
+bool conf_lacks(uint32_t transports, const char *test);
+/* Whether what is repeated for chance's sake is to be repeated less often: on a machine that is
+ * slow (KEDGE_TEST_SLOW), unless all is to run (KEDGE_TEST_LONG). */
+bool conf_is_short(void);
 /* How many were skipped; prints which. In main(), after the run. */
 unsigned conf_report_skips(void);
 

@@ -312,6 +312,8 @@ void link_post_recv(struct link *l, uint64_t wr_id, struct ibv_sge *sge, int num
 
 bool nodes_open(struct pair *p, uint32_t transports, const char *test)
 {
+    if (conf_lacks(transports, test))
+        return false;
     node_open(&p->a);
     if (!conf_has(p->a.fab, transports, test)) {
         node_close(&p->a);

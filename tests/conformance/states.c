@@ -42,6 +42,8 @@ struct one {
 
 static bool one_open(struct one *o, int i, const char *test)
 {
+    if (conf_lacks(transport_of[i], test))
+        return false;
     node_open(&o->n);
     if (!conf_has(o->n.fab, transport_of[i], test)) {
         node_close(&o->n);
