@@ -22,10 +22,11 @@ struct hostile {
     const char *token;    /* of the victim's region; NULL: none is needed */
     const char *node;     /* newcomer: whose name it asks for; NULL: none */
     const char *progress; /* victim: a file that it writes its count to */
-    bool stained;    /* accomplices of the same tenant are about: their stain may be in new memory,
-                        which is allowed within a tenant (docs/leases.md#memory) */
-    uint64_t random; /* state */
-    uint64_t ms;     /* how long it lasts */
+    bool stained;     /* accomplices of the same tenant are about: their stain may be in new memory,
+                         which is allowed within a tenant (docs/leases.md#memory) */
+    uint64_t random;  /* state */
+    uint64_t ms;      /* how long it lasts */
+    uint64_t rest_us; /* of the victim, after each 32 operations; 0: a millisecond now and then */
     uint64_t until_ns; /* when to end */
     uint64_t did, cut_off, errors;
 };

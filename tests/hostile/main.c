@@ -132,7 +132,7 @@ void hostile_look_for_secret(const void *memory, size_t bytes)
 static int usage(void)
 {
     fputs("usage: kedge-hostile ROLE --socket PATH [--peer PATH] [--token TOKEN] [--seed N] "
-          "[--ms N] [--node NAME] [--progress FILE] | --list\n",
+          "[--ms N] [--node NAME] [--progress FILE] [--rest-us N] | --list\n",
           stderr);
     return 2;
 }
@@ -165,15 +165,12 @@ static int run(const char *name, struct hostile *h)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
-                                            {"peer", required_argument, NULL, 'p'},
-                                            {"token", required_argument, NULL, 't'},
-                                            {"seed", required_argument, NULL, 'r'},
-                                            {"ms", required_argument, NULL, 'm'},
-                                            {"progress", required_argument, NULL, 'f'},
-                                            {"node", required_argument, NULL, 'n'},
-                                            {"list", no_argument, NULL, 'l'},
-                                            {0}};
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'},  {"peer", required_argument, NULL, 'p'},
+        {"token", required_argument, NULL, 't'},   {"seed", required_argument, NULL, 'r'},
+        {"ms", required_argument, NULL, 'm'},      {"progress", required_argument, NULL, 'f'},
+        {"rest-us", required_argument, NULL, 'u'}, {"node", required_argument, NULL, 'n'},
+        {"list", no_argument, NULL, 'l'},          {0}};
     struct hostile h = {.random = 1, .ms = 1000};
     signal(SIGPIPE, SIG_IGN);
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -195,6 +192,9 @@ int main(int argc, char **argv)
             break;
         case 'r':
             h.random = 0x9e3779b97f4a7c15ull * (strtoull(optarg, NULL, 10) + 1);
+            break;
+        case 'u':
+            h.rest_us = strtoull(optarg, NULL, 10);
             break;
         case 'm':
             h.ms = strtoull(optarg, NULL, 10);

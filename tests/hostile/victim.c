@@ -160,8 +160,8 @@ void victim(struct hostile *h)
         h->did += 2 * DEPTH;
         if (round % 16 == 0)
             say_progress(h, fd);
-        if (round % 64 == 0)
-            usleep(1000); /* others want the processors too */
+        if (h->rest_us > 0 || round % 64 == 0) /* others want the processors too */
+            usleep(h->rest_us > 0 ? (useconds_t)h->rest_us : 1000);
     }
     must(kedge_dereg_mr(v.mr), "withdrawing the region");
     kedge_close(v.s);
