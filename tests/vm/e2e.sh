@@ -109,6 +109,8 @@ if [[ -e $out/conformance.log ]]; then
     echo "skip: conformance: $(grep -c '^skipped, ' "$out/conformance.log")" \
         "tests of transports that rxe lacks (DC)"
     sed -n 's/^left out on /skip: conformance: on /p' "$out/conformance.log"
+    [[ -n ${KEDGE_TEST_LONG-} ]] ||
+        echo "skip: conformance: most of what it repeats for chance's sake (ops/test --long has it)"
 fi
 grep '^skip:' "$out/parts" || true
 grep -v '^skip:' "$out/parts" || true
