@@ -21,10 +21,10 @@ enum {
 
 /* ---- reading */
 
-/* Of several registrations what makes no sense refuses its own alone. */
-static int take_node(const struct meta_etcd_decision *d, const struct meta_etcd_answer *answer,
-                     size_t at, const char *key, struct meta_etcd_subject *s,
-                     struct base_errbuf *err)
+/* Of several registrations what makes no sense refuses its own alone; and of nodes that expire or
+ * are forgotten it leaves its own alone, for none of the others is to wait for it. */
+static int take_node(struct meta_etcd_decision *d, const struct meta_etcd_answer *answer, size_t at,
+                     const char *key, struct meta_etcd_subject *s, struct base_errbuf *err)
 {
     struct meta_etcd_kv kv;
     const int found = meta_etcd_answer_kv(answer, at, &kv);
@@ -37,7 +37,10 @@ static int take_node(const struct meta_etcd_decision *d, const struct meta_etcd_
         s->was = (struct meta_etcd_node){.former_count = 0};
     s->now = s->was;
     meta_etcd_kv_fini(&kv);
-    s->senseless = !good && d->txn->put_count > 1;
+    s->senseless =
+        !good && (d->txn->put_count > 1 || d->txn->expire_count + d->txn->remove_count > 0);
+    if (s->senseless)
+        (void)meta_etcd_refuse_thing(key, &d->senseless);
     if (good || s->senseless)
         return 0;
     return found < 0 ? meta_etcd_refuse_value(key, err) : meta_etcd_refuse_thing(key, err);

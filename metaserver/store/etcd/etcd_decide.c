@@ -15,12 +15,14 @@ struct meta_etcd_subject *meta_etcd_find_subject(struct meta_etcd_decision *d, c
     return NULL;
 }
 
-/* The node, unless it has a later life; or NULL. */
+/* The node, unless it has a later life, or nobody can read which; or NULL. */
 static struct meta_etcd_subject *find_life(struct meta_etcd_decision *d,
                                            const struct meta_store_life *life)
 {
     struct meta_etcd_subject *s = meta_etcd_find_subject(d, life->id);
-    return s != NULL && s->there && s->now.node.incarnation <= life->incarnation ? s : NULL;
+    return s != NULL && s->there && !s->senseless && s->now.node.incarnation <= life->incarnation
+               ? s
+               : NULL;
 }
 
 /* Returns how many nodes went. */
@@ -75,10 +77,31 @@ static void add_vote(const struct meta_etcd_decision *d, struct meta_etcd_subjec
     s->silent = true;
 }
 
-/* Expires it, if each living member says so. False: one has not. */
+static bool is_senseless(struct meta_etcd_decision *d, const struct meta_store_life *life)
+{
+    const struct meta_etcd_subject *s = meta_etcd_find_subject(d, life->id);
+    return s != NULL && s->senseless;
+}
+
+/* Whether of all that are to expire or to be forgotten nobody can read what is stored. */
+static bool are_all_senseless(struct meta_etcd_decision *d)
+{
+    const struct meta_store_txn *txn = d->txn;
+    bool all = d->expire_count + txn->remove_count > 0;
+    for (uint32_t i = 0; i < d->expire_count; i++)
+        all = all && is_senseless(d, &txn->expire[i]);
+    for (uint32_t i = 0; i < txn->remove_count; i++)
+        all = all && is_senseless(d, &txn->remove[i]);
+    return all;
+}
+
+/* Expires it, if each living member says so. False: one has not, or what they say cannot be
+ * stored, so that it is looked at again after another lease. */
 static bool expire_life(struct meta_etcd_decision *d, const struct meta_store_life *life)
 {
     struct meta_etcd_subject *s = find_life(d, life);
+    if (is_senseless(d, life))
+        return false;
     if (s == NULL || s->now.node.expired)
         return true;
     add_vote(d, s);
@@ -226,6 +249,10 @@ int meta_etcd_decide(struct meta_etcd_decision *d, struct meta_store_outcome *ou
     const int status = status_of_one(txn, &out->err);
     if (status != 0)
         return status;
+    if (txn->put_count == 0 && are_all_senseless(d)) {
+        out->err = d->senseless;
+        return -EUCLEAN;
+    }
     for (uint32_t i = 0; i < txn->remove_count; i++)
         out->removed += remove_life(d, &txn->remove[i]);
     for (uint32_t i = 0; i < d->expire_count; i++)

@@ -114,6 +114,7 @@ struct meta_etcd_decision {
     uint32_t expire_count;
     uint32_t put_count; /* of the transaction's, that are dealt with: put_most of them at most */
     uint32_t put_most;
+    struct base_errbuf senseless; /* of the last subject of which nobody can read what is stored */
     uint32_t subject_count;
     struct meta_etcd_subject subject[META_ETCD_SUBJECTS_MAX];
     struct meta_etcd_claim claim[META_ETCD_CLAIMS_MAX]; /* of the first's endpoints, and so on */

@@ -361,10 +361,53 @@ START_TEST(what_is_wrong_with_one_thing_says_nothing_of_the_store)
     ck_assert_int_eq(meta_store_put(a, &n, &err), -EUCLEAN);
     ck_assert_msg(strstr(err.text, "etcdctl del KEY") != NULL, "%s", err.text);
     ck_assert_int_eq(meta_store_expire(a, &life, 1, &err), -EUCLEAN);
+    ck_assert_msg(strstr(err.text, "etcdctl del KEY") != NULL, "%s", err.text);
     memset(large, 'x', (2 << 20) - 101);
     ck_assert_int_eq(change(a, 1, "tenant", "t", NULL, large, 0), -E2BIG);
     ck_assert(!a->fails);
     free(large);
+    meta_store_close(a);
+}
+END_TEST
+
+/* They are written many to a transaction. */
+START_TEST(a_node_that_nobody_can_read_keeps_no_other_from_expiring)
+{
+    if (!has_etcd())
+        return;
+    const struct meta_store_life lapsed[] = {{"bad", 1}, {"good", 1}, {"worse", 1}, {"late", 1}};
+    const struct meta_store_life forgotten = {"old", 1}, lost = {"worse", 1};
+    struct meta_store_txn txn = {.expire = lapsed, .expire_count = 4};
+    struct meta_store_outcome out;
+    struct meta_store *a = open_member(etcd_url(), "/damaged/", "a");
+    put(a, node("good", 1, 1, 1));
+    put(a, node("late", 2, 1, 2)); /* came back meanwhile */
+    put(a, node("old", 1, 1, 3));
+    put_raw("/damaged/1/nodes/bad", "[]");
+    put_raw("/damaged/1/nodes/worse", "");
+    ck_assert_msg(meta_store_commit(a, &txn, &out) == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.expire_count, 4);
+    ck_assert_uint_eq(out.heard_elsewhere[0], 1 | 4); /* is looked at again after a lease */
+    const struct meta_store_node again = node("bad", 2, 1, 9);
+    ck_assert_int_eq(meta_store_put(a, &again, &err), -EUCLEAN); /* it is as it was */
+    /* Also beside one that is forgotten; and what is to be forgotten, and cannot be read, beside
+     * those that expire. */
+    txn = (struct meta_store_txn){
+        .expire = lapsed, .expire_count = 1, .remove = &forgotten, .remove_count = 1};
+    ck_assert_msg(meta_store_commit(a, &txn, &out) == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.removed, 1);
+    txn = (struct meta_store_txn){
+        .expire = lapsed, .expire_count = 2, .remove = &lost, .remove_count = 1};
+    ck_assert_msg(meta_store_commit(a, &txn, &out) == 0, "%s", out.err.text);
+    ck_assert_uint_eq(out.removed, 0);
+    /* Where there is nothing else to do, that is what is said. */
+    txn.expire_count = 1;
+    ck_assert_int_eq(meta_store_commit(a, &txn, &out), -EUCLEAN);
+    ck_assert_msg(strstr(out.err.text, "etcdctl del KEY") != NULL, "%s", out.err.text);
+    ck_assert(!a->fails);
+    put_raw("/damaged/1/nodes/bad", NULL);
+    put_raw("/damaged/1/nodes/worse", NULL);
+    expect(a, "good:1:fedcba98:expired late:2:fedcba98:fd.02/7 ");
     meta_store_close(a);
 }
 END_TEST
@@ -495,6 +538,7 @@ END_TEST
     T(who_only_reads_makes_no_store_and_writes_to_none)                                            \
     T(a_store_takes_writes_again_when_it_has_taken_one)                                            \
     T(what_is_wrong_with_one_thing_says_nothing_of_the_store)                                      \
+    T(a_node_that_nobody_can_read_keeps_no_other_from_expiring)                                    \
     T(what_speaks_otherwise_is_told_how)                                                           \
     T(of_several_endpoints_the_one_that_is_late_is_named)                                          \
     T(settings_that_make_no_sense_are_refused_with_a_sentence)
