@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/http/client.h"
@@ -22,15 +23,38 @@ int meta_tls_open(const struct meta_config *config, struct http_tls **out, struc
                : http_tls_new(&files, out, err);
 }
 
+static void log_useless_etcd(const char *why)
+{
+    base_log(BASE_LOG_ERROR, "etcd's client certificate is of no use: etcd is not reached with it",
+             "of=%s reason=\"%s\"", meta_certificate_name(META_CERTIFICATE_ETCD), why);
+}
+
+static void log_read_again(const struct http_tls *tls, enum meta_certificate_use of)
+{
+    base_log(BASE_LOG_INFO, "certificates are read again", "of=%s expires_s=%" PRId64,
+             meta_certificate_name(of), http_tls_expiry(tls));
+}
+
+/* Each sentence is logged once. */
+static void read_etcd(struct meta_tls_watch *w)
+{
+    const struct http_tls_config files = {.cert_file = w->etcd_files->store_cert,
+                                          .key_file = w->etcd_files->store_key};
+    struct base_errbuf why = {""};
+    const int status = http_tls_new(&files, &w->etcd, &why);
+    if (status != 0 && strcmp(why.text, w->etcd_why.text) != 0)
+        log_useless_etcd(why.text);
+    else if (status == 0 && w->etcd_why.text[0] != '\0')
+        log_read_again(w->etcd, META_CERTIFICATE_ETCD);
+    w->etcd_why = why;
+}
+
 void meta_tls_open_etcd(struct meta_tls_watch *w, const struct meta_config *config)
 {
-    const struct http_tls_config files = {.cert_file = config->store_cert,
-                                          .key_file = config->store_key};
-    struct base_errbuf why;
-    if (config->store_shared && config->store_cert[0] != '\0' &&
-        http_tls_new(&files, &w->etcd, &why) != 0)
-        base_log(BASE_LOG_ERROR, "etcd's client certificate is not watched", "reason=\"%s\"",
-                 why.text);
+    if (!config->store_shared || config->store_cert[0] == '\0')
+        return;
+    w->etcd_files = config;
+    read_etcd(w);
 }
 
 static void look_at(struct meta_tls_watch *w, struct http_tls *tls, enum meta_certificate_use of)
@@ -40,15 +64,14 @@ static void look_at(struct meta_tls_watch *w, struct http_tls *tls, enum meta_ce
     if (tls == NULL)
         return;
     const int status = http_tls_look(tls, &why);
-    if (status < 0)
+    if (status < 0 && of == META_CERTIFICATE_ETCD)
+        log_useless_etcd(why.text);
+    else if (status < 0)
         base_log(BASE_LOG_ERROR,
-                 of == META_CERTIFICATE_ETCD
-                     ? "etcd's client certificate is of no use: etcd is not reached with it"
-                     : "newer certificates are refused, and what was there before still holds",
+                 "newer certificates are refused, and what was there before still holds",
                  "of=%s reason=\"%s\"", meta_certificate_name(of), why.text);
     if (status > 0)
-        base_log(BASE_LOG_INFO, "certificates are read again", "of=%s expires_s=%" PRId64,
-                 meta_certificate_name(of), http_tls_expiry(tls));
+        log_read_again(tls, of);
     if (http_tls_warn(tls, (int64_t)(wall_ms / 1000), &why))
         base_log(BASE_LOG_WARN, "the certificate expires", "of=%s reason=\"%s\"",
                  meta_certificate_name(of), why.text);
@@ -58,6 +81,8 @@ static void look_at(struct meta_tls_watch *w, struct http_tls *tls, enum meta_ce
 
 static void look_at_files(struct meta_tls_watch *w)
 {
+    if (w->etcd_files != NULL && w->etcd == NULL)
+        read_etcd(w);
     look_at(w, w->etcd, META_CERTIFICATE_ETCD);
     look_at(w, w->tls, META_CERTIFICATE_API);
     if (w->tls != NULL)
@@ -80,7 +105,7 @@ int meta_tls_watch_start(struct meta_tls_watch *w, uv_loop_t *loop)
     w->timer.data = w->hangup.data = w;
     look_at_files(w);
     int status = uv_timer_init(loop, &w->timer);
-    if (status == 0 && (w->tls != NULL || w->etcd != NULL))
+    if (status == 0 && (w->tls != NULL || w->etcd_files != NULL))
         status = uv_timer_start(&w->timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
     if (status == 0)
         status = uv_signal_init(loop, &w->hangup);

@@ -17,8 +17,11 @@
 struct meta_tls_watch {
     uv_timer_t timer;
     uv_signal_t hangup;
-    struct http_tls *tls;         /* owned; NULL: there is none */
-    struct http_tls *etcd;        /* owned; likewise: etcd is shown none */
+    struct http_tls *tls;  /* owned; NULL: there is none */
+    struct http_tls *etcd; /* owned; NULL: etcd is shown none, or none of use yet */
+    /* Borrowed; NULL: etcd is shown none. */
+    const struct meta_config *etcd_files;
+    struct base_errbuf etcd_why;  /* why those were of no use when they were read last; "": were */
     struct http_server *server;   /* borrowed */
     struct meta_service *service; /* borrowed */
     struct base_log_limit log;
@@ -26,8 +29,9 @@ struct meta_tls_watch {
 
 /* As the settings say; *out NULL: no TLS. 0 or -errno and a sentence. */
 int meta_tls_open(const struct meta_config *config, struct http_tls **out, struct base_errbuf *err);
-/* Those that etcd is shown, into w->etcd. Where they are of no use at the start that is logged, and
- * they are not watched until the next one; what becomes of calls to etcd its client says. */
+/* Those that etcd is shown, into w->etcd. Where they are of no use that is logged, and they are
+ * read again until they are; what becomes of calls to etcd its client says. config is borrowed for
+ * as long as w is used. */
 void meta_tls_open_etcd(struct meta_tls_watch *w, const struct meta_config *config);
 /* Looks now and then, and on SIGHUP, until its handles are closed. 0 or libuv's -errno. */
 int meta_tls_watch_start(struct meta_tls_watch *w, uv_loop_t *loop);
