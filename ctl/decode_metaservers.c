@@ -53,6 +53,7 @@ static void read_state(json_t *root, struct ctl_metaserver_state *out)
     read_text(store, "prefix", out->prefix, sizeof out->prefix);
     read_text(store, "id", out->id, sizeof out->id);
     read_text(store, "error", out->error, sizeof out->error);
+    read_text(store, "warning", out->warning, sizeof out->warning);
 }
 
 int ctl_decode_metaservers(const char *body, size_t bytes,

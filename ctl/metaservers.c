@@ -67,7 +67,7 @@ static const char *say_why(const struct ctl_metaserver_state *s, char out[CTL_TE
     if (s->error[0] != '\0')
         return s->error;
     if (s->awaited == 0)
-        return "-";
+        return s->warning[0] != '\0' ? s->warning : "-";
     snprintf(out, CTL_TEXT_BYTES, "endpoints that have not registered here yet: %" PRIu64,
              s->awaited);
     return out;

@@ -84,16 +84,31 @@ static bool is_loopback(const char *host)
            (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
 }
 
-bool http_url_is_private(const char *url)
+/* *tls: its scheme is https; *loopback: its host is this one. Both false of what is no URL. */
+static void look_at_url(const char *url, bool *tls, bool *loopback)
 {
     char *scheme = NULL, *host = NULL;
     CURLU *parts = curl_url();
     const bool known = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
                        curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
                        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK;
-    const bool is_private = known && (strcasecmp(scheme, "https") == 0 || is_loopback(host));
+    *tls = known && strcasecmp(scheme, "https") == 0;
+    *loopback = known && is_loopback(host);
     curl_free(scheme);
     curl_free(host);
     curl_url_cleanup(parts);
-    return is_private;
+}
+
+bool http_url_is_private(const char *url)
+{
+    bool tls, loopback;
+    look_at_url(url, &tls, &loopback);
+    return tls || loopback;
+}
+
+bool http_url_is_loopback(const char *url)
+{
+    bool tls, loopback;
+    look_at_url(url, &tls, &loopback);
+    return loopback;
 }

@@ -110,8 +110,11 @@ static void say_ready(struct call *c, const struct meta_write *w, const char *st
         hide_whys(at, count);
     if (check->verbose) {
         write_findings(c, at, count);
-        if (check->hears_why)
+        if (check->hears_why) {
             write_awaited(c);
+            if (meta_service_is_open_to_all(s))
+                base_text_printf(c->body, "store ok: %s\n", meta_service_open_to_all);
+        }
         return;
     }
     for (int i = 0; i < count; i++)

@@ -53,6 +53,8 @@ static void write_store(struct call *c)
     if (h->shared && h->heard_ns != 0)
         base_json_u64(c->body, "heard_ms_ago",
                       c->now > h->heard_ns ? (c->now - h->heard_ns) / BASE_NS_PER_MS : 0);
+    if (meta_service_is_open_to_all(s))
+        base_json_string(c->body, "warning", meta_service_open_to_all);
     base_json_u64(c->body, "waiting", s->writes.count);
     base_json_u64(c->body, "errors", s->count.store_errors);
     if (h->why.text[0] != '\0' || s->writes.why.text[0] != '\0')

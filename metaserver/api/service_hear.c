@@ -277,6 +277,15 @@ bool meta_service_is_behind(const struct meta_service *s, uint64_t now)
     return s->hearing.shared && (!fits_here(&s->hearing) || !is_heard(&s->hearing, now));
 }
 
+const char meta_service_open_to_all[] =
+    "whoever reaches etcd may write the store, tokens too: have etcd ask for certificates or "
+    "passwords, and set cert_file or user in [store]";
+
+bool meta_service_is_open_to_all(const struct meta_service *s)
+{
+    return s->hearing.shared && s->hearing.shown_nothing && s->hearing.heard_ns != 0;
+}
+
 bool meta_service_knows_nodes(const struct meta_service *s, uint64_t now)
 {
     const struct meta_hearing *h = &s->hearing;

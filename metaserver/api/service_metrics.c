@@ -95,6 +95,9 @@ static void hearing_metrics(const struct meta_service *s, struct base_text *out)
     base_metric_one(out, "kedge_metad_store_behind", BASE_METRIC_GAUGE,
                     "Whether others may have written to the store what is not here yet.",
                     meta_service_is_behind(s, s->at));
+    base_metric_one(out, "kedge_metad_store_open", BASE_METRIC_GAUGE,
+                    "Whether everybody who reaches etcd may write the store.",
+                    meta_service_is_open_to_all(s));
     base_metric_head(out, "kedge_metad_store_heard_seconds", BASE_METRIC_GAUGE,
                      "How long ago all was here that the store had; 0 where it never was, and of a "
                      "store of one's own.");

@@ -442,6 +442,10 @@ static void say_store(const struct metad *m, const struct meta_config *config)
     base_log(BASE_LOG_INFO, "the store is shared",
              "id=%s prefix=\"%s\" member=%s revision=%" PRIu64, s->store_id, config->store_prefix,
              s->hearing.self.name, revision);
+    if (s->hearing.shown_nothing)
+        base_log(BASE_LOG_WARN, "etcd is shown neither a password nor a certificate",
+                 "endpoints=\"%s\" reason=\"if it takes that, %s\"", config->store_endpoints,
+                 meta_service_open_to_all);
     if (revision == 0)
         base_log(BASE_LOG_WARN,
                  "the store has never been changed: if other metaservers share one that has, "

@@ -144,6 +144,7 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
     service->endpoint = meta_table_endpoint_describe(e);
     service->node_lease_ns = config->node_lease_ns;
     service->zone = config->zone;
+    service->hearing.shown_nothing = meta_start_shows_etcd_nothing(config);
     return 0;
 }
 
@@ -252,6 +253,9 @@ int main(int argc, char **argv)
     }
     if (check) {
         printf("kedge-metad: the settings are right\n");
+        if (meta_start_shows_etcd_nothing(&config))
+            printf("kedge-metad: it would begin, and if etcd takes that, %s\n",
+                   meta_service_open_to_all);
         return EXIT_SUCCESS;
     }
     signal(SIGPIPE, SIG_IGN);

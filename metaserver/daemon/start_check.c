@@ -2,8 +2,11 @@
 #include "start_check.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/fds.h"
+#include "base/http/client.h"
 #include "base/http/listen_setting.h"
 #include "base/place.h"
 #include "fabric/providers.h"
@@ -53,4 +56,19 @@ int meta_start_check(const struct meta_config *config, struct base_errbuf *err)
     if (status == 0 && config->admin_socket[0] != '\0')
         status = base_place_socket(config->admin_socket, "admin_socket", err);
     return status;
+}
+
+bool meta_start_shows_etcd_nothing(const struct meta_config *config)
+{
+    char url[META_CONFIG_TEXT_BYTES];
+    if (!config->store_shared || config->store_user[0] != '\0' || config->store_cert[0] != '\0')
+        return false;
+    for (const char *at = config->store_endpoints; *at != '\0';) {
+        const size_t blanks = strspn(at, " ,"), length = strcspn(at + blanks, " ,");
+        snprintf(url, sizeof url, "%.*s", (int)length, at + blanks);
+        if (length > 0 && !http_url_is_loopback(url))
+            return true;
+        at += blanks + length;
+    }
+    return false;
 }

@@ -10,5 +10,8 @@
  * host lacks something that may come (a directory, a limit). A sentence with the way out in *err.
  * Raises the limit of open files as far as it needs to. */
 int meta_start_check(const struct meta_config *config, struct base_errbuf *err);
+/* Whether etcd is on a network, and is shown neither a password nor a certificate: if it takes what
+ * it is told all the same, it takes that from everybody who reaches it. */
+bool meta_start_shows_etcd_nothing(const struct meta_config *config);
 
 #endif

@@ -31,7 +31,8 @@ struct ctl_metaserver_state {
     /* Of its store: sqlite or etcd, and where others may share it, under which keys and which one;
      * "": it does not say. */
     char kind[CTL_WORD_BYTES], prefix[CTL_STORE_PREFIX_BYTES], id[CTL_WORD_BYTES];
-    char error[CTL_TEXT_BYTES]; /* ""; or why its store cannot be used or heard */
+    char error[CTL_TEXT_BYTES];   /* ""; or why its store cannot be used or heard */
+    char warning[CTL_TEXT_BYTES]; /* ""; or what somebody should do about its store some day */
 };
 
 /* Those of an answer, at most CTL_METASERVERS_MAX, and how the one that answers is. 0 or -EBADMSG.

@@ -25,7 +25,7 @@ START_TEST(members_and_the_state_of_who_answers_are_read)
                "{\"name\":\"b\",\"self\":false,\"url\":\"https://b:1\"},{}],"
                "\"store\":{\"kind\":\"etcd\",\"prefix\":\"/k/\",\"id\":\"5a\","
                "\"shared\":true,\"revision\":7,\"behind\":true,"
-               "\"heard_ms_ago\":0,\"errors\":2,\"error\":\"why\"},"
+               "\"heard_ms_ago\":0,\"errors\":2,\"error\":\"why\",\"warning\":\"do\"},"
                "\"table\":{\"slots\":64,\"live\":3,\"awaited\":9,\"generation\":\"ab\"},"
                "\"nodes\":{\"live\":4},\"agents\":5,\"followers\":6}"),
         0);
@@ -39,6 +39,7 @@ START_TEST(members_and_the_state_of_who_answers_are_read)
     ck_assert_str_eq(self.prefix, "/k/");
     ck_assert_str_eq(self.id, "5a");
     ck_assert(self.followers == 6 && self.max_endpoints == 0 && strcmp(self.error, "why") == 0);
+    ck_assert_str_eq(self.warning, "do");
 }
 END_TEST
 

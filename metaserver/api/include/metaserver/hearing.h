@@ -8,7 +8,8 @@
 
 /* What is known of a store that other metaservers write to as well: zeroed to begin. */
 struct meta_hearing {
-    bool shared; /* else nothing of this but the members is looked at */
+    bool shared;        /* else nothing of this but the members is looked at */
+    bool shown_nothing; /* it is on a network, and shown neither a password nor a certificate */
     struct meta_store_member self;
     uint64_t heard_ns;      /* when all was known that the store had; 0: it never was */
     struct base_errbuf why; /* it cannot be heard, or does not fit here; empty: it can */
@@ -42,7 +43,9 @@ void meta_service_remember(struct meta_service *s, const struct meta_known *k);
 /* What is known of it now: for who remembers it; meta_known_fini() it. -ENOMEM. */
 int meta_service_known(const struct meta_service *s, struct meta_known *out);
 
-struct meta_service;
+/* Whether everybody who reaches the store may write it: it is shown nothing, and was heard. */
+bool meta_service_is_open_to_all(const struct meta_service *s);
+extern const char meta_service_open_to_all[]; /* a sentence, with the way out */
 
 /* Whether that is of the store that it began with, as far as either says. */
 bool meta_service_is_own_store(const struct meta_service *s, const struct meta_store *snapshot);

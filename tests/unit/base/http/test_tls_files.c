@@ -168,6 +168,19 @@ START_TEST(a_url_is_private_by_tls_or_loopback_alone)
 }
 END_TEST
 
+START_TEST(a_url_is_of_loopback_whatever_its_scheme)
+{
+    static const char *const own[] = {"https://127.0.0.1:2379", "http://localhost:2379",
+                                      "https://[::1]:2379"};
+    static const char *const others[] = {"https://10.0.0.1:2379", "http://10.0.0.1:2379",
+                                         "https://etcd.example", "http://0.0.0.0:1", ""};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        ck_assert_msg(http_url_is_loopback(own[i]), "%s", own[i]);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        ck_assert_msg(!http_url_is_loopback(others[i]), "%s", others[i]);
+}
+END_TEST
+
 START_TEST(a_token_is_not_sent_where_others_see_it_unless_that_is_allowed)
 {
     struct base_errbuf err;
@@ -194,3 +207,4 @@ END_TEST
     T(a_url_is_private_by_tls_or_loopback_alone)                                                   \
     T(a_token_is_not_sent_where_others_see_it_unless_that_is_allowed)
 KEDGE_CHECK_MAIN("http tls files", TESTS)
+    T(a_url_is_of_loopback_whatever_its_scheme)                                                    \

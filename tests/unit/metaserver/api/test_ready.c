@@ -244,6 +244,31 @@ START_TEST(metrics_say_how_long_the_store_has_not_been_heard)
 }
 END_TEST
 
+/* An etcd on a network that takes what it is told without a password or a certificate. */
+START_TEST(a_store_that_everybody_may_write_is_said_to_be_one)
+{
+    begin();
+    s.hearing.shared = s.hearing.shown_nothing = true;
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_store_open 0\n")); /* it was not heard: it may take nothing */
+    s.hearing.heard_ns = now;
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_store_open 1\n"));
+    ck_assert_int_eq(ask("GET", "/v1/metaservers", ""), 200);
+    ck_assert(says("\"warning\":\"whoever reaches etcd may write the store"));
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert(says("store ok\n") && says("\nstore ok: whoever reaches etcd may write"));
+    s.hearing.shown_nothing = false;
+    query(META_PARAMETER_VERBOSE, "");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    ck_assert(says("store ok\n") && !says("whoever reaches etcd"));
+    ck_assert_int_eq(ask("GET", "/v1/metaservers", ""), 200);
+    ck_assert(!says("\"warning\""));
+    end();
+}
+END_TEST
+
 /* What the others have registered needs no write here, so nobody would find out. */
 START_TEST(a_shared_store_that_takes_nothing_is_found_out_at_once)
 {
@@ -292,6 +317,7 @@ END_TEST
     T(what_is_one_requests_fault_stops_no_other)                                                   \
     T(agents_hear_that_nothing_is_written_here)                                                    \
     T(metrics_say_how_long_the_store_has_not_been_heard)                                           \
+    T(a_store_that_everybody_may_write_is_said_to_be_one)                                          \
     T(a_shared_store_that_takes_nothing_is_found_out_at_once)                                      \
     T(a_store_that_neither_fails_nor_does_it_is_probed_now_and_then)
 KEDGE_CHECK_MAIN("metaserver readiness", TESTS)

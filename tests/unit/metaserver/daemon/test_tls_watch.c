@@ -7,6 +7,7 @@
 
 #include "../../base/http/harness_tls.h"
 #include "../../check_main.h"
+#include "start_check.h"
 #include "tls_watch.h"
 
 static struct meta_service service;
@@ -94,7 +95,35 @@ START_TEST(who_shows_etcd_no_certificate_looks_at_none)
 }
 END_TEST
 
+START_TEST(an_etcd_on_a_network_that_is_shown_nothing_is_told_apart)
+{
+    static const struct {
+        const char *endpoints, *user, *cert;
+        bool is;
+    } at[] = {
+        {"http://127.0.0.1:2379", "", "", false},
+        {"http://127.0.0.1:2379, https://localhost:1", "", "", false},
+        {"http://192.0.2.1:2379", "", "", true},
+        {"https://etcd.example:2379", "", "", true},
+        {"http://127.0.0.1:2379, http://192.0.2.1:2379", "", "", true},
+        {"http://127.0.0.1:2379,http://192.0.2.1:2379,", "", "", true},
+        {"http://192.0.2.1:2379", "u", "", false},
+        {"https://192.0.2.1:2379", "", "/c", false},
+    };
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        config = (struct meta_config){.store_shared = true};
+        snprintf(config.store_endpoints, sizeof config.store_endpoints, "%s", at[i].endpoints);
+        snprintf(config.store_user, sizeof config.store_user, "%s", at[i].user);
+        snprintf(config.store_cert, sizeof config.store_cert, "%s", at[i].cert);
+        ck_assert_msg(meta_start_shows_etcd_nothing(&config) == at[i].is, "%zu", i);
+        config.store_shared = false;
+        ck_assert(!meta_start_shows_etcd_nothing(&config));
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_certificate_for_etcd_that_is_wrong_at_the_start_is_taken_when_it_is_mended)                \
-    T(who_shows_etcd_no_certificate_looks_at_none)
+    T(who_shows_etcd_no_certificate_looks_at_none)                                                 \
+    T(an_etcd_on_a_network_that_is_shown_nothing_is_told_apart)
 KEDGE_CHECK_MAIN("metaserver tls watch", TESTS)

@@ -78,6 +78,8 @@ int http_token_check(const char *token);
 /* Whether nobody on a network sees what is sent to a URL: it is https://, or of this host's
  * loopback. */
 bool http_url_is_private(const char *url);
+/* Whether it is of this host's loopback, whatever its scheme. */
+bool http_url_is_loopback(const char *url);
 
 /* 0 and *out (the caller's), or -errno. */
 int http_client_new(struct http_client **out);
