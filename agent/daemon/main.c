@@ -57,6 +57,8 @@ static int check_only(const struct agent_config *config)
         printf("kedge-agentd: it would begin, and %s\n", why.text);
     if (!agentd_start_check_token(config, config->gid, &why))
         printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
+    if (!agentd_start_check_certificate(config, &why))
+        printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
     if (!agentd_start_check_privacy(config, &why))
         printf("kedge-agentd: it would begin, but %s\n", why.text);
     return EXIT_SUCCESS;

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
+#include "schema/certificate.h"
 #include "bounds.h"
 #include "metaserver_client.h"
 
@@ -125,6 +126,67 @@ bool agentd_start_check_shown(const struct agent_config *config, struct base_err
         return false;
     }
     return true;
+}
+
+static bool lists_gid(const struct http_certificate *c, const uint8_t gid[16])
+{
+    for (unsigned i = 0; i < c->ips; i++)
+        if (memcmp(c->ip[i], gid, sizeof c->ip[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What metaserver/config/access.c asks of who shows it. Where there is a token beside it, a
+ * certificate need not name a node, nor list a GID. */
+bool agentd_start_check_names(const struct agent_config *config,
+                              const struct http_certificate *shown, struct base_errbuf *why)
+{
+    static const uint8_t unknown[16];
+    const bool token = config->token_file[0] != '\0';
+    const char *node = schema_certificate_node(shown->uri);
+    char wrong[128 + HTTP_CERTIFICATE_TEXT] = "", gid[BASE_GID_TEXT] = "its GID";
+    const bool known = memcmp(config->gid, unknown, sizeof unknown) != 0;
+    if (known)
+        (void)base_gid_format(config->gid, gid);
+    if (shown->uri[0] == '\0' && token)
+        return true;
+    if (shown->uri[0] == '\0')
+        snprintf(wrong, sizeof wrong, "names no node");
+    else if (node == NULL)
+        snprintf(wrong, sizeof wrong, "names no node by its URI %.100s", shown->uri);
+    else if (strcmp(node, config->node) != 0)
+        snprintf(wrong, sizeof wrong, "is for node %.63s, and not for %.63s", node, config->node);
+    else if (known && !(token && shown->ips == 0) && !lists_gid(shown, config->gid))
+        snprintf(wrong, sizeof wrong, "does not list the GID %s%s", gid,
+                 shown->ips == 0 ? ", nor any" : "");
+    if (wrong[0] == '\0')
+        return true;
+    base_err(why, -EINVAL,
+             "the certificate in %.160s %s: put one there with the URI " SCHEMA_CERTIFICATE_NODE
+             "%.64s and the address %s, which is taken without a restart",
+             config->cert_file, wrong, config->node, gid);
+    return false;
+}
+
+/* Files that cannot be read are agentd_start_check()'s, which has said so. */
+bool agentd_start_check_certificate(const struct agent_config *config, struct base_errbuf *why)
+{
+    struct http_certificate own;
+    struct http_tls *tls = NULL;
+    bool shown = false;
+    for (uint32_t i = 0; i < config->metaservers; i++)
+        shown |= strncmp(config->metaserver[i], "https://", 8) == 0;
+    if (!shown || config->cert_file[0] == '\0' ||
+        agentd_metaserver_tls_open(config, &tls, NULL) != 0)
+        return true;
+    const int status = http_tls_own(tls, &own);
+    http_tls_free(tls);
+    if (status == -EINVAL)
+        base_err(why, status,
+                 "the certificate in %.160s names two nodes, or more than %d addresses: put one "
+                 "there of this node alone, which is taken without a restart",
+                 config->cert_file, HTTP_CERTIFICATE_IPS);
+    return status == -EINVAL ? false : status != 0 || agentd_start_check_names(config, &own, why);
 }
 
 bool agentd_start_check_privacy(const struct agent_config *config, struct base_errbuf *why)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
@@ -92,6 +93,26 @@ static int take_names(gnutls_x509_crt_t leaf, struct http_certificate *out)
         snprintf(out->name, sizeof out->name, "(no common name)");
     for (unsigned i = 0; status == 0 && !last; i++)
         status = take_name(leaf, i, out, &last);
+    return status;
+}
+
+int http_tls_own(const struct http_tls *tls, struct http_certificate *out)
+{
+    struct http_certificate own = {.expires_s = tls->now->expiry_s};
+    gnutls_x509_crt_t *chain = NULL;
+    unsigned count = 0;
+    int status = -ENOENT;
+    if (tls->now->file[HTTP_TLS_CERT].data == NULL ||
+        gnutls_x509_crt_list_import2(&chain, &count, &tls->now->file[HTTP_TLS_CERT],
+                                     GNUTLS_X509_FMT_PEM, 0) < 0)
+        return status;
+    if (count > 0)
+        status = take_names(chain[0], &own) == 0 ? 0 : -EINVAL;
+    for (unsigned i = 0; i < count; i++)
+        gnutls_x509_crt_deinit(chain[i]);
+    gnutls_free(chain);
+    if (status == 0)
+        *out = own;
     return status;
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
 #include "metaserver/secret.h"
+#include "schema/certificate.h"
 
 static const char *const needs[] = {[META_NEED_NOTHING] = "any",
                                     [META_NEED_READER] = "reader",
@@ -47,18 +47,6 @@ static struct meta_caller find_token(const struct meta_resources *s, const char 
     return (struct meta_caller){.kind = META_CALLER_TOKEN, .token = token};
 }
 
-/* A certificate's name is in a URI of our own, so that no authority gives it to somebody by chance,
- * as it does common names. NULL: that is none. */
-static const char *name_node(const struct meta_certificate *certificate)
-{
-    static const char prefix[] = "kedge://node/";
-    const char *name = certificate->uri + sizeof prefix - 1;
-    return strncmp(certificate->uri, prefix, sizeof prefix - 1) == 0 &&
-                   base_parse_name(name, META_RESOURCE_NAME_BYTES - 1) == 0
-               ? name
-               : NULL;
-}
-
 struct meta_caller meta_access_caller(const struct meta_resources *s,
                                       const struct meta_shown *shown, uint64_t wall_ms)
 {
@@ -74,10 +62,11 @@ struct meta_caller meta_access_caller(const struct meta_resources *s,
     if (certificate == NULL || certificate->uri[0] == '\0' ||
         (c.kind != META_CALLER_UNKNOWN && !agent))
         return c;
-    c.node = name_node(certificate);
+    c.node = schema_certificate_node(certificate->uri);
     c.certificate = certificate;
     if (c.node == NULL)
-        return wrong_caller("the certificate's URI names no node: it must be kedge://node/NAME");
+        return wrong_caller(
+            "the certificate's URI names no node: it must be " SCHEMA_CERTIFICATE_NODE "NAME");
     if (agent && strcmp(c.node, c.token->token.node) != 0)
         return wrong_caller("the token is for another node than the certificate");
     c.kind = agent ? META_CALLER_TOKEN : META_CALLER_NODE;

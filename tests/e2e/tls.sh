@@ -86,6 +86,15 @@ agent_stop() {
     trap cleanup EXIT
 }
 live() { local_ctl node get n1 && grep -q '^state *live' "$work/out"; }
+checked() { # certificate: what --check-config says of it, behind "the settings are right"
+    agent_conf "$1" >"$work/check.conf"
+    "$agentd" --config "$work/check.conf" --check-config | tail -n +2
+}
+mkdir -p -m 0700 "$work/state"
+[[ -z $(checked n1) ]] || fail "of the right certificate it is said: $(checked n1)"
+[[ $(checked n2) == *"metaservers: the certificate in $ca/n2.pem is for node n2, and not"* ]] ||
+    fail "of another node's certificate it is said: $(checked n2)"
+ok "--check-config says: $(checked n2)"
 agent_start n2
 until_true "another node's certificate cannot speak for this one" \
     agent_says 'not registered.*403.*the certificate is for node n2'

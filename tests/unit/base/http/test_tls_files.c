@@ -199,12 +199,42 @@ START_TEST(a_token_is_not_sent_where_others_see_it_unless_that_is_allowed)
 }
 END_TEST
 
+START_TEST(the_own_certificate_is_read_as_a_server_reads_it)
+{
+    struct http_certificate own = {.uri = "as before"};
+    struct base_errbuf err = {""};
+    struct http_tls *tls = NULL;
+    setup();
+    tls = open_tls();
+    ck_assert_int_eq(http_tls_own(tls, &own), 0);
+    ck_assert_str_eq(own.uri, "");
+    ck_assert_int_eq(own.expires_s, http_tls_expiry(tls));
+    harness_issue(&ca, "one", (struct harness_cert){.uri = "kedge://node/n1", .ip = "192.0.2.1"});
+    ck_assert_int_eq(http_tls_look(tls, &err), 1);
+    ck_assert_int_eq(http_tls_own(tls, &own), 0);
+    ck_assert_str_eq(own.uri, "kedge://node/n1");
+    ck_assert_uint_eq(own.ips, 1);
+    ck_assert_mem_eq(own.ip[0] + 10, "\xff\xff\300\0\2\1", 6);
+    harness_issue(&ca, "one",
+                  (struct harness_cert){.uri = "kedge://node/n1", .second_uri = "kedge://node/n2"});
+    ck_assert_int_eq(http_tls_look(tls, &err), 1);
+    ck_assert_int_eq(http_tls_own(tls, &own), -EINVAL);
+    http_tls_free(tls);
+    const struct http_tls_config none = {.ca_file = harness_path("ca.pem")};
+    ck_assert_int_eq(http_tls_new(&none, &tls, &err), 0);
+    ck_assert_int_eq(http_tls_own(tls, &own), -ENOENT);
+    http_tls_free(tls);
+    teardown();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_is_no_pair_or_open_to_others_is_refused_with_the_file_s_name)                           \
     T(a_pair_that_is_half_there_is_refused_once_and_taken_when_it_is_whole)                        \
     T(one_that_is_over_does_not_take_the_place_of_one_that_holds)                                  \
     T(an_end_that_is_near_is_said_once_a_day_and_again_when_it_has_come)                           \
+    T(the_own_certificate_is_read_as_a_server_reads_it)                                            \
     T(a_url_is_private_by_tls_or_loopback_alone)                                                   \
+    T(a_url_is_of_loopback_whatever_its_scheme)                                                    \
     T(a_token_is_not_sent_where_others_see_it_unless_that_is_allowed)
 KEDGE_CHECK_MAIN("http tls files", TESTS)
-    T(a_url_is_of_loopback_whatever_its_scheme)                                                    \

@@ -47,6 +47,10 @@ void http_tls_free(struct http_tls *tls);
  * every few seconds. */
 int http_tls_look(struct http_tls *tls, struct base_errbuf *err);
 
+/* What the own certificate says of itself, as a server reads it that is shown it. 0 and *out;
+ * -ENOENT: there is none; -EINVAL: no server takes it, as it has two URIs of Kedge's, or more
+ * addresses than HTTP_CERTIFICATE_IPS. */
+int http_tls_own(const struct http_tls *tls, struct http_certificate *out);
 /* When the first of the own certificates ends, in seconds since 1970; 0: there is none. */
 int64_t http_tls_expiry(const struct http_tls *tls);
 /* Whether that is worth a word now: a sentence in err, at most once a day, from HTTP_TLS_SOON_S
