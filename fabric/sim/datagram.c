@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ibta/ibta.h"
+#include "sim/sim_model.h"
 #include "sim/sim_qp_error.h"
 
 static bool send_datagram(struct sim_qp *qp, const struct sim_wqe *w)
@@ -28,7 +29,10 @@ static bool send_datagram(struct sim_qp *qp, const struct sim_wqe *w)
     p->length = w->length;
     /* A Q_Key with its highest bit set stands for the sender's own (IBTA 10.2.5). */
     p->qkey = w->qkey & 0x80000000u ? qp->qkey : w->qkey;
-    sim_wire_send(qp->dev, p);
+    if (qp->dev->nic != NULL)
+        sim_model_send(qp, w, p);
+    else
+        sim_wire_send(qp->dev, p, qp->dev->net->now_ns);
     return true;
 }
 
@@ -90,7 +94,8 @@ void sim_datagram_arrived(struct sim_qp *qp, struct sim_packet *p)
                .qp_num = qp->base.qpn,
                .src_qp = p->from_qpn,
                .wc_flags = IBV_WC_GRH | (p->opcode != IBV_WR_SEND ? IBV_WC_WITH_IMM : 0u)},
-        .owner = qp};
+        .owner = qp,
+        .seen_ns = qp->dev->nic != NULL ? sim_model_serves(qp->dev, &qp->model, p) : 0};
     sim_cq_push(sim_recv_cq(qp), &c, p->solicited);
     if (c.wc.status != IBV_WC_SUCCESS)
         sim_qp_to_err(qp, &fatal);

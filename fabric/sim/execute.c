@@ -53,6 +53,8 @@ void sim_exec_plan(struct sim_exec *x)
     const uint64_t addr = address_of(x);
     x->pieces = 1;
     x->piece[1] = x->bytes;
+    if (x->r->dev->nic != NULL)
+        return;
     x->stalls = draw_stall(x);
     if (fab_opcode_is_send(x->packet->opcode) || fab_opcode_is_atomic(x->packet->opcode) ||
         x->bytes <= WHOLE || (!x->stalls && base_prng_below(prng, 2) != 0))

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "model/preset.h"
 
 static const uint64_t LIFE_NS = 50000000, BEGIN_NS = 1000000000;
 
@@ -97,6 +98,7 @@ struct sim_net *sim_net_new(uint64_t seed, const struct sim_hooks *hooks, uint64
     net->now_ns = BEGIN_NS;
     net->next_fd = SIM_FIRST_FD;
     net->packet_life_ns = packet_life_ns != 0 ? packet_life_ns : LIFE_NS;
+    net->usual = (struct sim_link){.delay_ns = 2000, .jitter_ns = 1000};
     if (hooks != NULL)
         net->hooks = *hooks;
     return net;
@@ -150,6 +152,12 @@ uint64_t sim_net_events(const struct sim_net *net)
 void sim_net_poll_takes(struct sim_net *net, uint64_t ns)
 {
     net->poll_ns = ns;
+}
+
+void sim_net_set_model(struct sim_net *net, const struct model_preset *preset)
+{
+    net->model = preset;
+    net->usual = (struct sim_link){.delay_ns = preset->wire_ps / 1000};
 }
 
 void sim_net_stall_reads(struct sim_net *net, uint32_t ppm, uint64_t ns)

@@ -12,6 +12,7 @@
 #include "sim/objects.h"
 #include "sim/sim_post.h"
 #include "sim/sim_qp_error.h"
+#include "model/nic.h"
 #include "sim/requester.h"
 #include "sim/responder.h"
 
@@ -74,6 +75,7 @@ static void free_device(struct sim_device *dev)
     sim_ready_close(dev->net, &dev->event);
     sim_table_fini(&dev->qps);
     sim_table_fini(&dev->mrs);
+    model_nic_free(dev->nic);
     free(dev);
 }
 
@@ -227,6 +229,11 @@ int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, str
         return base_err(err, -ENOMEM, "simulated device: out of memory");
     dev->base = (struct fab){.ops = &sim_ops, .caps = caps_of(net, attr)};
     dev->net = net;
+    if (net->model != NULL && (dev->nic = model_nic_new(net->model)) == NULL) {
+        free(dev);
+        return base_err(err, -ENOMEM, "simulated device: out of memory");
+    }
+    dev->base.model = dev->nic != NULL ? model_nic_facts(dev->nic) : NULL;
     dev->attr = *attr;
     dev->done_tail = &dev->done;
     TAILQ_INIT(&dev->ops);
@@ -242,6 +249,7 @@ int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, str
         make_gid(net, attr->node, dev->base.caps.gid);
     const int status = sim_wire_attach(dev, on_arrival);
     if (status != 0) {
+        model_nic_free(dev->nic);
         free(dev);
         return base_err(err, status, "simulated device: another one has this GID");
     }

@@ -29,6 +29,30 @@ void sim_cq_kill(struct sim_cq *cq)
     wake_owner(cq, true);
 }
 
+/* Those whose time has come can be polled, in their order. */
+static void show_due(struct sim_cq *cq)
+{
+    const uint64_t now = cq->dev->net->now_ns;
+    bool any = false, solicited = false;
+    for (; cq->shown != cq->tail; cq->shown++) {
+        const struct sim_cqe *e = &cq->ring[cq->shown % cq->base.cqe];
+        if (e->seen_ns > now) {
+            if (cq->show.is == SIM_EVENT_UNSET)
+                sim_event_set(cq->dev->net, &cq->show, e->seen_ns);
+            break;
+        }
+        any = true;
+        solicited |= e->solicited;
+    }
+    if (any)
+        wake_owner(cq, solicited);
+}
+
+void sim_cq_show(struct sim_event *e)
+{
+    show_due((struct sim_cq *)(void *)((char *)e - offsetof(struct sim_cq, show)));
+}
+
 void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *e, bool solicited)
 {
     if (cq->dead)
@@ -40,9 +64,10 @@ void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *e, bool solicited)
     sim_note(cq->dev->net, (uint64_t)e->wc.status << 32 | e->wc.qp_num);
     struct sim_cqe *put = &cq->ring[cq->tail++ % cq->base.cqe];
     *put = *e;
+    put->solicited = solicited || e->wc.status != IBV_WC_SUCCESS;
     if (e->wc.status != IBV_WC_SUCCESS)
         fab_ibta_scramble(&put->wc);
-    wake_owner(cq, solicited || e->wc.status != IBV_WC_SUCCESS);
+    show_due(cq);
 }
 
 void sim_cq_void(struct sim_cq *cq, const void *owner)
@@ -57,7 +82,7 @@ int sim_cq_take(struct sim_cq *cq, int n, struct ibv_wc *wc)
     int taken = 0;
     if (cq->dead)
         return -EIO;
-    for (; taken < n && cq->head != cq->tail; cq->head++) {
+    for (; taken < n && cq->head != cq->shown; cq->head++) {
         const struct sim_cqe *e = &cq->ring[cq->head % cq->base.cqe];
         if (e->owner == NULL)
             continue;

@@ -13,6 +13,8 @@ struct sim_cqe {
     const void *owner; /* the queue pair or DC target; NULL: void */
     uint32_t *freed;   /* not NULL: a send's; `slots` of its queue are over with it */
     uint32_t slots;
+    uint64_t seen_ns; /* from when on it can be polled; 0: at once */
+    bool solicited;
 };
 
 struct sim_cq {
@@ -22,6 +24,7 @@ struct sim_cq {
     struct sim_chan *chan; /* or NULL */
     struct sim_cqe *ring;  /* base.cqe of them */
     uint32_t head, tail;
+    uint32_t shown; /* up to there they can be polled */
     uint32_t spare; /* so many can be posted before it could be too small */
     enum { SIM_DISARMED, SIM_ARMED_SOLICITED, SIM_ARMED } armed;
     bool dead;
@@ -29,6 +32,7 @@ struct sim_cq {
     /* Who uses it is to break, since it overflowed: by an event, so that nobody breaks in the
      * middle of something. */
     struct sim_event overflow;
+    struct sim_event show; /* the next one that cannot be polled yet can be then */
 };
 
 struct sim_rqe {
@@ -60,6 +64,8 @@ void sim_cq_kill(struct sim_cq *cq);
 void sim_cq_void(struct sim_cq *cq, const void *owner);
 /* As fab_poll(), but that no time goes by. */
 int sim_cq_take(struct sim_cq *cq, int n, struct ibv_wc *wc);
+/* What `show` does. */
+void sim_cq_show(struct sim_event *e);
 int sim_cq_arm(struct fab_cq *cq, bool solicited_only);
 void sim_chan_drain(struct fab_chan *chan);
 

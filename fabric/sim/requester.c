@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ibta/ibta.h"
+#include "sim/sim_model.h"
 #include "sim/sim_qp_error.h"
 
 static bool is_answered(const struct sim_wqe *w)
@@ -147,7 +148,10 @@ static bool send_request(struct sim_qp *qp, struct sim_wqe *w)
     p->remote_addr = w->remote_addr;
     p->compare_add = w->compare_add;
     p->swap = w->swap;
-    sim_wire_send(qp->dev, p);
+    if (qp->dev->nic != NULL)
+        sim_model_send(qp, w, p);
+    else
+        sim_wire_send(qp->dev, p, qp->dev->net->now_ns);
     return true;
 }
 
@@ -162,7 +166,7 @@ static bool is_connected(struct sim_qp *qp, const struct sim_wqe *w)
         return true;
     if (qp->head != qp->sent) /* it serves one target after the other */
         return false;
-    qp->connected = true;
+    qp->connected = qp->reconnects = true;
     qp->connection = ++qp->dev->net->connections;
     qp->first_psn = qp->psn = (uint32_t)base_prng_next(&qp->dev->prng) & SIM_PSN_MASK;
     qp->dest_qpn = w->dest_qpn;

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "ibta/ibta.h"
 #include "sim/execute.h"
+#include "sim/sim_model.h"
 #include "sim/sim_qp_error.h"
 
 static const uint64_t USUAL_DELAY_NS = 2000;
@@ -50,7 +51,8 @@ static void send_answer(struct sim_responder *r, struct sim_packet *p)
     }
     p->dc = r->dct != NULL;
     p->connection = r->connection;
-    sim_wire_send(r->dev, p);
+    sim_wire_send(r->dev, p,
+                  r->dev->nic != NULL ? sim_model_answers(r->dev, p) : r->dev->net->now_ns);
 }
 
 static void send_short(struct sim_responder *r, enum sim_packet_kind kind, uint32_t psn,
@@ -281,7 +283,10 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
         send_answers(r);
         return;
     }
-    if (base_prng_below(&r->dev->prng, 2) == 0)
+    if (r->dev->nic != NULL)
+        sim_event_set(r->dev->net, &x->event,
+                      sim_model_serves(r->dev, r->qp != NULL ? &r->qp->model : &r->dct->model, p));
+    else if (base_prng_below(&r->dev->prng, 2) == 0)
         sim_event_set(r->dev->net, &x->event, r->dev->net->now_ns + draw_delay(x));
     else if (run_one(x))
         run_ripe(r);

@@ -126,6 +126,7 @@ int sim_cq_create(struct sim_device *dev, struct fab_ctl *ctl)
     }
     cq->dev = dev;
     cq->overflow = (struct sim_event){.happen = break_users, .device = dev};
+    cq->show = (struct sim_event){.happen = sim_cq_show, .device = dev};
     cq->base = (struct fab_cq){.fab = &dev->base, .cqe = ctl->cq.cqe, .user = ctl->cq.user};
     cq->chan = (struct sim_chan *)ctl->cq.chan;
     if (cq->chan != NULL)
@@ -138,6 +139,7 @@ int sim_cq_create(struct sim_device *dev, struct fab_ctl *ctl)
 static void drop_cq(struct sim_device *dev, struct sim_cq *cq)
 {
     sim_event_cancel(dev->net, &cq->overflow);
+    sim_event_cancel(dev->net, &cq->show);
     sim_device_forget(dev, &cq->base);
     sim_object_drop(dev, &cq->object);
     free(cq->ring);
@@ -281,6 +283,8 @@ int sim_qp_create(struct sim_device *dev, struct fab_ctl *ctl)
     qp->state = IBV_QPS_RESET;
     qp->doorbell = (struct sim_event){.happen = sim_doorbell, .device = dev};
     qp->timer = (struct sim_event){.happen = sim_requester_timer, .device = dev};
+    if (dev->nic != NULL)
+        model_qp_begin(dev->nic, &qp->model);
     TAILQ_INIT(&qp->responder.queue);
     qp->responder.dev = dev;
     qp->responder.qp = qp;
@@ -325,6 +329,8 @@ int sim_dct_create(struct sim_device *dev, struct fab_ctl *ctl)
     dct->srq = (struct sim_srq *)ctl->dct.srq;
     dct->access = ctl->dct.access;
     LIST_INIT(&dct->responders);
+    if (dev->nic != NULL)
+        model_qp_begin(dev->nic, &dct->model);
     ((struct sim_pd *)ctl->dct.pd)->users++;
     dct->cq->users++;
     dct->srq->users++;

@@ -9,6 +9,7 @@
  *    - requester, responder, datagram: queue pairs at work
  *    - execute: one request at its responder
  *    - qp_error: queue pairs that break
+ *    - model: what things cost, if the net has such a model
  *    - queue, memory, wire: completions and receives, registrations, links
  *    - net, table: time */
 #ifndef SIM_DEVICE_H
@@ -46,6 +47,7 @@ struct sim_object {
     LIST_ENTRY(sim_object) link;
 };
 
+struct model_nic; /* model/nic.h */
 struct sim_op;    /* control.c */
 struct sim_place; /* wire.c */
 
@@ -59,6 +61,7 @@ struct sim_device {
     uint64_t slack_ns; /* until it sees a doorbell, at most */
     struct sim_faults faults;
     struct base_prng prng;
+    struct model_nic *nic;   /* what things cost; NULL: nothing but what links say */
     struct sim_place *place; /* that packets find it at */
     bool down;               /* its port */
     uint32_t pds;

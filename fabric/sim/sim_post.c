@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/datagram.h"
+#include "sim/sim_model.h"
 #include "sim/sim_qp_error.h"
 #include "sim/requester.h"
 
@@ -138,7 +139,8 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
     struct sim_qp *qp = (struct sim_qp *)base;
     struct sim_net *net = qp->dev->net;
     int status = 0;
-    const uint32_t before = qp->posted;
+    uint64_t has_ns = net->now_ns;
+    const uint32_t before = qp->posted, first = qp->tail;
     *bad = wr;
     if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR)
         return -EINVAL;
@@ -154,11 +156,14 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
             break;
         enqueue_wqe(qp, wr);
     }
+    if (qp->dev->nic != NULL && qp->tail != first)
+        has_ns = sim_model_posted(qp, first);
     look_at_room(sim_send_cq(qp), qp->posted - before);
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
     else if (qp->doorbell.is == SIM_EVENT_UNSET && qp->head != qp->tail)
-        sim_event_set(net, &qp->doorbell, net->now_ns + draw_doorbell(qp->dev));
+        sim_event_set(net, &qp->doorbell,
+                      qp->dev->nic != NULL ? has_ns : net->now_ns + draw_doorbell(qp->dev));
     return status;
 }
 
@@ -188,7 +193,7 @@ int sim_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_re
 static void pass_time(struct sim_net *net, const struct sim_cq *cq)
 {
     const uint64_t next = sim_net_next_due(net), end = net->now_ns + net->poll_ns;
-    sim_net_run_until(net, cq->head == cq->tail && next > end && next != SIM_NEVER ? next : end);
+    sim_net_run_until(net, cq->head == cq->shown && next > end && next != SIM_NEVER ? next : end);
 }
 
 int sim_poll(struct fab_cq *base, int n, struct ibv_wc *wc)

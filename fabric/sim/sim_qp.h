@@ -3,6 +3,7 @@
 #ifndef SIM_QP_H
 #define SIM_QP_H
 
+#include "model/nic.h"
 #include "sim/sim_memory.h"
 #include "sim/queue.h"
 #include "sim/wire.h"
@@ -116,6 +117,10 @@ struct sim_qp {
     uint32_t connection, first_psn;
     uint64_t dc_key;
     struct sim_responder responder; /* RC */
+    /* With a cost model. */
+    struct model_qp model;
+    bool reconnects;  /* the next request goes to another target than the one before */
+    uint64_t left_ns; /* when the last request has left */
     struct sim_rq rq;
 };
 
@@ -130,6 +135,7 @@ struct sim_dct {
     bool silent;                           /* it broke: nothing that comes is taken any more */
     LIST_HEAD(, sim_responder) responders; /* all */
     struct sim_table by_initiator;         /* those in force */
+    struct model_qp model;
 };
 
 static inline struct sim_qp *sim_qp_numbered(struct sim_numbered *n)

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 
 #include "ibta/ibta.h"
+#include "sim/sim_model.h"
 
 static const uint64_t USUAL_FLUSH_NS = 20000;
 
 void sim_wqe_complete(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_status status)
 {
+    const uint64_t seen_ns = qp->dev->nic != NULL ? sim_model_over(qp, w, status) : 0;
     if (status == IBV_WC_SUCCESS && !(w->flags & IBV_SEND_SIGNALED))
         return;
     const bool answered = fab_opcode_is_answered(w->opcode);
@@ -20,7 +22,8 @@ void sim_wqe_complete(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_st
                .byte_len = status == IBV_WC_SUCCESS && answered ? w->length : 0},
         .owner = qp,
         .freed = &qp->freed,
-        .slots = w->slots};
+        .slots = w->slots,
+        .seen_ns = seen_ns};
     sim_cq_push(sim_send_cq(qp), &e, false);
 }
 
@@ -139,6 +142,8 @@ void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event)
 void sim_qp_forget(struct sim_qp *qp)
 {
     stop_qp(qp);
+    if (qp->dev->nic != NULL)
+        model_qp_end(qp->dev->nic, &qp->model);
     sim_cq_void(sim_send_cq(qp), qp);
     if (sim_recv_cq(qp) != sim_send_cq(qp))
         sim_cq_void(sim_recv_cq(qp), qp);

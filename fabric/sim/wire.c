@@ -8,8 +8,6 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-static const struct sim_link usual_link = {.delay_ns = 2000, .jitter_ns = 1000};
-
 /* Who has a GID, and had it last. */
 struct sim_place {
     uint8_t gid[16];
@@ -54,7 +52,7 @@ static const struct sim_link *link_between(const struct sim_net *net, uint32_t f
         if (link != NULL)
             return link;
     }
-    return &usual_link;
+    return &net->usual;
 }
 
 struct sim_link sim_link_get(const struct sim_net *net, uint32_t from, uint32_t to)
@@ -156,16 +154,16 @@ static struct sim_way *way_between(struct sim_net *net, uint32_t from, uint32_t 
 }
 
 static uint64_t arrival_ns(struct sim_device *dev, const struct sim_link *link, struct sim_way *way,
-                           const struct sim_packet *p)
+                           const struct sim_packet *p, uint64_t leaves_ns)
 {
     struct sim_net *net = dev->net;
-    uint64_t start = net->now_ns;
+    uint64_t start = leaves_ns;
     if (link->bytes_per_us != 0) {
         start = way->busy_ns > start ? way->busy_ns : start;
         way->busy_ns = start + p->bytes * 1000ull / link->bytes_per_us;
         start = way->busy_ns;
     }
-    const uint64_t last = net->now_ns + net->packet_life_ns;
+    const uint64_t last = leaves_ns + net->packet_life_ns;
     uint64_t due = start + link->delay_ns + sim_upto(&dev->prng, link->jitter_ns);
     const bool late = sim_chance(&dev->prng, link->late_ppm);
     if (late)
@@ -188,7 +186,7 @@ static struct sim_packet *copy_of(const struct sim_packet *p)
     return copy;
 }
 
-void sim_wire_send(struct sim_device *dev, struct sim_packet *p)
+void sim_wire_send(struct sim_device *dev, struct sim_packet *p, uint64_t leaves_ns)
 {
     struct sim_net *net = dev->net;
     const struct sim_place *place = place_of(net, p->to_gid);
@@ -209,11 +207,30 @@ void sim_wire_send(struct sim_device *dev, struct sim_packet *p)
     }
     struct sim_way *way = way_between(net, dev->attr.node, to);
     p->event = (struct sim_event){.happen = deliver_packet};
-    sim_event_set(net, &p->event, arrival_ns(dev, link, way, p));
+    sim_event_set(net, &p->event, arrival_ns(dev, link, way, p, leaves_ns));
     if (sim_chance(&dev->prng, link->repeat_ppm)) {
         struct sim_packet *again = copy_of(p);
         sim_event_set(net, &again->event, net->now_ns + sim_upto(&dev->prng, net->packet_life_ns));
     }
+}
+
+/* Its device may be another one by now, or none. */
+static void leave_device(struct sim_event *e)
+{
+    struct sim_packet *p = (struct sim_packet *)(void *)e;
+    const struct sim_place *place = place_of(p->net, p->from_gid);
+    struct sim_device *dev = place != NULL ? place->device : NULL;
+    if (dev == NULL || dev->nic == NULL) {
+        free(p);
+        return;
+    }
+    sim_wire_send(dev, p, model_send(dev->nic, p->net->now_ns, &p->model));
+}
+
+void sim_wire_send_from(struct sim_device *dev, struct sim_packet *p, uint64_t from_ns)
+{
+    p->event = (struct sim_event){.happen = leave_device};
+    sim_event_set(dev->net, &p->event, from_ns);
 }
 
 void sim_net_free(struct sim_net *net)
@@ -221,7 +238,8 @@ void sim_net_free(struct sim_net *net)
     if (net == NULL)
         return;
     for (struct sim_event *e; (e = sim_event_take(net)) != NULL; free(e))
-        BASE_ASSERT(e->happen == deliver_packet); /* all devices are gone */
+        /* All devices are gone. */
+        BASE_ASSERT(e->happen == deliver_packet || e->happen == leave_device);
     sim_table_each(&net->links, free);
     sim_table_each(&net->ways, free);
     sim_table_each(&net->gids, free);

@@ -7,6 +7,7 @@
 #ifndef SIM_WIRE_H
 #define SIM_WIRE_H
 
+#include "model/nic.h"
 #include "sim/sim_device.h"
 
 enum sim_packet_kind {
@@ -48,15 +49,18 @@ struct sim_packet {
     uint32_t imm, rkey;
     uint32_t length; /* of the whole message */
     uint64_t remote_addr, compare_add, swap;
-    uint32_t bytes; /* of data */
+    struct model_request model; /* with a cost model: what it is to the device that sends it */
+    uint32_t bytes;             /* of data */
     uint8_t data[];
 };
 
 /* One with room for so much data, of that device; zeroed. */
 struct sim_packet *sim_packet_new(struct sim_device *dev, enum sim_packet_kind kind,
                                   const uint8_t to_gid[16], uint32_t to_qpn, uint32_t bytes);
-/* The link has it from now on, or it was lost. Whoever is told of it at its arrival frees it. */
-void sim_wire_send(struct sim_device *dev, struct sim_packet *p);
+/* The link has it from then on, or it was lost. Whoever is told of it at its arrival frees it. */
+void sim_wire_send(struct sim_device *dev, struct sim_packet *p, uint64_t leaves_ns);
+/* The same from when a device with a cost model is at it: it leaves as soon as that can send it. */
+void sim_wire_send_from(struct sim_device *dev, struct sim_packet *p, uint64_t from_ns);
 /* Who is told: set once, by the device's file. */
 typedef void sim_arrival(struct sim_device *to, struct sim_packet *p);
 

@@ -25,6 +25,7 @@
 #include <infiniband/verbs.h>
 
 struct base_errbuf;
+struct fab_model;
 struct fab_ops;
 
 enum fab_transport {
@@ -140,6 +141,7 @@ struct fab {
     uint32_t undestroyed; /* retire.h: that the device has refused to destroy. Control thread */
     void (*number_gone)(void *user); /* retire.h: a queue pair has gone. Or NULL. Control thread */
     void *number_user;
+    const struct fab_model *model; /* model.h: what it takes is a model's; NULL: its own */
 };
 
 /* Objects. Public fields are set at creation and read-only. */

@@ -15,6 +15,7 @@
 #define FABRIC_SIM_H
 
 #include "fabric/fabric.h"
+#include "fabric/model.h"
 #include "fabric/sim_attr.h"
 
 struct sim_net;
@@ -115,6 +116,11 @@ void sim_net_poll_takes(struct sim_net *net, uint64_t ns);
  * aligned words, in any order and over up to that time, as if the bus stood still in the middle: of
  * what is written meanwhile they bring some. 0, which it is at first: none. */
 void sim_net_stall_reads(struct sim_net *net, uint32_t ppm, uint64_t ns);
+
+/* Devices that are opened from now on take what that card takes (model.h), and links that nothing
+ * was said of are as its wire is. It decides all times then, and not the seed; what links and
+ * faults do besides they still do. */
+void sim_net_set_model(struct sim_net *net, const struct model_preset *preset);
 
 /* ---- links */
 
