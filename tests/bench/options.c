@@ -34,14 +34,18 @@ static const char help[] =
     "                            READs of regions that are lent for long; needs --local\n"
     "  lookup --workers N        N clients find regions by their names, by READ and in turns with\n"
     "                            that over HTTP; and from a name to the first byte; needs --local\n"
+    "  window --model NAME       throughput of 1 to N workers without a window and with several, "
+    "on\n"
+    "                            a card of the cost model, in virtual time\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
     "                            but for mesh and storm, worker and lanes get CPUs\n"
     "                            of their own\n"
     "  --transport dc|rc         of --local's agents (dc)\n"
-    "  --size BYTES              of an operation (8; fairness: 65536)\n"
-    "  --depth N                 operations under way at a time (1; fairness: 64)\n"
+    "  --size BYTES              of an operation (8; fairness: 65536; window: 131072)\n"
+    "  --depth N                 operations under way at a time (1; fairness: 64; window: of each\n"
+    "                            worker, 32)\n"
     "  --count N                 how many are measured (lookup: turns of half a second each, 5)\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
@@ -51,6 +55,11 @@ static const char help[] =
     "  --window-ops N            requests in flight of --local's agents (fairness: 16; else 0: no\n"
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
+    "                            window: one of this size, in place of several\n"
+    "  --model NAME              window: connectx-3, connectx-4 or connect-ib\n"
+    "  --queue-pairs N           window: that workers share (4)\n"
+    "  --work NS                 window: of a worker for each request, on average (290000)\n"
+    "  --seed N                  window: of these times (1)\n"
     "  --defaults                fairness: sets nothing in [pool] of --local's agents\n"
     "  --wrong-keys              isolation: the other worker guesses keys of the live node "
     "instead\n"
@@ -87,11 +96,12 @@ static const struct {
     {"fairness", PERF_FAIRNESS, 0},
     {"renewal", PERF_RENEWAL, 1800000},
     {"lookup", PERF_LOOKUP, 5},
+    {"window", PERF_WINDOW, 3000},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup"
+    "first-read, verbs-connect, lookup, window"
 
 enum {
     UNCACHED = 1000,
@@ -182,7 +192,7 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
 
 static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
 {
-    if (o->workers == 1 && o->test != PERF_LOOKUP)
+    if (o->workers == 1 && o->test != PERF_LOOKUP && o->test != PERF_WINDOW)
         return base_err(err, -EINVAL, "--workers is at least 2 here");
     if (o->storm && o->test != PERF_LOOKUP)
         return base_err(err, -EINVAL, "--registering is for lookup");
@@ -190,6 +200,32 @@ static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_TURNS);
     if (o->test == PERF_LOOKUP && o->workers > PERF_MAX_NAMES)
         return base_err(err, -EINVAL, "--workers is at most %d here", PERF_MAX_NAMES);
+    return 0;
+}
+
+/* The same, of the cost model; what is usual is as RDMAbox says, or derived (docs/fabric.md). */
+static int check_model(struct perf_options *o, struct base_errbuf *err)
+{
+    const bool window = o->test == PERF_WINDOW;
+    if (!window && (o->work_ns != 0 || o->seed != 0 || o->qps != 0))
+        return base_err(err, -EINVAL, "--work, --seed and --queue-pairs are for window");
+    if (!window && o->model != NULL)
+        return base_err(err, -EINVAL, "--model is for window");
+    if (o->model != NULL && fab_model_find(o->model) == NULL)
+        return base_err(err, -EINVAL, "--model must be %s, not \"%.40s\"", fab_model_names(),
+                        o->model);
+    if (!window)
+        return 0;
+    if (o->model == NULL)
+        return base_err(err, -EINVAL, "window needs --model: %s", fab_model_names());
+    if (o->local)
+        return base_err(err, -EINVAL, "window needs no servers: leave out --local");
+    o->size = o->size == 0 ? 131072 : o->size;
+    o->depth = o->depth == 0 ? 32 : o->depth;
+    o->workers = o->workers == 0 ? 64 : o->workers;
+    o->work_ns = o->work_ns == 0 ? 290000 : o->work_ns;
+    o->seed = o->seed == 0 ? 1 : o->seed;
+    o->qps = o->qps == 0 ? 4 : o->qps;
     return 0;
 }
 
@@ -211,7 +247,10 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         return base_err(err, -EINVAL, "--local knows its agent's socket: leave out --admin-socket");
     if (o->test != PERF_STORM && o->admin_socket != NULL)
         return base_err(err, -EINVAL, "--admin-socket is for storm");
-    if (o->windows && (!o->local || o->direct))
+    int status = check_model(o, err);
+    if (status != 0)
+        return status;
+    if (o->windows && o->test != PERF_WINDOW && (!o->local || o->direct))
         return base_err(err, -EINVAL,
                         "--window-ops and --window-bytes are for --local, which starts agents");
     if (o->defaults && (o->test != PERF_FAIRNESS || o->windows))
@@ -226,7 +265,7 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
     if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))
         return base_err(err, -EINVAL, "--regions and --lease are for renewal");
-    int status = check_lookup(o, err);
+    status = check_lookup(o, err);
     if (status != 0)
         return status;
     if (o->regions == 0)
@@ -265,6 +304,10 @@ static const struct option long_options[] = {
     {"token", required_argument, NULL, 't'}, /* what first-read starts itself with */
     {"admin-socket", required_argument, NULL, 'A'},
     {"transport", required_argument, NULL, 'T'},
+    {"model", required_argument, NULL, 'M'},
+    {"queue-pairs", required_argument, NULL, 'q'},
+    {"work", required_argument, NULL, 'x'},
+    {"seed", required_argument, NULL, 'y'},
     {"json", no_argument, NULL, 'j'},
     {"direct", no_argument, NULL, 'D'},
     {"cached", no_argument, NULL, 'c'},
@@ -309,6 +352,9 @@ static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
                  : c == 'o' ? number("window-ops", optarg, 0, MANY_OPS, &value, err)
                  : c == 'B' ? number("window-bytes", optarg, 0, 1ull << 48, &value, err)
                  : c == 'R' ? number("regions", optarg, 1, PERF_MAX_REGIONS, &value, err)
+                 : c == 'q' ? number("queue-pairs", optarg, 1, PERF_MAX_QPS, &value, err)
+                 : c == 'x' ? number("work", optarg, 1, 1ull << 32, &value, err)
+                 : c == 'y' ? number("seed", optarg, 1, UINT64_MAX, &value, err)
                  : c == 'L' ? number("lease", optarg, 1, 60000, &value, err)
                  : c == 'i' ? number("silent", optarg, 1, PERF_MAX_STRANGERS, &value, err)
                             : number("workers", optarg, 1, PERF_MAX_WORKERS, &value, err);
@@ -337,6 +383,15 @@ static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
         break;
     case 'i':
         o->silent = (uint32_t)value;
+        break;
+    case 'q':
+        o->qps = (uint32_t)value;
+        break;
+    case 'x':
+        o->work_ns = value;
+        break;
+    case 'y':
+        o->seed = value;
         break;
     case 'R':
         o->regions = (uint32_t)value;
@@ -374,6 +429,9 @@ static void set_text(struct perf_options *o, int c)
         break;
     case 'I':
         o->gids = optarg;
+        break;
+    case 'M':
+        o->model = optarg;
         break;
     default:
         o->token = optarg;
@@ -434,6 +492,9 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'R':
         case 'L':
         case 'B':
+        case 'q':
+        case 'x':
+        case 'y':
             status = set_number(&o, c, err);
             break;
         case 'r':
@@ -449,6 +510,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'b':
         case 'T':
         case 'I':
+        case 'M':
         case 't':
             set_text(&o, c);
             break;

@@ -19,6 +19,7 @@ enum {
     PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
     PERF_FIRST_STEPS = 5,        /* of first-read */
     PERF_MAX_TURNS = 99,         /* of lookup */
+    PERF_MAX_QPS = 64,           /* of window */
     PERF_MAX_NAMES = 250,        /* of lookup: one a client, and a tenant has 256 */
     PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
@@ -38,7 +39,8 @@ enum perf_test {
     PERF_STORM,
     PERF_FAIRNESS,
     PERF_RENEWAL,
-    PERF_LOOKUP
+    PERF_LOOKUP,
+    PERF_WINDOW
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -56,8 +58,11 @@ struct perf_options {
     uint32_t regions, lease_ms; /* renewal: how many are used, and how long they are lent */
     uint32_t window_ops;        /* of --local's agents; 0: none */
     uint64_t window_bytes;
-    bool windows;  /* one of them was said */
-    bool defaults; /* nothing is set in [pool] */
+    const char *model;      /* the preset of the cost model; NULL: none */
+    uint64_t work_ns, seed; /* window: of a worker for each request; and what decides */
+    uint32_t qps;           /* window: queue pairs */
+    bool windows;           /* one of them was said */
+    bool defaults;          /* nothing is set in [pool] */
     bool direct, local, json, cached;
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
     bool storm;                /* lookup: nodes register meanwhile */

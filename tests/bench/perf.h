@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 #include "base/text.h"
+#include "fabric/model.h"
 #include "options.h"
 
 struct ibv_wc;
@@ -35,6 +36,17 @@ struct perf_lookup {
     /* From a name to the first byte, with an owner that the agent has never met, and with one that
      * it knows; and READs of tables of names, endpoints and regions for it. */
     uint64_t cold_ns, warm_ns, cold_reads[3], warm_reads[3];
+};
+
+/* Of window: throughput of so many workers with so large a window, the first of which is none. */
+enum { PERF_WINDOWS = 7, PERF_POINTS = 15 };
+struct perf_window {
+    uint32_t windows, points;
+    uint32_t ops[PERF_WINDOWS], workers[PERF_POINTS];
+    struct perf_window_point {
+        double per_second;
+        struct fab_model_counters counters; /* of the card of whoever posts */
+    } point[PERF_POINTS][PERF_WINDOWS];
 };
 
 /* What was measured. */
@@ -68,6 +80,7 @@ struct perf_result {
     } connections;
     struct perf_turns turns[2];
     struct perf_lookup lookup;
+    struct perf_window window;
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -148,6 +161,8 @@ int perf_renewal(const struct perf_options *o, struct perf_result *r, struct bas
 int perf_lookup(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_lookup_report(const struct perf_options *o, const struct perf_result *r);
 void perf_renewal_report(const struct perf_options *o, const struct perf_result *r);
+int perf_window(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_window_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 

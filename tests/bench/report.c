@@ -163,6 +163,10 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         perf_lookup_report(o, r);
         return;
     }
+    if (o->test == PERF_WINDOW) {
+        perf_window_report(o, r);
+        return;
+    }
     if (o->test == PERF_FIRST_READ) {
         perf_first_report(o, r);
         return;
