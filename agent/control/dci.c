@@ -14,11 +14,11 @@
 enum { PSNS = 1 << 24, UNCOUNTED = PSNS };
 static_assert(LANE_POST_BYTES == 3 * (128 << IBV_MTU_4096), "packets of the largest MTU");
 
-/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
- */
+/* Of each work request what the lane may make of workers', or all that the device has: the lane sees
+ * to the rest. */
 uint32_t agent_dci_sges(const struct fab_caps *caps)
 {
-    return caps->max_sge < SCHEMA_MAX_SGE ? caps->max_sge : SCHEMA_MAX_SGE;
+    return caps->max_sge < LANE_MERGE_SGES ? caps->max_sge : LANE_MERGE_SGES;
 }
 
 uint32_t agent_dci_inline_bytes(const struct fab_caps *caps)

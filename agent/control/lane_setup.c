@@ -69,6 +69,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .quotas = p->quota,
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
+        .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
         .rc = d->rc,
         .max_links = p->prewarm.connections,
         .spin_ns = c->spin_ns,

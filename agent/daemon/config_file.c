@@ -115,6 +115,8 @@ static const struct option options[] = {
      "the CPU that the lane runs on; keep others off it (isolcpus)"},
     {"pool", "spin", A_TIME, AT(spin_ns), 0, 60000 * MS, "50us",
      "how long the lane polls for more work before it sleeps"},
+    {"pool", "merge", A_YES_NO, AT(merge), 0, 0, "yes",
+     "adjacent requests of a tenant to one region become one work request"},
     {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",
      "in flight at a time, of all workers; 0: no limit"},
     {"pool", "window_ops", A_COUNT, AT(window.ops), 0, 1 << 30, "0", "requests, of all workers"},

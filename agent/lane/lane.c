@@ -52,6 +52,7 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
            c->mr_lease_ns > c->bound_ns + c->slack_ns &&
+           c->merge_sges <= LANE_MERGE_SGES &&
            r->scratch.size / LANE_SCRATCH_BYTES > c->max_tenants + 1;
 }
 
@@ -447,6 +448,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
+    COPY(work_requests), COPY(merged), COPY(merged_failed);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
         COPY(vqps), COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),

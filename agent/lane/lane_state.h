@@ -19,6 +19,7 @@
 #include "resolve/prove.h"
 #include "resolve/quarantined_flows.h"
 #include "schedule/window.h"
+#include "transmit/merge.h"
 #include "transmit/narrow.h"
 #include "transmit/own_read.h"
 #include "transmit/quarantine.h"
@@ -115,6 +116,7 @@ struct lane {
     uint32_t refreshes, *tenant_cached;     /* tenant_cached: how many of cache each tenant has */
     struct lookups lookups;
     struct physical_qp *phys, *chained;
+    struct merges merges;
     uint32_t phys_room, system_phys, spare_count, phys_free_count, *phys_free;
     struct evictor evictor, quarantine_evictor;
     /* flow.c: those that were ever used, those of them that are free, where to look for an idle

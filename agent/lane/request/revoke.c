@@ -242,7 +242,7 @@ static void tell_reregistered(struct lane *l, struct session *s, uint32_t arena)
 
 static bool names_old(const struct session *s, uint32_t arena, const struct wr *w)
 {
-    for (int i = 0; i < w->fab.num_sge; i++)
+    for (int i = 0; i < wr_pieces(w); i++)
         if (w->sge[i].lkey == s->reregistration[arena].old_lkey)
             return true;
     return false;
@@ -250,7 +250,7 @@ static bool names_old(const struct session *s, uint32_t arena, const struct wr *
 
 static void rekey_request(const struct session *s, uint32_t arena, struct wr *w)
 {
-    for (int i = 0; i < w->fab.num_sge; i++)
+    for (int i = 0; i < wr_pieces(w); i++)
         if (w->sge[i].lkey == s->reregistration[arena].old_lkey) {
             w->sge[i].lkey = s->arena[arena].lkey;
             w->sge[i].addr += s->arena[arena].iova - s->reregistration[arena].old_iova;

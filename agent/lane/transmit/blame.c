@@ -24,6 +24,13 @@ static bool is_culprit(const struct lane *l, const struct wr *w)
     return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && !is_late(l, status);
 }
 
+/* One of several in a work request, which is to blame: nobody knows which of them. That the peer is
+ * silent holds for all. */
+static bool is_part_of_culprit(const struct lane *l, const struct wr *w)
+{
+    return wr_is_merged(w) && is_culprit(l, w) && w->ended != IBV_WC_RETRY_EXC_ERR;
+}
+
 /* The peer has refused a request. */
 static bool is_refusal(enum ibv_wc_status status)
 {
@@ -80,10 +87,12 @@ bool lane_blame_loses(const struct lane *l, const struct physical_qp *p, const s
         return true; /* the lane asks again by itself */
     if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
         return false;
+    if (is_part_of_culprit(l, w)) /* of a WRITE as much may be in memory as was not refused */
+        return !w->op->repeatable;
     if (failed == NULL)
         return !w->op->repeatable || (w->special & SPECIAL_SUSPECT);
     const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
-    if (w == failed || vqp_of(w) == vqp_of(failed))
+    if (!is_part_of_culprit(l, failed) && (w == failed || vqp_of(w) == vqp_of(failed)))
         return true;                /* a reliable connection ends with its first error */
     if (!is_same_target(w, failed)) /* with streams several targets are served at a time */
         return l->config.streams && !w->op->repeatable;
@@ -96,6 +105,9 @@ enum ibv_wc_status lane_blame_end_of(const struct lane *l, const struct physical
                                      const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
+    /* The key that all of them name was refused; of any other error merging may be the cause. */
+    if (is_part_of_culprit(l, w))
+        return w->ended == IBV_WC_REM_ACCESS_ERR ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR;
     if (is_culprit(l, w) && (l->config.streams || w == failed))
         return (enum ibv_wc_status)w->ended;
     return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && is_same_target(w, failed)
@@ -107,7 +119,9 @@ void lane_blame_tenants(struct lane *l, const struct physical_qp *p)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
-        if (w != NULL && is_culprit(l, w) && find_blamed(l, p, w) == w)
+        if (w == NULL || !is_culprit(l, w) || find_blamed(l, p, w) != w)
+            continue;
+        if (!is_part_of_culprit(l, w) || w->ended == IBV_WC_REM_ACCESS_ERR)
             lane_quarantine_blame(l, p, w);
     }
 }

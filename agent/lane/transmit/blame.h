@@ -26,7 +26,9 @@ bool lane_blame_loses(const struct lane *l, const struct physical_qp *p, const s
 /* The status of one that is lost. */
 enum ibv_wc_status lane_blame_end_of(const struct lane *l, const struct physical_qp *p,
                                      const struct wr *w);
-/* Those whose requests have broken it are held to have done so (quarantine.c). */
+/* Those whose requests have broken it are held to have done so (quarantine.c). Of a work request of
+ * several requests (merge.h) that is their tenant, where the peer has refused the key that each of
+ * them names; of other errors merging may be the cause, and who fails apart is to blame. */
 void lane_blame_tenants(struct lane *l, const struct physical_qp *p);
 
 #endif

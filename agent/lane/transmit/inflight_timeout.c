@@ -54,7 +54,7 @@ static uint64_t period_ns(const struct lane *l)
  * device refuses is taken back down to here at most, and a place that is used again goes on. */
 static uint32_t handed_over(const struct physical_qp *p)
 {
-    return p->chain != NULL ? (uint32_t)p->chain->wr_id : p->tail;
+    return p->chain != NULL ? physical_qp_first_of(p->chain) : p->tail;
 }
 
 /* Where a part begins; where the last one ends. */

@@ -33,6 +33,7 @@ struct operation {
     bool repeatable;    /* to carry it out twice is to carry it out once: whatever became of it, it
                          * may go again */
     bool can_inline;    /* its data can be in the ring */
+    bool merges;        /* with the next of its kind, where that goes on at the next byte */
     uint8_t bytes;      /* of its one SGE, exactly; 0: any number, in any number of SGEs */
     uint8_t alignment;  /* of the remote address, in the region's name and on the device; a device
                          * that asks for one may also lack the operation (fab_caps.atomics) */

@@ -15,6 +15,7 @@
 #include "transmit/blame.h"
 #include "transmit/lane_events.h"
 #include "transmit/initiators.h"
+#include "transmit/merge.h"
 #include "transmit/quarantine.h"
 #include "transmit/returned.h"
 #include "transmit/wr.h"
@@ -27,6 +28,12 @@ static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
     return (uint32_t)(p - l->phys);
 }
 
+/* Of the work request that the one at `index` is in. */
+static uint32_t first_index(const struct lane *l, const struct physical_qp *p, uint32_t index)
+{
+    return index - (*ring_at(l, p, index))->ahead;
+}
+
 bool lane_physical_qp_has_room(const struct physical_qp *p)
 {
     return p != NULL && physical_qp_works(p) && p->tail - p->head < p->depth;
@@ -36,19 +43,23 @@ bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *
 {
     return p->head != p->tail && p->chain == NULL && p->broken == BROKEN_NOT &&
            p->overdue != OVERDUE_ENDED &&
-           !((*ring_at(l, p, p->tail - 1))->fab.send_flags & IBV_SEND_SIGNALED);
+           !((*ring_at(l, p, first_index(l, p, p->tail - 1)))->fab.send_flags & IBV_SEND_SIGNALED);
 }
 
-void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
+/* Whether w goes on where the last one that is chained ends. */
+static bool goes_on(const struct lane *l, const struct physical_qp *p, const struct wr *w)
+{
+    const struct wr *last = *ring_at(l, p, p->tail - 1);
+    return last->fab.remote_addr + last->length == w->fab.remote_addr;
+}
+
+static void link_to_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
     w->fab.next = NULL;
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (w->signaled | l->config.streams) /* of which each has completions of its own */
         w->fab.send_flags |= IBV_SEND_SIGNALED;
-    *ring_at(l, p, p->tail++) = w;
-    p->bytes += w->length;
-    p->posted += w->length + LANE_POST_BYTES;
     if (p->chain == NULL)
         p->chain = &w->fab;
     else
@@ -59,6 +70,16 @@ void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
         p->next_chained = l->chained;
         l->chained = p;
     }
+}
+
+void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    w->ahead = w->behind = 0;
+    if (p->chain == NULL || !goes_on(l, p, w) || !lane_merge(l, p, w))
+        link_to_chain(l, p, w);
+    *ring_at(l, p, p->tail++) = w;
+    p->bytes += w->length;
+    p->posted += w->length + LANE_POST_BYTES;
     l->did++;
 }
 
@@ -103,6 +124,7 @@ void lane_physical_qp_close(struct lane *l, struct physical_qp *p)
 /* Nothing of it was carried out. */
 static void give_back_again(struct lane *l, struct wr *w)
 {
+    lane_merge_undo(w);
     w->ended = IBV_WC_WR_FLUSH_ERR;
     w->back = BACK_AGAIN;
     returned_put(l, w);
@@ -170,8 +192,8 @@ static void give_all_back_again(struct lane *l, struct physical_qp *p)
     }
 }
 
-/* As on a queue pair of its own: where a peer is silent the first of a VQP says so, and those
- * behind are flushed. */
+/* As on a queue pair of its own: where a peer is silent, or has refused what they were merged into,
+ * the first of a VQP says so, and those behind are flushed. */
 static enum ibv_wc_status end_of(const struct lane *l, const struct physical_qp *p,
                                  const struct wr *w)
 {
@@ -181,7 +203,8 @@ static enum ibv_wc_status end_of(const struct lane *l, const struct physical_qp 
         return status;
     const bool behind = q->lost == LOST_BEHIND;
     q->lost = LOST_BEHIND;
-    return behind && status == IBV_WC_RETRY_EXC_ERR ? IBV_WC_WR_FLUSH_ERR : status;
+    return behind && (status == IBV_WC_RETRY_EXC_ERR || wr_is_merged(w)) ? IBV_WC_WR_FLUSH_ERR
+                                                                         : status;
 }
 
 /* rc: its flow hears of it. */
@@ -323,6 +346,15 @@ static bool has_failed(const struct lane *l, const struct physical_qp *p)
     return !l->config.streams && (*ring_at(l, p, p->head))->ended != 0;
 }
 
+/* With streams: it has ended well. */
+static void take_at(struct lane *l, struct physical_qp *p, uint32_t index)
+{
+    struct wr **at = ring_at(l, p, index);
+    p->bytes -= (*at)->length;
+    returned_put(l, *at);
+    *at = NULL;
+}
+
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
@@ -332,23 +364,25 @@ void lane_physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t i
     if (p->broken == BROKEN)
         return; /* of before a break: it was dealt with then */
     if (!l->config.streams && !has_failed(l, p)) {
-        complete_up_to(l, p, index + (status == IBV_WC_SUCCESS));
+        complete_up_to(l, p,
+                       status == IBV_WC_SUCCESS ? index + 1 : first_index(l, p, index));
         if (status == IBV_WC_SUCCESS) {
             if (p->head == p->tail)
                 lane_physical_qp_emptied(l, p);
             return;
         }
     }
-    struct wr **at = ring_at(l, p, index), *w = *at;
-    if (w == NULL)
+    if (*ring_at(l, p, index) == NULL)
         return;
+    const uint32_t first = first_index(l, p, index);
     if (status != IBV_WC_SUCCESS) {
-        w->ended = (uint8_t)status;
+        lane_merge_failed(l, p, first, status);
+        for (uint32_t i = first; i != index + 1; i++)
+            (*ring_at(l, p, i))->ended = (uint8_t)status;
         lane_physical_qp_await(l, p);
     } else if (l->config.streams) {
-        *at = NULL;
-        p->bytes -= w->length;
-        returned_put(l, w);
+        for (uint32_t i = first; i != index + 1; i++)
+            take_at(l, p, i);
         while (p->head != p->tail && *ring_at(l, p, p->head) == NULL)
             p->head++;
     }
@@ -384,20 +418,26 @@ static bool is_for_good(struct physical_qp *p, const struct fab_wr *first, int s
         return false;
     if (status != -ENOMEM && status != -EAGAIN)
         return true;
-    return (uint32_t)first->wr_id == p->head && ++p->refusals > REFUSALS;
+    return physical_qp_first_of(first) == p->head && ++p->refusals > REFUSALS;
 }
 
 /* Of what the device did not take nothing was executed. It goes back to its virtual queue pairs and
  * comes again in a later pass, under leases that are looked at anew; but the first of it, if the
- * device does not take that as it is, ends there with an error when all before it is over. */
+ * device does not take that as it is, ends there with an error when all before it is over. One of
+ * several requests is none that a worker asked for: these go again apart. */
 static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr *first, int status)
 {
     const struct fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
     struct wr *w, *own = NULL;
+    if (refused != NULL && ((const struct wr *)(const void *)refused)->behind > 0) {
+        lane_merge_failed(l, p, physical_qp_first_of(refused), IBV_WC_LOC_QP_OP_ERR);
+        refused = NULL;
+    }
     COUNT(l, posts_refused, refused != NULL);
     do {
         w = *ring_at(l, p, --p->tail);
         p->bytes -= w->length;
+        COUNT(l, work_requests, -(w->ahead == 0));
         if (w->kind != WR_WORKER) {
             w->next = own;
             own = w;
@@ -437,10 +477,12 @@ void lane_physical_qp_ring(struct lane *l)
         struct fab_wr *first = p->chain;
         p->chain = p->chain_tail = NULL;
         COUNT(l, doorbells, 1);
+        COUNT(l, work_requests, p->tail - physical_qp_first_of(first));
         const int status = fab_post_send(p->qp, first, &bad);
         if (status != 0)
             take_back(l, p, bad, status);
         else
             p->refusals = 0;
     }
+    l->merges.lists = 0;
 }

@@ -66,6 +66,13 @@ static inline uint64_t physical_qp_await_ns(const struct lane *l)
     return l->config.bound_ns / 8;
 }
 
+/* Requests that were merged stand there one behind the other, as they would apart; the device has
+ * one, whose completion has the index of the last. That of the first: */
+static inline uint32_t physical_qp_first_of(const struct fab_wr *chained)
+{
+    return (uint32_t)chained->wr_id - ((const struct wr *)(const void *)chained)->behind;
+}
+
 static inline struct wr *physical_qp_take_oldest(const struct lane *l, struct physical_qp *p)
 {
     struct wr *w = *ring_at(l, p, p->head++);

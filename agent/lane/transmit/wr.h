@@ -5,6 +5,8 @@
 #define LANE_WR_H
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "fabric/fabric.h"
@@ -22,6 +24,7 @@ enum special {
     SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
     SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
     SPECIAL_ALIGNED = 1 << 3, /* to an address that the device can do it at */
+    SPECIAL_APART = 1 << 6,   /* what it was merged into has failed: it is merged no more */
 };
 static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");
 
@@ -54,10 +57,27 @@ struct wr {
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited, or it
                       * has returned so */
     uint8_t back;    /* enum wr_back, in the list of what has returned */
-    uint32_t index;  /* own READs: of the lookup or the cached region, or the place of a
-                      * WR_SIGNAL_READ; SPECIAL_COPY: its place */
+    /* Where it is posted (merge.h): `ahead` of the requests that it shares its work request with are
+     * before it; of the first of them, `behind` are behind it, and `pieces` of fab's are its own. */
+    uint8_t ahead, behind, pieces;
+    uint32_t index; /* own READs: of the lookup or the cached region, or the place of a
+                     * WR_SIGNAL_READ; SPECIAL_COPY: its place */
     uint8_t inline_data[SCHEMA_MAX_INLINE];
 };
+
+static_assert(offsetof(struct wr, fab) == 0, "what a queue pair has chained is a request");
+
+/* Of its own SGEs, in `sge`. */
+static inline int wr_pieces(const struct wr *w)
+{
+    return w->behind > 0 ? w->pieces : w->fab.num_sge;
+}
+
+/* It is one of several in one work request. */
+static inline bool wr_is_merged(const struct wr *w)
+{
+    return (w->ahead | w->behind) != 0;
+}
 
 /* The lines of one that is the next, and was filled long ago: they come meanwhile. */
 static inline void wr_prefetch(const struct wr *w)

@@ -13,6 +13,8 @@ struct schema_table;
 
 enum {
     LANE_MAX_DCIS = 32,
+    LANE_MERGE_SGES = 8, /* at most: what a work request has room for is taken of each slot of a
+                          * queue pair; on ConnectX 256 bytes with 8, and 512 from 14 on */
     LANE_MAX_METASERVERS = 8,
     LANE_SESSION_MAX_ARENAS = 16,
     LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
@@ -31,6 +33,8 @@ struct lane_config {
                                       * NULL: no tenant has a reserve of those */
     uint32_t mr_cache;               /* remote regions known at one time, a power of two */
     uint32_t sq_depth;               /* of each DCI */
+    uint32_t merge_sges;             /* pieces of a work request of several requests, at most: all
+                                      * queue pairs have so many; 0: none are merged */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t max_grants;   /* imports of one session */
     uint64_t spin_ns;      /* how long a silent session is polled before it goes to sleep: about

@@ -133,7 +133,7 @@ struct fab_qp *world_make_dci(struct world_node *n, struct fab_pd *pd)
                .send_cq = n->cq,
                .recv_cq = n->cq,
                .cap = {.send_wr = SQ_DEPTH,
-                       .send_sge = world_least(SCHEMA_MAX_SGE, caps->max_sge),
+                       .send_sge = world_least(LANE_MERGE_SGES, caps->max_sge),
                        .inline_bytes = world_least(SCHEMA_MAX_INLINE, caps->max_inline)}}};
     call(n->fab, &c);
     world_raise_dci(n->fab, c.qp.x);
@@ -183,7 +183,7 @@ uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, w
 uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
-bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
+bool world_apart, world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct fault_plan world_fault;
 
 static void configure(struct world *w, struct world_node *n)
@@ -200,6 +200,8 @@ static void configure(struct world *w, struct world_node *n)
                              .quotas = world_capacity != 0 ? n->quota : NULL,
                              .mr_cache = 16,
                              .sq_depth = SQ_DEPTH,
+                             .merge_sges =
+                                 world_apart ? 0 : world_least(LANE_MERGE_SGES, n->fab->caps.max_sge),
                              .spin_ns = 20000,
                              .guess_budget = 4,
                              .max_grants = 4,

@@ -102,7 +102,7 @@ void world_rc_open(struct world *w, struct world_node *n)
                                       .wanted = 8,
                                       .handshakes = 4,
                                       .sq_depth = WORLD_SQ_DEPTH,
-                                      .sge = world_least(SCHEMA_MAX_SGE, n->fab->caps.max_sge),
+                                      .sge = world_least(LANE_MERGE_SGES, n->fab->caps.max_sge),
                                       .inline_bytes =
                                           world_least(SCHEMA_MAX_INLINE, n->fab->caps.max_inline),
                                       .timeout = world_ack_timeout,

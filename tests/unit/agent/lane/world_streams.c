@@ -190,7 +190,7 @@ void world_streams_begin(struct world_node *n, uint64_t seed)
                                     .send_cq = carried,
                                     .recv_cq = carried,
                                     .cap = {.send_wr = 1,
-                                            .send_sge = SCHEMA_MAX_SGE,
+                                            .send_sge = LANE_MERGE_SGES,
                                             .inline_bytes = SCHEMA_MAX_INLINE}}};
         ck_assert_int_eq(fab_call(n->fab, &qp), 0);
         carrier[i] = qp.qp.x;

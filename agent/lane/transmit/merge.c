@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transmit/merge.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lane_state.h"
+#include "session_state.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
+
+enum {
+    /* Each of several is over when all are: so the first waits for the last, for as long as its
+     * port takes for so many bytes (5 us at 100 Gb/s, 52 at 10). Beyond some ten KiB a device is
+     * as fast with several work requests as with one. */
+    MERGED_BYTES = 64 * 1024,
+    MERGED_MOST = 64 /* requests */
+};
+/* What only merging may have caused: a device, or a peer's, that does not take what it says. Then
+ * requests that nothing else ails are not lost or late again and again for its sake. */
+static const uint64_t REST_NS = 10000000000;
+
+/* ---- whether */
+
+static bool is_of_one_kind(const struct wr *a, const struct wr *b)
+{
+    return a->kind == WR_WORKER && b->kind == WR_WORKER && b->op->merges && a->op == b->op &&
+           ((a->fab.send_flags ^ b->fab.send_flags) & IBV_SEND_INLINE) == 0;
+}
+
+/* Of one record, of which both have seen the same. */
+static bool is_to_one_region(const struct wr *a, const struct wr *b)
+{
+    return a->flow == b->flow && a->vkey == b->vkey && a->fab.key.rkey == b->fab.key.rkey &&
+           a->fab.ah == b->fab.ah && a->fab.dest_qpn == b->fab.dest_qpn &&
+           a->fab.dc_key == b->fab.dc_key;
+}
+
+/* On a queue pair where requests go one at a time an error is to name its request. */
+static bool may_merge(const struct lane *l, const struct physical_qp *p)
+{
+    return l->config.merge_sges > 0 && l->now_ns >= l->merges.rest_until_ns &&
+           p->depth == l->config.sq_depth;
+}
+
+/* Inline bytes are copied by the CPU in any case, as long as the device takes all of them so: to
+ * registered memory they would be copied once more. */
+static uint64_t most_bytes(const struct lane *l, const struct wr *w)
+{
+    const struct fab_caps *caps = &l->res.fab->caps;
+    if (w->fab.send_flags & IBV_SEND_INLINE)
+        return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
+    return caps->max_msg_size < MERGED_BYTES ? caps->max_msg_size : MERGED_BYTES;
+}
+
+/* ---- pieces */
+
+static bool overlaps(const struct ibv_sge *a, const struct ibv_sge *b)
+{
+    return a->lkey == b->lkey && a->addr < b->addr + b->length && b->addr < a->addr + a->length;
+}
+
+/* Two READs to the same memory end with what the later one brings; of one READ nobody says which of
+ * its pieces is written last. */
+static bool writes_twice(const struct wr *lead, const struct wr *w)
+{
+    for (int i = 0; i < w->fab.num_sge; i++)
+        for (int k = 0; k < lead->fab.num_sge; k++)
+            if (overlaps(&w->sge[i], &lead->fab.sg_list[k]))
+                return true;
+    return false;
+}
+
+/* w's first piece begins where the last one of those before it ends. */
+static bool goes_on(const struct wr *lead, const struct wr *w)
+{
+    const struct ibv_sge *last = &lead->fab.sg_list[lead->fab.num_sge - 1];
+    return !(w->fab.send_flags & IBV_SEND_INLINE) && last->lkey == w->sge[0].lkey &&
+           last->addr + last->length == w->sge[0].addr;
+}
+
+static_assert(SCHEMA_MAX_SGE <= LANE_MERGE_SGES, "room for the first one's");
+
+/* False: there is no list to be had. */
+static bool take_list(struct lane *l, struct wr *lead)
+{
+    if (lead->behind > 0)
+        return true;
+    if (l->merges.lists == LANE_MERGE_LISTS)
+        return false;
+    struct ibv_sge *list = l->merges.list[l->merges.lists++];
+    memcpy(list, lead->sge, (size_t)lead->fab.num_sge * sizeof list[0]);
+    lead->pieces = (uint8_t)lead->fab.num_sge;
+    lead->fab.sg_list = list;
+    return true;
+}
+
+static bool add_pieces(struct lane *l, struct wr *lead, const struct wr *w)
+{
+    const int joins = goes_on(lead, w), all = lead->fab.num_sge + w->fab.num_sge - joins;
+    if (all > (int)l->config.merge_sges ||
+        (w->fab.opcode == IBV_WR_RDMA_READ && writes_twice(lead, w)) || !take_list(l, lead))
+        return false;
+    struct ibv_sge *list = (struct ibv_sge *)(uintptr_t)lead->fab.sg_list; /* of l->merges */
+    if (joins)
+        list[lead->fab.num_sge - 1].length += w->sge[0].length;
+    memcpy(&list[lead->fab.num_sge], &w->sge[joins],
+           (size_t)(w->fab.num_sge - joins) * sizeof list[0]);
+    lead->fab.num_sge = all;
+    return true;
+}
+
+/* ---- all */
+
+bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    const struct wr *last = *ring_at(l, p, p->tail - 1);
+    struct wr *lead = (struct wr *)(void *)p->chain_tail;
+    if (!may_merge(l, p) || !is_of_one_kind(last, w) || (last->special | w->special) != 0 ||
+        !is_to_one_region(last, w) || last->session->tenant_slot != w->session->tenant_slot)
+        return false;
+    const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
+    if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST || !add_pieces(l, lead, w))
+        return false;
+    w->ahead = ++lead->behind;
+    lead->fab.wr_id = (lead->fab.wr_id & ~(uint64_t)UINT32_MAX) | p->tail;
+    if (w->signaled | l->config.streams)
+        lead->fab.send_flags |= IBV_SEND_SIGNALED;
+    if (w->fab.key.not_after_ns < lead->fab.key.not_after_ns)
+        lead->fab.key.not_after_ns = w->fab.key.not_after_ns;
+    COUNT(l, merged, 1);
+    COUNT(l, work_requests, -1); /* all of the list are counted at its doorbell */
+    return true;
+}
+
+void lane_merge_undo(struct wr *w)
+{
+    if (w->behind == 0)
+        return;
+    w->fab.sg_list = w->sge;
+    w->fab.num_sge = w->pieces;
+}
+
+void lane_merge_failed(struct lane *l, struct physical_qp *p, uint32_t first,
+                       enum ibv_wc_status status)
+{
+    const struct wr *lead = *ring_at(l, p, first);
+    if (lead->behind == 0 || status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_RETRY_EXC_ERR ||
+        (l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR))
+        return;
+    COUNT(l, merged_failed, 1);
+    if (status != IBV_WC_REM_ACCESS_ERR)
+        l->merges.rest_until_ns = l->now_ns + REST_NS;
+    for (uint32_t i = first; i != first + lead->behind + 1; i++)
+        (*ring_at(l, p, i))->special |=
+            status == IBV_WC_REM_ACCESS_ERR ? SPECIAL_APART | SPECIAL_DOUBT : SPECIAL_APART;
+}

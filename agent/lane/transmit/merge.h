@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that become one work request (RDMAbox, "merging on MR"): READs, or WRITEs, of one tenant
+ * to one region that come one behind the other in a pass, each where the one before it ends.
+ * Private to agent/lane, and the lane thread's.
+ *
+ * Nothing waits to be merged, and nothing is moved: a request joins the last one of its queue
+ * pair's chain, or stands behind it. In the queue pair's ring each has a place, as it would apart,
+ * so that room, windows, accounts and completions are as they are without; the device has fewer.
+ *
+ * What fails as one is tried again apart, or ends (blame.c): of a WRITE a part may have been
+ * carried out, and must not be again. */
+#ifndef LANE_MERGE_H
+#define LANE_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane_config.h"
+
+struct lane;
+struct physical_qp;
+struct wr;
+
+enum { LANE_MERGE_LISTS = 64 /* work requests of several, from doorbell to doorbell */ };
+
+/* The pieces of those that are chained: a device has its own copy from the doorbell on. */
+struct merges {
+    struct ibv_sge list[LANE_MERGE_LISTS][LANE_MERGE_SGES];
+    uint32_t lists;
+    uint64_t rest_until_ns; /* nothing is merged before, since what was has failed */
+};
+
+/* w, which is to be posted on p, and goes on where the last that is chained there ends, becomes
+ * part of that one's work request. False: it may not. */
+bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);
+/* It goes again: what it has of others is not its own. */
+void lane_merge_undo(struct wr *w);
+/* The work request of the requests from index `first` on has failed so. If they are several, and it
+ * is no failure of their whole connection, they are not merged again. */
+void lane_merge_failed(struct lane *l, struct physical_qp *p, uint32_t first,
+                       enum ibv_wc_status status);
+
+#endif
