@@ -110,6 +110,39 @@ static bool loses_answer(struct fault_fab *f, struct fault_qp *qp, bool cut)
     return qp->has_room && share > 0 && fault_hits(&f->now, &qp->stream, share);
 }
 
+/* Of a request that may be made to fail now: whether it fails in the middle. */
+static bool is_torn(struct fault_fab *f, struct fault_qp *qp, const struct fab_wr *wr)
+{
+    return qp->has_room && f->now.plan.torn_ppm > 0 && !f->errors_first && wr->num_sge > 0 &&
+           (wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_RDMA_WRITE) &&
+           fault_hits(&f->now, &qp->stream, f->now.plan.torn_ppm);
+}
+
+/* The last that was added is carried out up to a place, and behind it stands one that fails in its
+ * name. */
+static void tear_last(struct fault_fab *f, struct fault_qp *qp, struct fault_list *list)
+{
+    const int at = list->count++;
+    struct fab_wr *part = &list->copy[at - 1], *rest = &list->copy[at];
+    struct fault_poison *poison = fault_poison_take(f, qp);
+    *rest = *part;
+    part->next = rest;
+    list->caller[at] = list->caller[at - 1];
+    poison->wr_id = part->wr_id;
+    poison->status =
+        f->now.plan.status != IBV_WC_SUCCESS ? f->now.plan.status : IBV_WC_REM_OP_ERR;
+    fault_make_fail(qp, poison, rest);
+    part->send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
+    if (part->num_sge > 1) {
+        part->num_sge = 1 + (int)base_prng_below(&qp->stream.prng, (uint64_t)part->num_sge - 1);
+        return;
+    }
+    list->torn = part->sg_list[0];
+    list->torn.length = (uint32_t)base_prng_below(&qp->stream.prng, list->torn.length);
+    part->sg_list = &list->torn;
+    part->num_sge = list->torn.length > 0;
+}
+
 /* And what the plan does to it. */
 static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr,
                         struct fault_list *list)
@@ -146,6 +179,8 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
         fault_silence_begin(f, qp, list);
     else if (may_fail && cut)
         make_fail(f, qp, copy);
+    else if (may_fail && is_torn(f, qp, wr))
+        tear_last(f, qp, list);
 }
 
 /* What some device does not take, and rxe says so at the post: mlx4's driver has to

@@ -186,7 +186,7 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
         return -ENOMEM;
     f->base = (struct fab){.ops = &fault_ops, .caps = inner->caps};
     f->errors_first = plan->errors_first;
-    f->loses_answers = plan->cuts || plan->answer_loss_ppm > 0;
+    f->loses_answers = plan->cuts || plan->answer_loss_ppm > 0 || plan->torn_ppm > 0;
     f->base.caps.names_culprit &= !plan->errors_first;
     /* One that says which came too late says so of the wrong one. */
     f->base.caps.deadlines &= !plan->no_deadlines && !plan->errors_first;

@@ -49,7 +49,8 @@ struct fault_fab {
         uint32_t generation;
     } now; /* written by the thread of the data path, under the lock */
     bool errors_first;
-    bool loses_answers; /* by the plan that it was opened with: what fails may be executed */
+    bool loses_answers; /* by the plan that it was opened with: what fails may be executed, or a
+                         * part of it */
     struct fault_stream control;
     uint32_t next_ordinal;   /* control thread */
     int completed;           /* control thread: in this run() */
@@ -111,6 +112,7 @@ struct fault_list {
     int count;
     struct fault_poison *silence; /* not NULL: the last one's answer is lost */
     uint32_t silent_more;         /* of those behind it so many's may be lost too */
+    struct ibv_sge torn;          /* the part of one piece that is carried out */
 };
 
 struct fault_cq {

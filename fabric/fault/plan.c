@@ -98,6 +98,7 @@ static const struct setting {
     ROW("loss", IS_SHARE, loss_ppm),
     ROW("completion_error", IS_SHARE, completion_error_ppm),
     ROW("answer_loss", IS_SHARE, answer_loss_ppm),
+    ROW("torn", IS_SHARE, torn_ppm),
     ROW("post_error", IS_SHARE, post_error_ppm),
     ROW("refuse", IS_SHARE, refuse_ppm),
     ROW("control_error", IS_SHARE, control_error_ppm),

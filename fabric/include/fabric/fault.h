@@ -22,6 +22,10 @@ struct fault_plan {
      * so that it ends with RETRY_EXC, and its queue pair goes to ERR. With a plan that the layer is
      * opened with and that has this, or a cut. */
     uint32_t answer_loss_ppm;
+    /* A READ or WRITE is carried out in part, up to one of its pieces if it has several, and fails
+     * there, with `status` (0: IBV_WC_REM_OP_ERR). Likewise with a plan that the layer is opened
+     * with and that has this. */
+    uint32_t torn_ppm;
     uint32_t delay_ppm; /* a completion is withheld for `delay_polls` polls, order kept */
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
@@ -106,7 +110,7 @@ struct fault_plan {
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
- * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
+ * deadlines=off"; the shares are loss, completion_error, answer_loss, torn, post_error, refuse,
  * control_error, fence_error, destroy_error, stuck; and picky=on, deadlines=off, atomics=off,
  * dc_atomics=off, fences=off, errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER,
  * mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER,

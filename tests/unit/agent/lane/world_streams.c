@@ -15,7 +15,7 @@ enum { STREAMS = 4, DCIS = 24, REQUESTS = WORLD_SQ_DEPTH, MOST_POLLS = 12 };
 
 struct request {
     struct fab_wr wr;
-    struct ibv_sge sge[SCHEMA_MAX_SGE];
+    struct ibv_sge sge[LANE_MERGE_SGES];
     uint32_t stream;
     bool over;
 };

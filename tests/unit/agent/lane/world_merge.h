@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node's lane hands to its device, and a device that takes no lists of pieces. One node at a
+ * time. */
+#ifndef UNIT_AGENT_LANE_WORLD_MERGE_H
+#define UNIT_AGENT_LANE_WORLD_MERGE_H
+
+#include "world.h"
+
+struct world_posts {
+    uint32_t requests;        /* work requests, so far */
+    uint32_t signaled;        /* of them */
+    int most_sges;            /* of one of them */
+    uint64_t last_not_after;  /* of the last one */
+    uint32_t refused;         /* work requests */
+    bool refuses_lists;       /* of more than one piece */
+};
+
+/* From now on, from 0. */
+struct world_posts *world_watch_posts(struct world_node *n);
+/* The device is what it was. */
+void world_watch_end(void);
+
+/* Owners on node 1, each of whom has a region with all of its arena, and workers on node 0, each of
+ * whom is connected and knows the first owner's record. */
+enum { WORLD_MERGERS = 9 };
+struct world_mergers {
+    struct world_worker owner, worker[WORLD_MERGERS];
+    uint32_t workers, vkey;
+};
+void world_mergers_open(struct world *w, struct world_mergers *m, uint32_t workers);
+void world_mergers_close(struct world *w, struct world_mergers *m);
+/* All workers of node 0 are looked at in the next pass. */
+void world_mergers_ring(struct world *w, const struct world_mergers *m);
+
+#endif
