@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/connector.h"
+#include "agent/lane_config.h"
 #include "control/config.h"
 #include "fabric/providers.h"
 #include "bounds.h"
@@ -140,7 +141,8 @@ static void settings_from(const struct options *o, struct agent_config *config,
                .send_wr = RC_SQ_DEPTH,
                .cqe = larger_of(rc * RC_SQ_DEPTH, rc + 2 * config->responders),
                .way_out = "lower connections or responders"},
-        .sge = LANE_MERGE_SGES,
+        .sge = SCHEMA_MAX_SGE,
+        .most_sge = LANE_MERGE_SGES,
         .inline_bytes = SCHEMA_MAX_INLINE,
         .datagrams_sent = CONNECTOR_SENDS,
         .datagrams_taken = CONNECTOR_RECVS,

@@ -116,7 +116,7 @@ static struct fab_qp_cap cap_of(const struct bed *b, enum bed_role role)
                               [BED_DCI] = said_or(s->dc.send_wr, BED_WR)};
     struct fab_qp_cap cap = {.send_wr = least_of(slots[role], caps->max_qp_wr), .send_sge = 1};
     if (role == BED_INITIATOR || role == BED_DCI) {
-        cap.send_sge = least_of(said_or(s->sge, SGES), caps->max_sge);
+        cap.send_sge = least_of(said_or(s->most_sge, said_or(s->sge, SGES)), caps->max_sge);
         cap.inline_bytes = least_of(s->inline_bytes, caps->max_inline);
     }
     if (role != BED_DCI) {

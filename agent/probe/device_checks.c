@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "bed.h"
 #include "fabric/placement.h"
-#include "schema/session.h"
 
 enum { SILENCE_MS = 60000, SILENCES = 3 };
 
@@ -79,8 +78,7 @@ void probe_limits(struct bed *b)
         {"queue pairs", d->way_out, caps->max_qp, d->queue_pairs},
         {"requests in a queue", "use another device", caps->max_qp_wr, d->send_wr},
         {"completions in a queue", d->way_out, caps->max_cqe, d->cqe},
-        {"pieces of memory in a request", "use another device", caps->max_sge,
-         s->sge < SCHEMA_MAX_SGE ? s->sge : SCHEMA_MAX_SGE},
+        {"pieces of memory in a request", "use another device", caps->max_sge, s->sge},
         {"memory regions", "lower max_sessions, arenas_ahead", caps->max_mr, s->regions},
         {"bytes in a memory region", "lower arena_bytes", caps->max_mr_size, s->largest_region},
     };
