@@ -14,8 +14,8 @@
 enum { PSNS = 1 << 24, UNCOUNTED = PSNS };
 static_assert(LANE_POST_BYTES == 3 * (128 << IBV_MTU_4096), "packets of the largest MTU");
 
-/* Of each work request what the lane may make of workers', or all that the device has: the lane sees
- * to the rest. */
+/* Of each work request what the lane may make of workers', or all that the device has: the lane
+ * sees to the rest. */
 uint32_t agent_dci_sges(const struct fab_caps *caps)
 {
     return caps->max_sge < LANE_MERGE_SGES ? caps->max_sge : LANE_MERGE_SGES;

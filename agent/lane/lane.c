@@ -51,8 +51,7 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
-           c->mr_lease_ns > c->bound_ns + c->slack_ns &&
-           c->merge_sges <= LANE_MERGE_SGES &&
+           c->mr_lease_ns > c->bound_ns + c->slack_ns && c->merge_sges <= LANE_MERGE_SGES &&
            r->scratch.size / LANE_SCRATCH_BYTES > c->max_tenants + 1;
 }
 

@@ -155,9 +155,8 @@ struct lane {
     struct mr_shares shares; /* of max_mrs */
     struct base_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
-    void *random_user;
+    void *random_user, *wake_user;
     uint64_t (*wake)(void *user, _Atomic uint32_t *word);
-    void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
     struct window *rooms;              /* of phys: VQPs that wait for room there (room.c) */
     struct phys_list crowd;            /* queue pairs where somebody waits for room */
@@ -181,8 +180,7 @@ struct lane {
      * which part is next. */
     struct inflight_check_all *looks;
     uint32_t *seen[OVERDUE_LOOKS];
-    uint32_t look_parts, look_part;
-    uint32_t looked_parts; /* so many before that one were looked at last */
+    uint32_t look_parts, look_part, looked_parts; /* so many before that one were looked at last */
     struct lane_counters counters;
 };
 

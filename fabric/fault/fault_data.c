@@ -129,8 +129,7 @@ static void tear_last(struct fault_fab *f, struct fault_qp *qp, struct fault_lis
     part->next = rest;
     list->caller[at] = list->caller[at - 1];
     poison->wr_id = part->wr_id;
-    poison->status =
-        f->now.plan.status != IBV_WC_SUCCESS ? f->now.plan.status : IBV_WC_REM_OP_ERR;
+    poison->status = f->now.plan.status != IBV_WC_SUCCESS ? f->now.plan.status : IBV_WC_REM_OP_ERR;
     fault_make_fail(qp, poison, rest);
     part->send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (part->num_sge > 1) {

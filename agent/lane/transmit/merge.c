@@ -55,7 +55,7 @@ static uint64_t most_bytes(const struct lane *l, const struct wr *w)
 
 /* ---- pieces */
 
-static bool overlaps(const struct ibv_sge *a, const struct ibv_sge *b)
+static bool share_bytes(const struct ibv_sge *a, const struct ibv_sge *b)
 {
     return a->lkey == b->lkey && a->addr < b->addr + b->length && b->addr < a->addr + a->length;
 }
@@ -66,7 +66,7 @@ static bool writes_twice(const struct wr *lead, const struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
         for (int k = 0; k < lead->fab.num_sge; k++)
-            if (overlaps(&w->sge[i], &lead->fab.sg_list[k]))
+            if (share_bytes(&w->sge[i], &lead->fab.sg_list[k]))
                 return true;
     return false;
 }

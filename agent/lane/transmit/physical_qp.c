@@ -364,8 +364,7 @@ void lane_physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t i
     if (p->broken == BROKEN)
         return; /* of before a break: it was dealt with then */
     if (!l->config.streams && !has_failed(l, p)) {
-        complete_up_to(l, p,
-                       status == IBV_WC_SUCCESS ? index + 1 : first_index(l, p, index));
+        complete_up_to(l, p, status == IBV_WC_SUCCESS ? index + 1 : first_index(l, p, index));
         if (status == IBV_WC_SUCCESS) {
             if (p->head == p->tail)
                 lane_physical_qp_emptied(l, p);

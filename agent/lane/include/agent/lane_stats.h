@@ -23,9 +23,9 @@ struct lane_stats {
     uint64_t merged;        /* worker requests that went in another one's work request */
     uint64_t merged_failed; /* such work requests that were refused or failed, and not as a whole
                                connection does */
-    uint64_t endpoint_reads, name_reads;         /* READs of metaservers' tables */
-    uint64_t mr_reads;                           /* READs of peers' tables */
-    uint64_t mr_renewals;                        /* of those, while requests went on */
+    uint64_t endpoint_reads, name_reads; /* READs of metaservers' tables */
+    uint64_t mr_reads;                   /* READs of peers' tables */
+    uint64_t mr_renewals;                /* of those, while requests went on */
     uint64_t lookups_again; /* times that an endpoint was silent or not reached, for which it is
                                looked up anew */
     uint64_t lookups_failed;

@@ -26,7 +26,8 @@ struct probe_settings {
     const char *transport;            /* auto, dc or rc */
     struct probe_demand dc, rc;
     uint32_t sge, inline_bytes, regions;
-    uint32_t most_sge; /* of a queue pair for requests, where the device has more than `sge`; or 0 */
+    uint32_t
+        most_sge; /* of a queue pair for requests, where the device has more than `sge`; or 0 */
     uint32_t datagrams_sent, datagrams_taken; /* slots for handshakes */
     uint64_t largest_region;
     uint64_t open_files;  /* that it must be allowed */

@@ -5,6 +5,7 @@
 #include "../../check_main.h"
 #include "world.h"
 #include "world_merge.h"
+#include "world_rc.h"
 
 enum { PASSES = 400000, BLOCK = 512, SECOND = 2 /* a tenant */ };
 
@@ -150,8 +151,8 @@ END_TEST
 START_TEST(regions_side_by_side_are_two)
 {
     open_scene(1);
-    const uint32_t upper =
-        world_register(w, &m.owner, 16 * BLOCK, 16 * BLOCK, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
+    const uint32_t upper = world_register(w, &m.owner, 16 * BLOCK, 16 * BLOCK,
+                                          SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
     struct schema_sq_desc d = write_block(1, 0, 16);
     d.post.vkey = upper;
     ck_assert_uint_eq(world_do(w, &m.worker[0], d, PASSES).status, IBV_WC_SUCCESS);

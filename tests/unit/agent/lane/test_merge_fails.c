@@ -37,8 +37,8 @@ static void close_scene(void)
 static void post_all(uint8_t op)
 {
     for (uint32_t i = 0; i < 2 * EACH; i++) {
-        const struct schema_sq_desc d = world_rw(op, 1 + i % EACH, (uint64_t)i * 2 * BLOCK, BLOCK,
-                                                 m.vkey, (uint64_t)i * BLOCK);
+        const struct schema_sq_desc d =
+            world_rw(op, 1 + i % EACH, (uint64_t)i * 2 * BLOCK, BLOCK, m.vkey, (uint64_t)i * BLOCK);
         world_post(&m.worker[i / EACH], &d);
     }
     world_mergers_ring(w, &m);

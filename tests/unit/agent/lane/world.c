@@ -183,7 +183,7 @@ uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, w
 uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
-bool world_apart, world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
+bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct fault_plan world_fault;
 
 static void configure(struct world *w, struct world_node *n)
@@ -200,8 +200,7 @@ static void configure(struct world *w, struct world_node *n)
                              .quotas = world_capacity != 0 ? n->quota : NULL,
                              .mr_cache = 16,
                              .sq_depth = SQ_DEPTH,
-                             .merge_sges =
-                                 world_apart ? 0 : world_least(LANE_MERGE_SGES, n->fab->caps.max_sge),
+                             .merge_sges = world_merge_sges(n),
                              .spin_ns = 20000,
                              .guess_budget = 4,
                              .max_grants = 4,

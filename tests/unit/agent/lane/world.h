@@ -112,8 +112,6 @@ extern uint32_t world_max_links;
 /* Of the next world's lanes, as in their configuration; with DC, until when no initiator is ready,
  * which the test says then. A world begins at 1 s. */
 extern uint64_t world_rest_until_ns, world_port_rate, world_most_bytes, world_path_patience_ns;
-/* The next world's lanes merge nothing. */
-extern bool world_apart;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to

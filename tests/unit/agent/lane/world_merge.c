@@ -78,8 +78,8 @@ void world_mergers_open(struct world *w, struct world_mergers *m, uint32_t worke
     for (uint32_t i = 0; i < workers; i++) {
         world_attach(w, &m->worker[i], 0, i, TENANT);
         ck_assert_int_eq(world_connect(w, &m->worker[i], 0, 1), 0);
-        const struct schema_cqe e = world_do(
-            w, &m->worker[i], world_rw(SCHEMA_OP_READ, 1, 0, 8, m->vkey, 0), PASSES * 100);
+        const struct schema_cqe e =
+            world_do(w, &m->worker[i], world_rw(SCHEMA_OP_READ, 1, 0, 8, m->vkey, 0), PASSES * 100);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     }
 }

@@ -7,12 +7,12 @@
 #include "world.h"
 
 struct world_posts {
-    uint32_t requests;        /* work requests, so far */
-    uint32_t signaled;        /* of them */
-    int most_sges;            /* of one of them */
-    uint64_t last_not_after;  /* of the last one */
-    uint32_t refused;         /* work requests */
-    bool refuses_lists;       /* of more than one piece */
+    uint32_t requests;       /* work requests, so far */
+    uint32_t signaled;       /* of them */
+    int most_sges;           /* of one of them */
+    uint64_t last_not_after; /* of the last one */
+    uint32_t refused;        /* work requests */
+    bool refuses_lists;      /* of more than one piece */
 };
 
 /* From now on, from 0. */

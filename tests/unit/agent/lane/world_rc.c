@@ -14,6 +14,13 @@ uint32_t world_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+bool world_apart;
+
+uint32_t world_merge_sges(const struct world_node *n)
+{
+    return world_apart ? 0 : world_least(LANE_MERGE_SGES, n->fab->caps.max_sge);
+}
+
 static void call(struct fab *fab, struct fab_ctl *ctl)
 {
     ck_assert_int_eq(fab_call(fab, ctl), 0);

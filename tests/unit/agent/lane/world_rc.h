@@ -14,6 +14,9 @@ void world_rc_event(struct world *w, struct world_node *n, const struct lane_eve
 void world_rc_run(struct world *w, struct world_node *n);
 /* What a queue pair asks for, of a device that has so much. */
 uint32_t world_least(uint32_t wanted, uint32_t has);
+/* Of a work request of several requests; 0: the next world's lanes merge nothing. */
+uint32_t world_merge_sges(const struct world_node *n);
+extern bool world_apart;
 /* One on which nothing is answered for seconds. */
 struct fab_qp *world_rc_silent(struct world *w, struct world_node *n);
 int world_fill(void *user, void *bytes, size_t count);
