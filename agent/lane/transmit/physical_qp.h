@@ -66,8 +66,8 @@ static inline uint64_t physical_qp_await_ns(const struct lane *l)
     return l->config.bound_ns / 8;
 }
 
-/* The index of the first request of what is chained. Requests that were merged stand in the ring one
- * behind the other, as they would apart; what the device has of them names the last one's. */
+/* The index of the first request of what is chained. Requests that were merged stand in the ring
+ * one behind the other, as they would apart; what the device has of them names the last one's. */
 static inline uint32_t physical_qp_first_of(const struct fab_wr *chained)
 {
     return (uint32_t)chained->wr_id - ((const struct wr *)(const void *)chained)->behind;
