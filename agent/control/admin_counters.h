@@ -10,7 +10,9 @@
 /* Every counter of the lane, named once for status and metrics. */
 #define LANE_COUNTERS(C)                                                                           \
     C(passes, "Passes of the lane.", COUNTER)                                                      \
+    C(empty_polls, "Passes that found nothing to do.", COUNTER)                                    \
     C(sleeps, "Times that the lane went to sleep.", COUNTER)                                       \
+    C(wakes, "Times that it was woken, and not by a time that was over.", COUNTER)                 \
     C(posted, "Requests posted to the fabric.", COUNTER)                                           \
     C(completed, "Requests that completed well.", COUNTER)                                         \
     C(failed, "Requests that completed with an error.", COUNTER)                                   \

@@ -29,6 +29,9 @@ enum {
     SUSPECT_TIMEOUTS = 2,   /* as long as so many of the device's, an endpoint that owes an answer
                              * may be silent before it gets the probing DCI alone: one packet of a
                              * living one may be lost, and its repetition too */
+    SILENT_US = 50,         /* a session that has nothing for so long is polled no more, until its
+                             * doorbell is rung: about what a wake-up costs */
+    SILENT_BUSY_MS = 1000,  /* where the lane polls in any case */
     LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together, at least: as long as a READ is
                              * repeated */
     LOOKUP_HEDGE_MS = 20,   /* a metaserver that is silent for so long: the next one is asked too */

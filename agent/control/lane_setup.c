@@ -55,6 +55,13 @@ static uint64_t patience_ns(const struct pool *p)
     return repeats_ns > least_ns ? repeats_ns : least_ns;
 }
 
+/* A lane that never sleeps hears who posts soonest where it polls him. */
+static uint64_t silent_ns(const struct agent_config *c)
+{
+    return c->polling == POLLING_BUSY ? SILENT_BUSY_MS * BASE_NS_PER_MS
+                                      : SILENT_US * BASE_NS_PER_US;
+}
+
 static struct lane_config describe_lane(const struct pool *p)
 {
     const struct agent_config *c = p->config;
@@ -72,7 +79,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
         .rc = d->rc,
         .max_links = p->prewarm.connections,
-        .spin_ns = c->spin_ns,
+        .silent_ns = silent_ns(c),
         .guess_budget = GUESS_BUDGET,
         .max_grants = MAX_GRANTS,
         .suspect_ns = SUSPECT_TIMEOUTS * fab_timeout_ns(&d->fab->caps, (uint8_t)c->ack_timeout),
@@ -198,13 +205,14 @@ int agent_pool_start_lane(struct pool *p, struct base_errbuf *err)
     int status = make_lane(p);
     if (status != 0)
         return base_err(err, status, "the lane cannot begin: %s", strerror(-status));
-    p->stepping = (struct world_lane){.lane = p->lane,
-                                      .chan = p->device.chan,
-                                      .placement = &p->device.placement,
-                                      .cpu = p->config->lane_cpu,
-                                      .spin_ns = p->config->spin_ns,
-                                      .news = on_news,
-                                      .user = p};
+    p->stepping = (struct world_lane){
+        .lane = p->lane,
+        .chan = p->device.chan,
+        .placement = &p->device.placement,
+        .cpu = p->config->lane_cpu,
+        .polling = {.mode = p->config->polling, .max_retry = (uint32_t)p->config->max_retry},
+        .news = on_news,
+        .user = p};
     return world_lane_start(p->world, &p->stepping, err);
 }
 

@@ -113,8 +113,10 @@ static const struct option options[] = {
      "regions have their own (any device but soft); each pins arena_bytes once more"},
     {"pool", "lane_cpu", A_CPU, AT(lane_cpu), 0, 0, "any",
      "the CPU that the lane runs on; keep others off it (isolcpus)"},
-    {"pool", "spin", A_TIME, AT(spin_ns), 0, 60000 * MS, "50us",
-     "how long the lane polls for more work before it sleeps"},
+    {"pool", "polling", A_POLLING, AT(polling), 0, 0, "adaptive",
+     "adaptive: the lane sleeps after max_retry polls in vain; busy: never; event: after one"},
+    {"pool", "max_retry", A_COUNT, AT(max_retry), 0, 1 << 20, "500",
+     "adaptive: polls on end that find nothing before the lane sleeps"},
     {"pool", "merge", A_YES_NO, AT(merge), 0, 0, "yes",
      "adjacent requests of a tenant to one region become one work request"},
     {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",
@@ -271,6 +273,10 @@ static int take_line(void *user, const char *section, const char *key, const cha
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
             o = &table[i];
+    if (o == NULL && strcmp(place, "pool") == 0 && strcmp(key, "spin") == 0)
+        return base_err(what, -EINVAL,
+                        "spin is no setting any more: take it out, or say as max_retry after how "
+                        "many polls in vain the lane sleeps (500), or polling = busy");
     if (o == NULL)
         return base_setting_refuse(agent_config_setting, "kedge-agentd", section, key, what);
     if (seen[o - table])

@@ -111,6 +111,20 @@ static int set_transport(void *at, const char *value, struct base_errbuf *must)
     return set_text(at, value, AGENT_TEXT, must);
 }
 
+static int set_polling(void *at, const char *value, struct base_errbuf *must)
+{
+    static const char *const modes[] = {
+        [POLLING_ADAPTIVE] = "adaptive", [POLLING_BUSY] = "busy", [POLLING_EVENT] = "event"};
+    for (int i = 0; i < (int)(sizeof modes / sizeof modes[0]); i++) {
+        const enum polling_mode mode = (enum polling_mode)i;
+        if (strcmp(modes[i], value) != 0)
+            continue;
+        memcpy(at, &mode, sizeof mode);
+        return 0;
+    }
+    return base_err(must, -EINVAL, "must be adaptive, busy or event");
+}
+
 static int set_fault(void *at, const char *value, struct base_errbuf *must)
 {
     struct fault_plan plan;
@@ -144,6 +158,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_cpu(at, value, must);
     case A_TRANSPORT:
         return set_transport(at, value, must);
+    case A_POLLING:
+        return set_polling(at, value, must);
     case A_FAULT:
         return set_fault(at, value, must);
     case A_COUNT_OR_AUTO:

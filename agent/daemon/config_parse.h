@@ -18,6 +18,7 @@ enum agentd_type {
     A_SIZE,
     A_CPU,
     A_TRANSPORT,
+    A_POLLING,
     A_FAULT,
     A_COUNT_OR_AUTO, /* 0: auto */
     A_TIME_OR_AUTO,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that steps a lane, and how it sleeps (docs/lane.md#sleeping; RDMAbox): it polls as
- * long as there is work and a little longer, then sets the flags, looks once more, and waits for a
- * doorbell, a completion or a command.
+/* The thread that steps a lane, and how it sleeps (docs/lane.md#sleeping; RDMAbox): it polls
+ * until that was in vain for a while (agent/polling.h), then sets the flags, looks once more, and
+ * waits for a doorbell, a completion or a command.
  *
  * Who rings without an end wakes it no more than a few times (doorbells.h). */
 #include <errno.h>
@@ -37,6 +37,7 @@ struct lane_thread {
     bool runs;
     int epfd, kick;
     struct doorbells doorbells;
+    struct polling polling;
     _Atomic bool stop, asleep;
 };
 
@@ -90,23 +91,24 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
 }
 
 /* A command that comes after the last look kicks, since `asleep` is set before it. False: it was
- * woken for nothing. */
+ * woken for nothing, or for what is due, which a pass or two do. */
 static bool sleep_until_work(struct lane_thread *t)
 {
     uint64_t now = base_clock_ns();
     struct seen seen = {0};
-    bool for_doorbells = false; /* the next thing that is due is that one is heard again */
     atomic_store(&t->asleep, true);
     uint64_t due = lane_prepare_sleep(t->of->lane, now);
-    if (due != 0 && !atomic_load(&t->stop)) {
+    const bool works = due == 0;
+    if (!works && !atomic_load(&t->stop)) {
         const uint64_t heard = doorbells_due(&t->doorbells);
-        for_doorbells = heard < due;
-        due = for_doorbells ? heard : due;
+        due = heard < due ? heard : due;
         uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
         seen = look_at_descriptors(t, now, ms > 1000 ? 1000 : (int)ms);
     }
     atomic_store(&t->asleep, false);
-    return seen.all == 0 ? !for_doorbells : seen.useful > 0;
+    if (seen.useful > 0)
+        lane_note_wake(t->of->lane);
+    return works || seen.useful > 0;
 }
 
 static void tell_control(const struct lane_thread *t)
@@ -120,19 +122,18 @@ static void *run_lane(void *arg)
     struct lane_thread *t = arg;
     struct lane *lane = t->of->lane;
     uint32_t passes = 0;
-    uint64_t worked_ns = 0, looked_ns = 0;
+    uint64_t looked_ns = 0;
     while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
         uint64_t now = base_clock_ns();
-        if (lane_step(lane, now) > 0) {
-            worked_ns = now;
-            tell_control(t);
-        } else if (now - worked_ns > t->of->spin_ns) {
-            if (sleep_until_work(t))
-                worked_ns = base_clock_ns();
-            tell_control(t);
-        }
-        if (++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS)
+        const bool worked = lane_step(lane, now) > 0;
+        const bool sleeps = polling_sleeps(&t->polling, worked);
+        if (sleeps && sleep_until_work(t))
+            polling_begin(&t->polling);
+        const bool looks = ++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS;
+        if (looks)
             looked_ns = look_at_descriptors(t, now, 0).all < EVENTS ? now : 0;
+        if (worked || sleeps || looks)
+            tell_control(t);
     }
     tell_control(t);
     return NULL;
@@ -172,6 +173,7 @@ static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf 
     if (t == NULL)
         return base_err(err, -ENOMEM, "the lane cannot begin: out of memory");
     t->of = l;
+    t->polling = l->polling;
     t->epfd = epoll_create1(EPOLL_CLOEXEC);
     t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (agentd_doorbells_init(&t->doorbells, t->epfd,

@@ -374,6 +374,8 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         lane_physical_qp_ring(l);
         lane_returns_take(l);
     }
+    if (l->did == 0)
+        COUNT(l, empty_polls, 1);
     return l->did;
 }
 
@@ -426,6 +428,11 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     return next_due(l);
 }
 
+void lane_note_wake(struct lane *l)
+{
+    COUNT(l, wakes, 1);
+}
+
 bool lane_doorbell(struct lane *l, uint32_t session)
 {
     struct session *s = session < l->config.max_sessions ? &l->sessions[session] : NULL;
@@ -442,8 +449,8 @@ bool lane_doorbell(struct lane *l, uint32_t session)
 void lane_stats(const struct lane *l, struct lane_stats *out)
 {
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
-    COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
-        COPY(doorbells);
+    COPY(passes), COPY(empty_polls), COPY(sleeps), COPY(wakes), COPY(posted), COPY(completed),
+        COPY(failed), COPY(refused), COPY(doorbells);
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);

@@ -19,6 +19,7 @@
 enum {
     STEP_LEAST_NS = 300, /* what a pass takes */
     STEP_MOST_NS = 3000,
+    EMPTY_NS = 100,       /* what one takes that finds nothing */
     WAKE_MOST_NS = 8000,  /* until a thread runs that was woken */
     PASSES_MOST = 1000000 /* without rest: what there is to do takes a few */
 };
@@ -154,7 +155,7 @@ static void step_lane(void *user)
     } else if (l->spun_ns == 0 && play_random_happens(&l->agent->random, 500000)) {
         l->spun_ns = now_ns;
         l->waits = true;
-        play_event_after(&l->step, l->of->spin_ns);
+        play_event_after(&l->step, (uint64_t)l->of->polling.max_retry * EMPTY_NS);
     } else {
         sleep_lane(l, now_ns);
     }

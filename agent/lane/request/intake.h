@@ -27,7 +27,7 @@ static inline uint32_t intake_turn(struct lane *l, struct session *s, uint32_t m
         lane_sessions_end_doomed(l);
     if (taken > 0 || session_inflight(s) > 0)
         s->worked_ns = l->now_ns;
-    else if (l->now_ns - s->worked_ns > l->config.spin_ns)
+    else if (l->now_ns - s->worked_ns > l->config.silent_ns)
         (void)lane_session_sleep(l, s);
     return taken;
 }

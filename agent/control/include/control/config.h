@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "agent/polling.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/setting.h"
@@ -101,7 +102,8 @@ struct agent_config {
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
     uint64_t fenced_regions, regions_ahead;
-    uint64_t spin_ns, lane_cpu; /* or AGENT_ANY_CPU */
+    enum polling_mode polling;
+    uint64_t max_retry, lane_cpu; /* or AGENT_ANY_CPU */
     bool merge;
     struct agent_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */

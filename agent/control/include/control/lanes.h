@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "agent/polling.h"
 #include "control/world.h"
 
 struct doorbells;
@@ -23,7 +24,7 @@ struct world_lane {
     struct fab_chan *chan;                 /* that wakes it */
     const struct fab_placement *placement; /* the CPUs where it is stepped */
     uint64_t cpu;                          /* `lane_cpu` of the settings, for a sentence */
-    uint64_t spin_ns;                      /* it sleeps when it had nothing to do for so long */
+    struct polling polling;                /* when it sleeps: as it begins */
     void (*news)(void *user);              /* the lane has events; on the control thread */
     void *user;
     void *of_world;              /* the world's own */

@@ -50,6 +50,8 @@ void lane_set_wake(struct lane *lane, uint64_t (*wake)(void *user, _Atomic uint3
  * UINT64_MAX or the time (of now_ns's clock) of the next thing that is due; 0: there is work, do
  * not sleep. */
 uint64_t lane_prepare_sleep(struct lane *lane, uint64_t now_ns);
+/* It has slept, and was woken by something: for who counts. */
+void lane_note_wake(struct lane *lane);
 /* The doorbell of a session was rung: it is polled again. False: there is nothing in its ring that
  * was not there when it was rung last, and it is not. */
 bool lane_doorbell(struct lane *lane, uint32_t session);

@@ -37,8 +37,8 @@ struct lane_config {
                                       * queue pairs have so many; 0: none are merged */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t max_grants;   /* imports of one session */
-    uint64_t spin_ns;      /* how long a silent session is polled before it goes to sleep: about
-                              what a wake-up costs (RDMAbox counts 120 polls instead) */
+    uint64_t silent_ns;    /* how long a silent session is polled before it goes to sleep: about
+                              what a wake-up costs */
     uint64_t suspect_ns;   /* an endpoint that was silent for longer while it had requests is
                               suspect: beside the time for what is out at the port's rate */
     uint64_t port_rate;    /* bytes in a millisecond; 0: not known */

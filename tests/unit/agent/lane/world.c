@@ -201,7 +201,7 @@ static void configure(struct world *w, struct world_node *n)
                              .mr_cache = 16,
                              .sq_depth = SQ_DEPTH,
                              .merge_sges = world_merge_sges(n),
-                             .spin_ns = 20000,
+                             .silent_ns = 20000,
                              .guess_budget = 4,
                              .max_grants = 4,
                              .suspect_ns = 50000,
