@@ -101,6 +101,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                       o->test == PERF_LOOKUP;
     const uint32_t workers = many ? o->workers : 16;
     char transport[32] = "", windows[96] = "", other[64] = "", lease[32] = "";
+    const char *polling = "";
     char pool[512] = "";
     if (o->window_ops != 0 || o->window_bytes != 0)
         snprintf(windows, sizeof windows, "window_ops = %u\nwindow_bytes = %llu\n", o->window_ops,
@@ -110,15 +111,17 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     if (o->test == PERF_RENEWAL && which >= 2)
         snprintf(lease, sizeof lease, "mr_lease = %ums\n",
                  which == 2 ? o->lease_ms : LONG_LEASE_MS);
+    if (o->test == PERF_POLL && which >= 3)
+        polling = which == 3 ? "polling = event\n" : "polling = busy\n";
     if (o->transport != NULL)
         snprintf(transport, sizeof transport, "transport = %s\n", o->transport);
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
     if (!o->defaults)
         snprintf(pool, sizeof pool,
                  "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
-                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s%s",
+                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s%s%s",
                  lane_cpu, peers, workers > 256 ? workers : 256, slots, slots,
-                 power_of_two(1024, 2 * slots), workers + 512, windows, lease);
+                 power_of_two(1024, 2 * slots), workers + 512, windows, lease, polling);
     if (which == 0)
         snprintf(text, sizeof text,
                  "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
@@ -268,7 +271,9 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_e
         return base_err(err, -errno, "%s: %s", l->work, strerror(errno));
     int status = 0;
     choose_cpus(l, o);
-    const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead : o->test == PERF_RENEWAL);
+    const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead
+                               : o->test == PERF_POLL    ? 2
+                                                         : o->test == PERF_RENEWAL);
     for (int i = 0; i <= last && status == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", l->work, names[i]);
         if (mkdir(path, 0700) != 0)
@@ -291,6 +296,8 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_e
     o->admin_socket = l->admin_socket;
     o->server = l->server;
     o->pinned = l->pinned;
+    o->worker_cpu = l->worker_cpu;
+    o->lane_cpu = l->lane_cpu;
     o->agent_pid[0] = l->pid[1];
     o->agent_pid[1] = l->pid[2];
     for (int i = 3; i <= last; i++) {

@@ -37,6 +37,8 @@ static const char help[] =
     "  window --model NAME       throughput of 1 to N workers without a window and with several, "
     "on\n"
     "                            a card of the cost model, in virtual time\n"
+    "  poll                      lanes that poll busily, adaptively and by events, side by side;\n"
+    "                            and a worker on the lane's processor; needs --local\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -44,9 +46,9 @@ static const char help[] =
     "                            of their own\n"
     "  --transport dc|rc         of --local's agents (dc)\n"
     "  --size BYTES              of an operation (8; fairness: 65536; window: 131072)\n"
-    "  --depth N                 operations under way at a time (1; fairness: 64; window: of each\n"
-    "                            worker, 32)\n"
-    "  --count N                 how many are measured (lookup: turns of half a second each, 5)\n"
+    "  --depth N                 operations under way at a time (1; fairness, poll: 64; window: of\n"
+    "                            each worker, 32)\n"
+    "  --count N                 how many are measured (lookup, poll: turns, 5)\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
     "  --regions N               renewal: used in turn (1)\n"
@@ -97,11 +99,12 @@ static const struct {
     {"renewal", PERF_RENEWAL, 1800000},
     {"lookup", PERF_LOOKUP, 5},
     {"window", PERF_WINDOW, 3000},
+    {"poll", PERF_POLL, 5},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window"
+    "first-read, verbs-connect, lookup, window, poll"
 
 enum {
     UNCACHED = 1000,
@@ -175,6 +178,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "fairness needs --local: it is about two tenants of its own");
     if (o->test == PERF_RENEWAL && !o->local)
         return base_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
+    if (o->test == PERF_POLL && (!o->local || o->depth < 2))
+        return base_err(err, -EINVAL, "poll needs --local, and a --depth of 2 at least");
     if (o->test == PERF_LOOKUP && !o->local)
         return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)
@@ -196,7 +201,7 @@ static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "--workers is at least 2 here");
     if (o->storm && o->test != PERF_LOOKUP)
         return base_err(err, -EINVAL, "--registering is for lookup");
-    if (o->test == PERF_LOOKUP && o->count > PERF_MAX_TURNS)
+    if ((o->test == PERF_LOOKUP || o->test == PERF_POLL) && o->count > PERF_MAX_TURNS)
         return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_TURNS);
     if (o->test == PERF_LOOKUP && o->workers > PERF_MAX_NAMES)
         return base_err(err, -EINVAL, "--workers is at most %d here", PERF_MAX_NAMES);
@@ -260,7 +265,7 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
     if (o->size == 0)
         o->size = o->test == PERF_FAIRNESS ? 65536 : 8;
     if (o->depth == 0)
-        o->depth = o->test == PERF_FAIRNESS ? 64 : 1;
+        o->depth = o->test == PERF_FAIRNESS || o->test == PERF_POLL ? 64 : 1;
     if (o->workers == 0)
         o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
     if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))

@@ -18,7 +18,7 @@ enum {
     PERF_MAX_REGIONS = 64,       /* of renewal */
     PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
     PERF_FIRST_STEPS = 5,        /* of first-read */
-    PERF_MAX_TURNS = 99,         /* of lookup */
+    PERF_MAX_TURNS = 99,         /* of lookup and poll */
     PERF_MAX_QPS = 64,           /* of window */
     PERF_MAX_NAMES = 250,        /* of lookup: one a client, and a tenant has 256 */
     PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
@@ -40,7 +40,8 @@ enum perf_test {
     PERF_FAIRNESS,
     PERF_RENEWAL,
     PERF_LOOKUP,
-    PERF_WINDOW
+    PERF_WINDOW,
+    PERF_POLL
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -73,10 +74,12 @@ struct perf_options {
     uint16_t child_port;
     const char *token;
     int agent_pid[2]; /* --local's; else 0 */
-    /* Of --local's further agents: isolation's, to be killed; renewal's, with long leases. */
+    /* Of --local's further agents: isolation's, to be killed; renewal's, with long leases; poll's,
+     * by events and busy. */
     const char *more_socket[PERF_MAX_DEAD];
     int more_pid[PERF_MAX_DEAD];
-    bool pinned; /* --local put the worker and the lanes on CPUs of their own */
+    int worker_cpu, lane_cpu; /* if: */
+    bool pinned;              /* --local put the worker and the lanes on CPUs of their own */
 };
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */

@@ -49,6 +49,16 @@ struct perf_window {
     } point[PERF_POINTS][PERF_WINDOWS];
 };
 
+/* Of poll: what a lane is given to do, and how it polls meanwhile. */
+enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
+enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };
+struct perf_polled {                       /* medians of the turns */
+    double per_second;                     /* READs */
+    double ratio, least_ratio, most_ratio; /* of these in the same turn, to busy's */
+    double switches, interrupts;           /* of agent and worker, of the host: for 1000 READs */
+    double share;                          /* of a processor: the agent's */
+};
+
 /* What was measured. */
 struct perf_result {
     struct base_hist hist; /* nanoseconds */
@@ -81,6 +91,7 @@ struct perf_result {
     struct perf_turns turns[2];
     struct perf_lookup lookup;
     struct perf_window window;
+    struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -111,8 +122,8 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
  */
 int perf_direct(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
-/* A metaserver and two agents of our own, and those that isolation kills or the one whose leases
- * renewal compares with, on a soft device of their own. */
+/* A metaserver and two agents of our own, and those that isolation kills, or the ones that renewal
+ * or poll compares with, on a soft device of their own. */
 struct perf_local {
     char device[64], work[64];
     char socket[2 + PERF_MAX_DEAD][96]; /* of the agents */
@@ -163,6 +174,8 @@ void perf_lookup_report(const struct perf_options *o, const struct perf_result *
 void perf_renewal_report(const struct perf_options *o, const struct perf_result *r);
 int perf_window(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_window_report(const struct perf_options *o, const struct perf_result *r);
+int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_poll_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
@@ -173,6 +186,9 @@ int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct 
 /* Does o->count operations, after some that are not measured; the bytes are looked at. */
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
                         struct base_errbuf *err);
+
+/* Its READs or WRITEs, once some were measured: of a depth as o had it. */
+struct perf_path *perf_worker_path(struct perf_worker *w);
 
 /* Counters of an agent by their names in its metrics, all pools' together; 0 for those that it does
  * not have, and then *all is false. */

@@ -167,6 +167,10 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         perf_window_report(o, r);
         return;
     }
+    if (o->test == PERF_POLL) {
+        perf_poll_report(o, r);
+        return;
+    }
     if (o->test == PERF_FIRST_READ) {
         perf_first_report(o, r);
         return;

@@ -222,6 +222,11 @@ static int prepare(struct perf_worker *w, const struct perf_options *o, struct b
     return status == 0 ? 0 : perf_failed(status, "connecting", err);
 }
 
+struct perf_path *perf_worker_path(struct perf_worker *w)
+{
+    return &w->path;
+}
+
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
                         struct base_errbuf *err)
 {
