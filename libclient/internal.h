@@ -80,8 +80,12 @@ struct kedge_session {
     struct kedge_vqp *vqps;
     uint32_t free_vqps, dying_vqps, used_vqps; /* lists (index + 1); how many were ever created */
     uint32_t idle;                             /* calls in a row that found nothing */
-    int doorbell;                              /* eventfd */
-    int ended;                                 /* 0, or the -errno for ever */
+    uint32_t cpu;                              /* as rw->cpu has it */
+    struct {                                   /* processor.c */
+        uint32_t tail, vain;                   /* what was posted by then; times in vain since */
+    } given;
+    int doorbell;        /* eventfd */
+    int ended;           /* 0, or the -errno for ever */
     uint32_t end_reason; /* why: enum schema_reason; NONE: the socket closed */
     struct client_arena arenas[CLIENT_MAX_ARENAS];
     /* the rest */
@@ -167,6 +171,18 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
+
+/* ---- processor.c */
+/* The lane sees where this thread runs. Costs a call of the C library, and no system call where the
+ * kernel has rseq. */
+void client_say_processor(struct kedge_session *s);
+/* Whether that is where the lane ran lately; it must have been said. */
+bool client_shares_processor(const struct kedge_session *s);
+/* Lets the lane have the processor: sleeps for 0.1 ms unless ready(s), or until the lane has
+ * something. Not where that was in vain for what was posted last. */
+void client_give_processor(struct kedge_session *s,
+                           bool (*ready)(struct kedge_session *, uint32_t));
+
 /* ---- notice.c */
 /* Whether there is something that kedge_wait() has not returned for; once it has, it is told. */
 bool client_has_notice(struct kedge_session *s);

@@ -50,9 +50,12 @@ int client_usable(struct kedge_session *s)
     return say_end(s);
 }
 
+/* A lane on this processor may have answered before the call returns, and nothing is polled for in
+ * vain then: it is told where this is before. */
 static void ring_doorbell(struct kedge_session *s)
 {
     uint64_t one = 1;
+    client_say_processor(s);
     ssize_t n = write(s->doorbell, &one, sizeof one);
     (void)n; /* EAGAIN: rung often enough; EINTR does not happen to an eventfd with room */
 }
@@ -177,6 +180,7 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
     }
     if (until_ns - now < slice)
         slice = until_ns - now;
+    client_say_processor(s);
     uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
     int slept = 0;
     atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
@@ -193,6 +197,9 @@ static bool spin_until(struct kedge_session *s, bool (*ready)(struct kedge_sessi
                        uint32_t argument)
 {
     uint64_t begin = 0, now;
+    client_say_processor(s);
+    if (client_shares_processor(s)) /* it is in the lane's way */
+        return ready(s, argument);
     do {
         for (int i = 0; i < LOOKS; i++) {
             if (ready(s, argument))

@@ -108,6 +108,7 @@ static bool sleep_until_work(struct lane_thread *t)
     atomic_store(&t->asleep, false);
     if (seen.useful > 0)
         lane_note_wake(t->of->lane);
+    lane_set_cpu(t->of->lane, sched_getcpu());
     return works || seen.useful > 0;
 }
 
@@ -126,12 +127,15 @@ static void *run_lane(void *arg)
     while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
         uint64_t now = base_clock_ns();
         const bool worked = lane_step(lane, now) > 0;
-        const bool sleeps = polling_sleeps(&t->polling, worked);
+        const bool sleeps = polling_sleeps(&t->polling, worked) ||
+                            (!worked && polling_hands_over(&t->polling) && lane_hands_over(lane));
         if (sleeps && sleep_until_work(t))
             polling_begin(&t->polling);
         const bool looks = ++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS;
-        if (looks)
+        if (looks) {
             looked_ns = look_at_descriptors(t, now, 0).all < EVENTS ? now : 0;
+            lane_set_cpu(lane, sched_getcpu());
+        }
         if (worked || sleeps || looks)
             tell_control(t);
     }

@@ -83,8 +83,15 @@ struct lane {
     uint32_t lets_go, batch; /* batch: of each session in a pass, of one tenant alone */
     uint8_t has_sparse;
     uint64_t busy_turns;
-    STAILQ_HEAD(, session) dirty; /* to publish */
-    struct session *doomed;       /* to end when what is being done is done */
+    STAILQ_HEAD(, session) dirty;   /* to publish */
+    uint32_t out;                   /* requests of all sessions: session.inflight of each */
+    struct handover {               /* request/handover.c */
+        uint32_t cpu;               /* where the lane's thread runs, + 1; 0: nobody has said */
+        uint32_t wants;             /* whose worker was answered there since, + 1; 0: nobody's */
+        uint32_t given;             /* to whom it was handed last, + 1; 0: it is judged already */
+        uint64_t given_ns, rest_ns; /* when; before which nobody gets it */
+    } handover;
+    struct session *doomed; /* to end when what is being done is done */
     /* With a lease or a drain to wait for; with regions that the operator withdraws. */
     struct session_list due, revoking;
     uint32_t due_count, revoking_count;

@@ -111,6 +111,7 @@ void attack_secrets(struct hostile *h);
 void attack_stale_keys(struct hostile *h);
 void attack_never_polls(struct hostile *h);
 void attack_greedy(struct hostile *h);
+void attack_false_processor(struct hostile *h);
 void attack_smalls(struct hostile *h);
 void attack_doorbells(struct hostile *h);
 void attack_hung_doorbell(struct hostile *h);

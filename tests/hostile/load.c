@@ -108,6 +108,34 @@ void attack_greedy(struct hostile *h)
         raw_close(&w[i].r);
 }
 
+/* Says of its workers that they run on the lane's processor, where they do not, so that the lane
+ * sleeps whenever it has answered one; and is heard again soon, without keeping others from their
+ * processors. */
+void attack_false_processor(struct hostile *h)
+{
+    enum { PAUSE_US = 50 };
+    static struct writer w[SESSIONS];
+    for (int i = 0; i < SESSIONS; i++) {
+        start_writer(h, &w[i], 0);
+        w[i].d.post.length = 8;
+    }
+    hostile_begin(h);
+    while (!hostile_over(h)) {
+        struct schema_cqe e;
+        struct writer *one = &w[hostile_random(h) % SESSIONS];
+        struct raw *r = &one->r;
+        atomic_store(&r->rw->cpu, atomic_load(&r->ro->lane_cpu));
+        raw_put(r, &one->d, NULL, 0);
+        const int status = raw_poll(r, &e, ANSWER_MS);
+        if (status != 0)
+            hostile_fail("a request that is all right failed: %d", status);
+        h->did++;
+        usleep(PAUSE_US);
+    }
+    for (int i = 0; i < SESSIONS; i++)
+        raw_close(&w[i].r);
+}
+
 /* All that it will ever post is in its ring from the beginning, without completions: the index
  * alone moves. */
 static void fill_for_ever(struct writer *w)

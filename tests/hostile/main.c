@@ -47,6 +47,8 @@ static const struct {
     {"never-polls", "posts and never polls", attack_never_polls, false, false},
     {"greedy", "has as much copied as it may", attack_greedy, false, false},
     {"smalls", "keeps many rings full of small requests", attack_smalls, false, false},
+    {"false-processor", "says that it runs on the lane's processor, and does not",
+     attack_false_processor, false, false},
     {"doorbells", "rings the doorbells of many sessions without an end", attack_doorbells, false,
      false},
     {"hung-doorbell", "ends sessions whose doorbell many epolls hang on", attack_hung_doorbell,

@@ -14,6 +14,7 @@
 #include "lane_looks.h"
 #include "ledger.h"
 #include "os.h"
+#include "os_calls.h"
 #include "random.h"
 
 enum {
@@ -147,12 +148,14 @@ static void step_lane(void *user)
     l->read_ns = 0;
     l->waits = false;
     hear_descriptors(l);
+    lane_set_cpu(l->of->lane, os_sched_getcpu());
     if (lane_step(l->of->lane, now_ns) > 0) {
         l->spun_ns = 0;
         set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
         tell_of_work(l);
         look_at_bounds(l);
-    } else if (l->spun_ns == 0 && play_random_happens(&l->agent->random, 500000)) {
+    } else if (l->spun_ns == 0 && !lane_hands_over(l->of->lane) &&
+               play_random_happens(&l->agent->random, 500000)) {
         l->spun_ns = now_ns;
         l->waits = true;
         play_event_after(&l->step, (uint64_t)l->of->polling.max_retry * EMPTY_NS);

@@ -53,6 +53,16 @@ time_t os_time(time_t *out)
     return now.tv_sec;
 }
 
+/* Of a host's two processors, on one of which its agents' lanes run: some of its processes share
+ * that. */
+int os_sched_getcpu(void)
+{
+    int sum = 0;
+    for (const char *c = play_process != NULL ? play_process->name : ""; *c != '\0'; c++)
+        sum += *c;
+    return sum % 2;
+}
+
 int os_nanosleep(const struct timespec *wanted, struct timespec *left)
 {
     (void)left;

@@ -28,6 +28,7 @@ void os_drop_blocks(struct play_process *p);
 /* clocks.c */
 int os_clock_gettime(clockid_t clock, struct timespec *out);
 time_t os_time(time_t *out);
+int os_sched_getcpu(void);
 int os_nanosleep(const struct timespec *wanted, struct timespec *left);
 ssize_t os_getrandom(void *bytes, size_t n, unsigned flags);
 char *os_getenv(const char *name);

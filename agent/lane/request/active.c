@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lane_state.h"
+#include "request/handover.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
 
@@ -97,6 +98,7 @@ void lane_session_activate(struct lane *l, struct session *s)
     }
     l->active_count++;
     lane_session_count_batch(l);
+    handover_show(l, s);
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
 }
 

@@ -8,6 +8,7 @@
 #include "resolve/name_lookup.h"
 #include "schedule/vqp.h"
 #include "request/active.h"
+#include "request/handover.h"
 #include "session_state.h"
 #include "transmit/timing.h"
 #include "transmit/wr.h"
@@ -33,6 +34,7 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
     session_count(&s->inflight, -1);
     active_count_out(s->of, -1);
+    l->out--;
     if (status == IBV_WC_SUCCESS)
         COUNT(l, completed, 1);
     else
@@ -190,6 +192,8 @@ void lane_sessions_publish(struct lane *l)
             s->dirty = 0;
             if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0)
                 join_wakes(l, s);
+            if (l->handover.cpu != 0)
+                lane_handover_answered(l, s);
         }
         STAILQ_INIT(&l->dirty);
     }

@@ -22,7 +22,10 @@
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
  * then stops polling this session. For completions the same the other way: the worker sets
  * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes. */
+ * barrier, loads `want_wake`, adds 1 to `wake` and wakes.
+ *
+ * A version of either side that does not know a word leaves it 0, as all of both is to begin with:
+ * `cpu` and `lane_cpu` say then that nobody has said. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
@@ -138,6 +141,10 @@ struct schema_session_rw {
     _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_tail;   /* worker writes */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_head;   /* worker writes */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake; /* worker writes */
+    /* On which processor the worker ran when it last rang, waited or polled in vain, + 1; 0: it has
+     * not said. A hint, which may be wrong: where it is the lane's own, the lane hands that over.
+     */
+    _Atomic uint32_t cpu; /* worker writes */
 };
 #define SCHEMA_SQ_OFFSET 4096
 #define SCHEMA_SESSION_RW_BYTES(sq_slots)                                                          \
@@ -179,8 +186,9 @@ struct schema_session_ro {
     _Alignas(SCHEMA_LINE) _Atomic uint32_t doorbell;
     _Alignas(SCHEMA_LINE) _Atomic uint32_t wake; /* futex */
     _Atomic uint32_t ended;                      /* enum schema_reason, 0 while it lives */
-    _Atomic uint32_t drains;  /* agent writes: 1 while the operator wants its worker to go */
-    _Atomic uint32_t revoked; /* agent adds 1: a region of it was revoked (MR_STATUS) */
+    _Atomic uint32_t drains;   /* agent writes: 1 while the operator wants its worker to go */
+    _Atomic uint32_t revoked;  /* agent adds 1: a region of it was revoked (MR_STATUS) */
+    _Atomic uint32_t lane_cpu; /* agent writes: likewise where the lane ran lately, + 1, or 0 */
     _Alignas(SCHEMA_LINE) struct schema_reply reply[SCHEMA_REPLIES]; /* by tag */
     /* This host's endpoint, when it has become another one: so many times (0: gid above holds), and
      * as it is in memory, the latest one in present_gid[changes % 2]. */

@@ -50,6 +50,12 @@ void lane_set_wake(struct lane *lane, uint64_t (*wake)(void *user, _Atomic uint3
  * UINT64_MAX or the time (of now_ns's clock) of the next thing that is due; 0: there is work, do
  * not sleep. */
 uint64_t lane_prepare_sleep(struct lane *lane, uint64_t now_ns);
+/* Where the thread runs that steps it, as sched_getcpu() has it; -1: it cannot be told, which is so
+ * at first. */
+void lane_set_cpu(struct lane *lane, int cpu);
+/* After a pass that did nothing: whether the thread is to sleep at once, since a worker that was
+ * answered runs on its processor. */
+bool lane_hands_over(struct lane *lane);
 /* It has slept, and was woken by something: for who counts. */
 void lane_note_wake(struct lane *lane);
 /* The doorbell of a session was rung: it is polled again. False: there is nothing in its ring that

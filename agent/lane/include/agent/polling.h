@@ -37,6 +37,12 @@ static inline bool polling_sleeps(struct polling *p, bool worked)
     return p->mode == POLLING_EVENT || p->empty > p->max_retry;
 }
 
+/* Whether it hands its processor over to a worker that needs it there (lane_hands_over()). */
+static inline bool polling_hands_over(const struct polling *p)
+{
+    return p->mode == POLLING_ADAPTIVE;
+}
+
 /* An event has come: where it polls at all it does so from now on. */
 static inline void polling_begin(struct polling *p)
 {

@@ -51,6 +51,7 @@ START_TEST(busy_never_sleeps)
     ck_assert_uint_eq(count_polls(&p), MANY);
     ck_assert(!polling_sleeps(&p, true));
     ck_assert_uint_eq(count_polls(&p), MANY);
+    ck_assert(!polling_hands_over(&p)); /* which would be a sleep */
 }
 END_TEST
 

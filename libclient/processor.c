@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processor that a worker runs on, and what it does where the lane has none but that. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "internal.h"
+
+enum {
+    GIVE_UP_US = 100, /* at a time, unless something comes */
+    VAIN_MOST = 4     /* times on end in which nothing came, for what was posted last */
+};
+
+void client_say_processor(struct kedge_session *s)
+{
+    const uint32_t cpu = (uint32_t)(sched_getcpu() + 1); /* -1: it cannot be told */
+    if (cpu == s->cpu)
+        return;
+    s->cpu = cpu;
+    atomic_store_explicit(&s->rw->cpu, cpu, memory_order_relaxed);
+}
+
+bool client_shares_processor(const struct kedge_session *s)
+{
+    return s->cpu != 0 && atomic_load_explicit(&s->ro->lane_cpu, memory_order_relaxed) == s->cpu;
+}
+
+/* The lane cannot go on while this thread runs, and a worker that only yields has the processor
+ * again at once as long as it has had less of it than its share (EEVDF). So it sleeps, as one that
+ * waits does. It is not the lane that is waited for when that was in vain some times. */
+void client_give_processor(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t))
+{
+    if (s->given.tail != s->sq_tail)
+        s->given.vain = 0;
+    s->given.tail = s->sq_tail;
+    if (s->given.vain >= VAIN_MOST)
+        return;
+    _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
+    const uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
+    int slept = 0;
+    atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!ready(s, 0) && atomic_load(&s->ro->ended) == 0)
+        slept = base_futex_wait(wake, seen, GIVE_UP_US * BASE_NS_PER_US);
+    atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
+    s->given.vain = slept == -ETIMEDOUT ? s->given.vain + 1 : 0;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker says of where it runs, and what it does where the lane runs there too. The
+ * processor's number and the sleep are the test's. */
+#include "fake_lane.h"
+
+enum { HERE = 2, THERE = 4, MANY = 1000, MOST = 4 /* sleeps in vain for what was posted */ };
+
+static const uint8_t peer_gid[16] = {0xfd, 1};
+static int cpu, status_of_sleep;
+static uint32_t sleeps;
+static struct fake_agent a;
+
+int __wrap_sched_getcpu(void);
+int __wrap_sched_getcpu(void)
+{
+    return cpu;
+}
+
+/* Is what who waits for the lane has said by then. */
+int __wrap_base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+int __wrap_base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    ck_assert_uint_eq(atomic_load(word), expected);
+    ck_assert_uint_eq(atomic_load(&a.rw->want_wake), 1);
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), (uint32_t)cpu + 1);
+    ck_assert_uint_le(timeout_ns, 100000000);
+    sleeps++;
+    return status_of_sleep;
+}
+
+static struct kedge_session *s;
+static struct kedge_vqp *q;
+static void *memory;
+static uint32_t lkey;
+
+static void setup(int lane_cpu)
+{
+    fake_agent_start(&a);
+    cpu = HERE;
+    status_of_sleep = -ETIMEDOUT;
+    atomic_store(&a.ro->lane_cpu, (uint32_t)lane_cpu + 1);
+    ck_assert_int_eq(schema_peers_put(a.peers, 3, peer_gid, 1, 1), 3);
+    s = fake_agent_open(&a);
+    ck_assert_int_eq(kedge_vqp_create(s, NULL, &q), 0);
+    ck_assert_int_eq(kedge_connect(q, peer_gid), 0);
+    ck_assert_int_eq(kedge_alloc(s, 4096, &memory, &lkey), 0);
+    sleeps = 0;
+}
+
+static void teardown(void)
+{
+    kedge_close(s);
+    fake_agent_stop(&a);
+}
+
+static void post(void)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 8, .lkey = lkey};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .wr.rdma = {.remote_addr = 4096, .rkey = 1}},
+                       *bad;
+    ck_assert_int_eq(kedge_post_send(q, &wr, &bad), 0);
+}
+
+static void poll_in_vain(int times)
+{
+    struct ibv_wc wc;
+    for (int i = 0; i < times; i++)
+        ck_assert_int_eq(kedge_poll(s, 1, &wc), 0);
+}
+
+START_TEST(a_worker_that_polls_in_vain_says_where_it_runs_and_when_it_has_moved)
+{
+    setup(THERE);
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), 0);
+    poll_in_vain(1);
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), HERE + 1);
+    cpu = THERE + 1;
+    poll_in_vain(100);
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), THERE + 2);
+    cpu = -1;
+    poll_in_vain(100);
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), 0);
+    ck_assert_uint_eq(sleeps, 0);
+    teardown();
+}
+END_TEST
+
+/* The lane may answer before the call returns, where both have one processor. */
+START_TEST(a_worker_that_rings_says_so_before)
+{
+    uint64_t rings;
+    setup(THERE);
+    atomic_store(&a.ro->doorbell, 1);
+    post();
+    ck_assert_int_eq(read(a.fds[SCHEMA_FD_DOORBELL], &rings, sizeof rings), sizeof rings);
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), HERE + 1);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_worker_that_waits_says_so_before_it_sleeps)
+{
+    setup(THERE);
+    status_of_sleep = 0;
+    ck_assert_int_eq(kedge_wait(s, 1), 0);
+    ck_assert_uint_gt(sleeps, 0);
+    teardown();
+}
+END_TEST
+
+START_TEST(beside_a_lane_elsewhere_or_one_that_does_not_say_where_a_poll_never_sleeps)
+{
+    for (int lane_cpu = -1; lane_cpu <= THERE; lane_cpu += THERE + 1) {
+        setup(lane_cpu);
+        post();
+        poll_in_vain(MANY);
+        ck_assert_uint_eq(sleeps, 0);
+        cpu = -1; /* nor where the worker cannot tell */
+        poll_in_vain(MANY);
+        ck_assert_uint_eq(sleeps, 0);
+        teardown();
+    }
+}
+END_TEST
+
+START_TEST(on_the_lanes_processor_a_poll_gives_it_up_a_few_times_for_what_was_posted)
+{
+    setup(HERE);
+    for (uint32_t i = 1; i <= 3; i++) {
+        post();
+        poll_in_vain(MANY);
+        ck_assert_uint_eq(sleeps, i * MOST);
+        ck_assert_uint_eq(atomic_load(&a.rw->want_wake), 0);
+    }
+    status_of_sleep = 0; /* it is woken each time */
+    post();
+    poll_in_vain(MANY);
+    ck_assert_uint_gt(sleeps, 10 * MOST);
+    teardown();
+}
+END_TEST
+
+START_TEST(what_is_there_is_taken_without_a_sleep)
+{
+    struct ibv_wc wc;
+    setup(HERE);
+    for (int i = 0; i < MANY; i++) {
+        post();
+        fake_lane_take(&a, fake_lane_waiting(&a));
+        fake_lane_complete(&a, kedge_vqp_num(q), 1, IBV_WC_SUCCESS);
+        ck_assert_int_eq(kedge_poll(s, 1, &wc), 1);
+    }
+    ck_assert_uint_eq(sleeps, 0);
+    teardown();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_worker_that_polls_in_vain_says_where_it_runs_and_when_it_has_moved)                        \
+    T(a_worker_that_rings_says_so_before)                                                          \
+    T(a_worker_that_waits_says_so_before_it_sleeps)                                                \
+    T(beside_a_lane_elsewhere_or_one_that_does_not_say_where_a_poll_never_sleeps)                  \
+    T(on_the_lanes_processor_a_poll_gives_it_up_a_few_times_for_what_was_posted)                   \
+    T(what_is_there_is_taken_without_a_sleep)
+
+KEDGE_CHECK_MAIN("libclient.processor", TESTS)
