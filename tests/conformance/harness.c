@@ -75,6 +75,7 @@ bool conf_lacks(uint32_t transports, const char *test)
     return true;
 }
 
+/* Unless all is to run. */
 bool conf_is_short(void)
 {
     const char *slow = getenv("KEDGE_TEST_SLOW"), *whole = getenv("KEDGE_TEST_LONG");

@@ -27,16 +27,12 @@ struct conf_provider {
 
 /* Chosen in main(), before Check forks. Device: a provider's device, or NULL. */
 void conf_choose(const struct conf_provider *provider, const char *device);
-/* Opens the chosen provider's device. */
-struct fab *conf_open(void);
+struct fab *conf_open(void); /* the chosen provider's device */
 /* Whether the device has these transports; if not, counts the running test as skipped. */
 bool conf_has(const struct fab *fab, uint32_t transports, const char *test);
-/* The same, but true where it lacks them, before it is opened, which takes a tenth of a second of a
- * real one: false also where no test has opened it yet. */
+/* The contrary, before it is opened, which takes a while. False where no test has opened it yet. */
 bool conf_lacks(uint32_t transports, const char *test);
-/* Whether what is repeated for chance's sake is to be repeated less often: on a machine that is
- * slow (KEDGE_TEST_SLOW), unless all is to run (KEDGE_TEST_LONG). */
-bool conf_is_short(void);
+bool conf_is_short(void); /* less is to be repeated for chance's sake, on a slow machine */
 /* How many were skipped; prints which. In main(), after the run. */
 unsigned conf_report_skips(void);
 
@@ -126,8 +122,7 @@ void link_open(struct link *l, enum fab_transport transport, struct node *a, str
 void link_close(struct link *l);
 /* RESET to RTS again, both sides. */
 void link_repair(struct link *l, const struct rc_options *options);
-/* Fills in where the request goes. */
-void link_address(const struct link *l, struct fab_wr *wr);
+void link_address(const struct link *l, struct fab_wr *wr); /* where the request goes */
 int link_post(struct link *l, struct fab_wr *wr);
 void link_post_recv(struct link *l, uint64_t wr_id, struct ibv_sge *sge, int num_sge);
 
@@ -143,8 +138,7 @@ struct pair {
  * The options may be NULL. */
 bool pair_open(struct pair *p, enum fab_transport transport, const struct rc_options *options,
                const struct qp_options *qp_options, const char *test);
-/* Two nodes alone. */
-bool nodes_open(struct pair *p, uint32_t transports, const char *test);
+bool nodes_open(struct pair *p, uint32_t transports, const char *test); /* without a link */
 void pair_close(struct pair *p);
 void nodes_close(struct pair *p);
 
