@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "clock_watch.h"
 #include "dci.h"
+#include "fabric/model.h"
 #include "follow.h"
 #include "names.h"
 #include "node.h"
@@ -270,6 +271,8 @@ void agent_status_print(struct agent *a, struct base_text *t)
     base_json_string(t, "node", a->config.node);
     base_json_string(t, "gid", base_gid_format(a->fab->caps.gid, gid));
     base_json_string(t, "provider", a->config.provider);
+    if (a->fab->model != NULL)
+        base_json_string(t, "modelled", a->fab->model->preset);
     base_json_string(t, "transport", a->rc ? "rc" : "dc");
     base_json_string(t, "port", a->address.down ? "down" : "up");
     base_json_string(t, "address", a->address.gone ? "gone" : "up");

@@ -78,6 +78,8 @@ static const struct option options[] = {
      "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
     {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",
      "for tests: what goes wrong on purpose, such as loss=5%, seed=7 (of datagrams)"},
+    {"fabric", "model", A_TEXT, AT(model), 0, 0, "",
+     "soft: the card whose times it has, connectx-3, connectx-4 or connect-ib; empty: its own"},
     {"pool", "name", A_NAME, AT(pool), 0, AGENT_NAME, "default", "what workers may ask for"},
     {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
     {"pool", "dcis", A_POOL_COUNT, AT(dcis), 0, 0, "8",

@@ -98,7 +98,8 @@ int agentd_fabric_open(struct agent *a, struct base_errbuf *err)
     struct fab_open_attr attr = {.device = a->config.device[0] != '\0' ? a->config.device : NULL,
                                  .port = (uint8_t)a->config.port,
                                  .service = a->config.service,
-                                 .dci_streams = (uint8_t)a->config.dci_streams};
+                                 .dci_streams = (uint8_t)a->config.dci_streams,
+                                 .model = a->config.model[0] != '\0' ? a->config.model : NULL};
     const struct fab_provider *provider = fab_provider_find(a->config.provider, err);
     memcpy(attr.gid, a->config.gid, sizeof attr.gid);
     int status = provider != NULL ? provider->open(&attr, &a->fab, err) : -EINVAL;

@@ -154,6 +154,7 @@ static void settings_from(const struct options *o, struct agent_config *config,
             config->arenas_ahead * config->arena_bytes * (1 + each) +
             schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_mrs)) + SCRATCH_BYTES +
             larger_of(dc * SQ_DEPTH, rc * RC_SQ_DEPTH) * (SLOT_BYTES + COMPLETION_BYTES)};
+    s->attr.model = config->model[0] != '\0' ? config->model : NULL;
     memcpy(s->attr.gid, config->gid, sizeof s->attr.gid);
     s->most_bytes = s->start_bytes + config->responders * RESPONDER_BYTES;
     for (uint32_t i = 0; i < config->tenants; i++)

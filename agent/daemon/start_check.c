@@ -12,6 +12,7 @@
 #include "base/place.h"
 #include "base/text.h"
 #include "fabric/fault.h"
+#include "fabric/model.h"
 #include "fabric/providers.h"
 #include "schema/certificate.h"
 #include "bounds.h"
@@ -41,6 +42,14 @@ static int check_fabric(const struct agent_config *c, struct base_errbuf *err)
         provider->check != NULL ? provider->check(c->device[0] != '\0' ? c->device : NULL, err) : 0;
     if (status != 0)
         return status;
+    if (c->model[0] != '\0' && fab_model_find(c->model) == NULL)
+        return base_err(err, -EINVAL, "model must be %s, or empty, not \"%.40s\"",
+                        fab_model_names(), c->model);
+    if (c->model[0] != '\0' && !provider->models)
+        return base_err(err, -EINVAL,
+                        "model = %s: a %s device has times of its own, and only a soft one those "
+                        "of a model (leave it out)",
+                        c->model, provider->name);
     return c->fault[0] == '\0' ? 0 : fault_plan_parse(c->fault, &plan, err);
 }
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "bed.h"
 #include "fabric/fault.h"
+#include "fabric/model.h"
 #include "fabric/limits.h"
 #include "fabric/providers.h"
 #include "peer.h"
@@ -262,6 +263,11 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
     struct fab *fab = open_device(r, provider, &attr);
     if (fab != NULL && s->peer != NULL)
         fab = add_faults(s, fab);
+    if (fab != NULL && fab->model != NULL)
+        probe_warn(probe_begin(r, "model", PROBE_FOR_NOTHING),
+                   "leave out `model` in [fabric] where its own times are wanted",
+                   "modelled: %s: what requests take is a cost model's, and no device's",
+                   fab->model->preset);
     if (fab != NULL) {
         probe_device(fab, s, r);
         if (!r->stuck && fab_close(fab) != 0)

@@ -184,7 +184,7 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
     struct fault_fab *f = calloc(1, sizeof *f);
     if (f == NULL)
         return -ENOMEM;
-    f->base = (struct fab){.ops = &fault_ops, .caps = inner->caps};
+    f->base = (struct fab){.ops = &fault_ops, .caps = inner->caps, .model = inner->model};
     f->errors_first = plan->errors_first;
     f->loses_answers = plan->cuts || plan->answer_loss_ppm > 0 || plan->torn_ppm > 0;
     f->base.caps.names_culprit &= !plan->errors_first;

@@ -265,11 +265,12 @@ uint64_t model_unit(struct model_nic *nic, struct model_qp *qp, uint64_t now_ns,
     return serve_one(&nic->pu[qp->pu], now_ns, unit_ps) + (r->dc ? p->dc_latency_ps / 1000 : 0);
 }
 
-uint64_t model_send(struct model_nic *nic, uint64_t now_ns, const struct model_request *r)
+uint64_t model_send(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns,
+                    const struct model_request *r)
 {
     const struct model_preset *p = nic->preset;
     const uint32_t bytes = carries_payload(r) ? r->bytes : 0;
-    uint64_t at = now_ns;
+    uint64_t at = at_ns;
     if (bytes > 0 && !r->inlined)
         at = read_dma(nic, now_ns, at, bytes);
     /* Engine and wire go on beside each other; what was missed holds up both. */
@@ -326,13 +327,14 @@ uint64_t model_answer(struct model_nic *nic, uint64_t now_ns, const struct model
     return serve_one(&nic->tx, now_ns, wire_ps(nic->preset, answer_bytes(r)));
 }
 
-uint64_t model_complete(struct model_nic *nic, uint64_t now_ns, const struct model_request *r)
+uint64_t model_complete(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns,
+                        const struct model_request *r)
 {
     const struct model_preset *p = nic->preset;
     const uint32_t bytes = answer_bytes(r);
     const bool moves = r->kind == MODEL_READ;
     const uint64_t stands_ps = moves ? thrash_ps(nic, r, true) : 0;
-    const uint64_t at = serve_one(&nic->rx, now_ns, wire_ps(p, bytes) + stands_ps);
+    const uint64_t at = pass_one(&nic->rx, now_ns, at_ns, wire_ps(p, bytes) + stands_ps);
     uint64_t link_ps = write_ps(p, bytes);
     if (r->signalled) {
         link_ps += write_ps(p, CQE_BYTES);

@@ -61,8 +61,10 @@ void model_over(struct model_nic *nic, struct model_qp *qp, uint32_t bytes);
 /* When its queue pair's processing unit is done with it, */
 uint64_t model_unit(struct model_nic *nic, struct model_qp *qp, uint64_t now_ns,
                     const struct model_request *r);
-/* and, called at that time, when its last byte leaves the card. */
-uint64_t model_send(struct model_nic *nic, uint64_t now_ns, const struct model_request *r);
+/* and, called at that time, when its last byte leaves the card. Who cannot call later calls now and
+ * says when that will be, at_ns: the place among others is that of the call. */
+uint64_t model_send(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns,
+                    const struct model_request *r);
 /* One way. */
 uint64_t model_wire_ns(const struct model_nic *nic);
 /* At the other card: when the request's memory is read or written. qp: of whoever serves it. */
@@ -70,8 +72,9 @@ uint64_t model_serve(struct model_nic *nic, struct model_qp *qp, uint64_t now_ns
                      const struct model_request *r);
 /* When the last byte of its answer leaves that card. */
 uint64_t model_answer(struct model_nic *nic, uint64_t now_ns, const struct model_request *r);
-/* An answer has come: when the host sees it. */
-uint64_t model_complete(struct model_nic *nic, uint64_t now_ns, const struct model_request *r);
+/* An answer has come, or will have at at_ns: when the host sees it. */
+uint64_t model_complete(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns,
+                        const struct model_request *r);
 /* From the request's last byte leaving until the answer is here, with nobody else at the other
  * card. */
 uint64_t model_far_side_ns(const struct model_preset *preset, const struct model_request *r);

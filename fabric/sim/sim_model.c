@@ -69,5 +69,5 @@ uint64_t sim_model_over(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_
     const uint64_t now = qp->dev->net->now_ns;
     const uint64_t at = qp->base.type == FAB_QP_UD && qp->left_ns > now ? qp->left_ns : now;
     model_over(qp->dev->nic, &qp->model, r.bytes);
-    return status == IBV_WC_SUCCESS ? model_complete(qp->dev->nic, at, &r) : now;
+    return status == IBV_WC_SUCCESS ? model_complete(qp->dev->nic, at, at, &r) : now;
 }

@@ -224,7 +224,7 @@ static void leave_device(struct sim_event *e)
         free(p);
         return;
     }
-    sim_wire_send(dev, p, model_send(dev->nic, p->net->now_ns, &p->model));
+    sim_wire_send(dev, p, model_send(dev->nic, p->net->now_ns, p->net->now_ns, &p->model));
 }
 
 void sim_wire_send_from(struct sim_device *dev, struct sim_packet *p, uint64_t from_ns)

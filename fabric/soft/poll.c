@@ -142,7 +142,7 @@ static void go_on(struct soft_cq *cq)
     cq->yielded = yields;
 }
 
-int soft_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
+static inline int poll_some(struct fab_cq *base, int n, int sends, struct ibv_wc *wc)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     uint32_t attention =
@@ -159,8 +159,18 @@ int soft_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
         soft_cq_kill(cq);
         return -EIO;
     }
-    int taken = cq->head != cq->tail ? take_local(cq, n, wc) : 0;
+    int taken = cq->head != cq->tail ? take_local(cq, sends, wc) : 0;
     return taken + take_remote(cq, n - taken, wc + taken);
+}
+
+int soft_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
+{
+    return poll_some(base, n, n, wc);
+}
+
+int soft_poll_sends(struct fab_cq *base, int n, int sends, struct ibv_wc *wc)
+{
+    return poll_some(base, n, sends, wc);
 }
 
 int soft_post_recv(struct fab_qp *base, struct fab_recv_wr *wr, struct fab_recv_wr **bad)

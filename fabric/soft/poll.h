@@ -7,6 +7,8 @@
 #include "fabric/fabric.h"
 
 int soft_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
+/* The same with so many completions of sends at most, of n in all. */
+int soft_poll_sends(struct fab_cq *cq, int n, int sends, struct ibv_wc *wc);
 bool soft_is_busy(const struct fab_cq *cq);
 int soft_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
 

@@ -9,6 +9,7 @@
  *
  *    - device, control: opening, closing, control operations
  *    - create, qp, states: making, changing and freeing objects
+ *    - model: the data path's entries where the device has a cost model
  *    - poll, sendq: the data path's entries
  *    - order, exec, deliver, one_sided, pieces: executing one request
  *    - recv, cq, qp_error, chan: queues, and waking their owners
@@ -31,6 +32,7 @@
 enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SOFT_WAIT_TURN };
 
 struct soft_map;
+struct soft_model;
 struct soft_qp;
 struct soft_watch;
 
@@ -60,6 +62,7 @@ struct soft_fab {
     _Atomic(struct soft_qp *) qp_of[SOFT_QPS];
     _Atomic uint32_t objects; /* PDs, regions, ...: close() refuses while there are any */
     struct soft_watch *watch;
+    struct soft_model *model; /* what things cost; NULL, and never asked for: nothing */
 };
 
 struct soft_pd {

@@ -23,6 +23,7 @@
 #include "soft/poll.h"
 #include "soft/recv.h"
 #include "soft/sendq.h"
+#include "soft/soft_model.h"
 #include "soft/soft.h"
 #include "soft/soft_watch.h"
 
@@ -195,6 +196,7 @@ static void tear_down(struct soft_fab *f)
             atomic_store(&f->me->owner, 0);
         munmap(f->shared, sizeof *f->shared);
     }
+    soft_model_fini(f);
     fab_events_fini(&f->events);
     int fds[] = {f->fd, f->dir_fd, f->ctl_efd, f->ctl_tfd, f->ctl_epfd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
@@ -262,6 +264,25 @@ static const struct fab_ops soft_ops = {
     .get_event = soft_get_event,
 };
 
+/* Of a device with a cost model. */
+static const struct fab_ops soft_modelled_ops = {
+    .name = "soft",
+    .close = soft_close,
+    .submit = soft_submit,
+    .run = soft_run,
+    .ctl_fd = soft_ctl_fd,
+    .post_send = soft_modelled_post,
+    .post_recv = soft_post_recv,
+    .post_srq_recv = soft_post_srq_recv,
+    .poll = soft_modelled_poll,
+    .arm = soft_modelled_arm,
+    .is_busy = soft_is_busy,
+    .chan_drain = soft_chan_drain,
+    .qp_state = soft_qp_state,
+    .event_fd = soft_event_fd,
+    .get_event = soft_get_event,
+};
+
 static const struct fab_caps soft_caps = {
     .transports = FAB_RC | FAB_UD | FAB_DC,
     .max_qp = SOFT_QPS,
@@ -309,6 +330,10 @@ static int soft_open(const struct fab_open_attr *attr, struct fab **out, struct 
         status = soft_keys_init(&f->keys, err);
     if (status == 0)
         status = soft_order_init(&f->order, err);
+    if (status == 0 && attr->model != NULL) {
+        f->base.ops = &soft_modelled_ops;
+        status = soft_model_init(f, attr->model, err);
+    }
     f->base.caps.writes_in_order = !f->order.writes;
     if (status == 0)
         status = open_directory(f, attr->device, err);
@@ -339,6 +364,7 @@ const struct fab_provider fab_soft = {
     .usual = "the usual directory in /dev/shm",
     .deadlines = true,
     .by_proc = true,
+    .models = true,
     .open = soft_open,
     .check = soft_check,
     .directory = soft_directory,

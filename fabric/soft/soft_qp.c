@@ -7,6 +7,7 @@
 #include "soft/hazards.h"
 #include "soft/locks.h"
 #include "soft/objects.h"
+#include "soft/soft_model.h"
 #include "soft/soft_tables.h"
 
 struct soft_dct {
@@ -96,9 +97,12 @@ static int claim_parts(struct soft_fab *f, struct soft_qp *qp, const struct fab_
     if (qp->pending == NULL)
         return -ENOMEM;
     qp->shared = claim_qp(f, qpn, &status);
+    if (status == 0)
+        status = soft_model_qp_begin(f, qp);
     if (status == 0 && cap->recv_wr > 0)
         status = soft_rq_claim(f, &qp->rq, cap->recv_wr, cap->recv_sge);
     if (status < 0) {
+        soft_model_qp_end(f, qp);
         if (qp->shared != NULL)
             atomic_store(&qp->shared->owner, 0);
         free(qp->pending);
@@ -181,6 +185,7 @@ int soft_qp_destroy(struct soft_fab *f, struct fab_ctl *ctl)
     fab_events_purge(&f->events, &qp->base);
     hold_objects(qp, -1);
     atomic_store(&qp->shared->owner, 0);
+    soft_model_qp_end(f, qp);
     free(qp->pending);
     free(qp);
     return 0;

@@ -72,6 +72,7 @@ struct soft_qp {
     struct base_prng order;
     /* From MODIFY. */
     uint8_t timeout, retry_cnt, rnr_retry, max_reads;
+    struct soft_model_qp *model; /* NULL: the device has no model */
 };
 
 static inline uint32_t soft_pd_of(const struct soft_qp *qp)

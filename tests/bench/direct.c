@@ -55,10 +55,10 @@ static int call(struct fab *fab, struct fab_ctl *ctl, const char *what, struct b
     return status == 0 ? 0 : base_err(err, status, "%s failed: %s", what, strerror(-status));
 }
 
-static int side_open(struct side *s, const char *dir, uint64_t bytes, uint32_t cqe,
-                     struct base_errbuf *err)
+static int side_open(struct side *s, const char *dir, const char *model, uint64_t bytes,
+                     uint32_t cqe, struct base_errbuf *err)
 {
-    const struct fab_open_attr attr = {.device = dir};
+    const struct fab_open_attr attr = {.device = dir, .model = model};
     int status = fab_soft.open(&attr, &s->fab, err);
     if (status != 0)
         return status;
@@ -85,7 +85,7 @@ static int target_open(struct side *s, const char *dir, uint64_t bytes, struct c
                        struct base_errbuf *err)
 {
     uint64_t key;
-    int status = side_open(s, dir, bytes, 16, err);
+    int status = side_open(s, dir, NULL, bytes, 16, err);
     if (status == 0)
         status = base_random_bytes(&key, sizeof key);
     if (status != 0)
@@ -296,7 +296,7 @@ int perf_direct(const struct perf_options *o, struct perf_result *r, struct base
         goto out_memory;
     status = start_target(dir, bytes, &target, &keep, &card, err);
     if (status == 0)
-        status = side_open(&d.side, dir, bytes, o->depth, err);
+        status = side_open(&d.side, dir, o->model, bytes, o->depth, err);
     if (status == 0)
         status = dci_open(&d, err);
     if (status == 0)

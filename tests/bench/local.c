@@ -68,7 +68,9 @@ static int write_fabric(const struct perf_local *l, const struct perf_options *o
 {
     const char *gid = o->gids;
     if (gid == NULL) {
-        snprintf(out, 256, "[fabric]\nprovider = soft\ndevice = %s\n", l->device);
+        const bool modelled = which > 0 && o->model != NULL;
+        snprintf(out, 256, "[fabric]\nprovider = soft\ndevice = %s\n%s%s\n", l->device,
+                 modelled ? "model = " : "", modelled ? o->model : "");
         return 0;
     }
     for (int i = 0; i < which && gid != NULL; i++)

@@ -58,7 +58,8 @@ static const char help[] =
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
     "                            window: one of this size, in place of several\n"
-    "  --model NAME              window: connectx-3, connectx-4 or connect-ib\n"
+    "  --model NAME              window; read and write with --direct or --local: the card whose\n"
+    "                            times they have: connectx-3, connectx-4 or connect-ib\n"
     "  --queue-pairs N           window: that workers share (4)\n"
     "  --work NS                 window: of a worker for each request, on average (290000)\n"
     "  --seed N                  window: of these times (1)\n"
@@ -214,8 +215,10 @@ static int check_model(struct perf_options *o, struct base_errbuf *err)
     const bool window = o->test == PERF_WINDOW;
     if (!window && (o->work_ns != 0 || o->seed != 0 || o->qps != 0))
         return base_err(err, -EINVAL, "--work, --seed and --queue-pairs are for window");
-    if (!window && o->model != NULL)
-        return base_err(err, -EINVAL, "--model is for window");
+    const bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
+    if (o->model != NULL && !window && !(one_sided && (o->direct || o->local)))
+        return base_err(err, -EINVAL,
+                        "--model is for window, and for read and write with --direct or --local");
     if (o->model != NULL && fab_model_find(o->model) == NULL)
         return base_err(err, -EINVAL, "--model must be %s, not \"%.40s\"", fab_model_names(),
                         o->model);

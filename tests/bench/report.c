@@ -96,6 +96,8 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
     /* Whose an agent is that was running already, it does not tell its workers. */
     base_text_printf(&t, "{\"test\":\"%s\",\"provider\":%s,\"direct\":%s,", o->name,
                      o->direct || o->local ? "\"soft\"" : "null", o->direct ? "true" : "false");
+    if (o->model != NULL)
+        base_text_printf(&t, "\"modelled\":\"%s\",", o->model);
     if (o->test == PERF_CONNECT)
         base_text_printf(&t, "\"cached\":%s,", o->cached ? "true" : "false");
     if (has_depth(o))
@@ -205,6 +207,8 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
                (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed);
         return;
     }
+    if (o->model != NULL)
+        printf("modelled: %s\n", o->model);
     if (has_depth(o))
         snprintf(what, sizeof what, " of %u bytes, depth %u%s", o->size, o->depth,
                  o->direct ? ", on the fabric itself" : "");

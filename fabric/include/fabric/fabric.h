@@ -276,6 +276,8 @@ struct fab_open_attr {
     uint8_t gid[16];    /* soft: the GID to take; verbs: which of the port's; zero: choose */
     struct fab_service service;
     uint8_t dci_streams; /* verbs: streams of a DCI, at most, where the device has them; 0: none */
+    const char *model;   /* soft: the cost model's preset by which completions are held back
+                          * (model.h); NULL: none */
 };
 
 struct fab_provider {
@@ -288,6 +290,7 @@ struct fab_provider {
     bool locks_memory; /* registered memory counts as locked (RLIMIT_MEMLOCK) */
     bool deadlines;    /* as in fab_caps */
     bool by_proc;      /* it reaches peers' memory through /proc: nodes share one host's */
+    bool models;       /* it takes fab_open_attr.model */
     /* Opens the device. -errno with a sentence in err. */
     int (*open)(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err);
     /* Whether looking at the device (NULL: the provider's own) tells already that it cannot be

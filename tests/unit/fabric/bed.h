@@ -105,11 +105,14 @@ static inline struct fab_cq *bed_cq(struct bed_node *n, uint32_t cqe)
     return ctl.cq.x;
 }
 
+/* The cost model of nodes that are opened from now on; NULL: none. */
+static const char *bed_model;
+
 /* Opens a node with a PD, a channel, a CQ, an SRQ, a DC target, and a registered MiB. */
 static inline void bed_open(struct bed_node *n, const char *dir)
 {
     struct base_errbuf err = {.text = ""};
-    int status = fab_soft.open(&(struct fab_open_attr){.device = dir}, &n->fab, &err);
+    int status = fab_soft.open(&(struct fab_open_attr){.device = dir, .model = bed_model}, &n->fab, &err);
     if (status != 0)
         fprintf(stderr, "%s\n", err.text);
     BASE_ASSERT(status == 0);

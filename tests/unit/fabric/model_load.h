@@ -115,7 +115,7 @@ static void load_step(struct load_run *run, struct load_op *op)
         load_at(run, op, AT_SEND, model_unit(from->nic, &from->qps[l->qp], now, r));
         return;
     case AT_SEND:
-        load_at(run, op, AT_SERVE, model_send(from->nic, now, r) + model_wire_ns(from->nic));
+        load_at(run, op, AT_SERVE, model_send(from->nic, now, now, r) + model_wire_ns(from->nic));
         return;
     case AT_SERVE:
         load_at(run, op, AT_ANSWER, model_serve(to->nic, &to->qps[l->far_qp], now, r));
@@ -125,7 +125,7 @@ static void load_step(struct load_run *run, struct load_op *op)
         return;
     case AT_COMPLETE:
         model_over(from->nic, &from->qps[l->qp], r->bytes);
-        load_at(run, op, AT_SEEN, model_complete(from->nic, now, r));
+        load_at(run, op, AT_SEEN, model_complete(from->nic, now, now, r));
         return;
     default:
         load_seen(run, op);

@@ -28,10 +28,10 @@ static uint64_t pass(struct model_nic *nic, struct model_qp *qp, uint64_t now,
 {
     const uint64_t has = model_doorbell(nic, now, 1, model_wqe_bytes(r));
     model_take(nic, qp, r->bytes);
-    const uint64_t left = model_send(nic, model_unit(nic, qp, has, r), r);
+    const uint64_t left = model_send(nic, now, model_unit(nic, qp, has, r), r);
     const uint64_t back = left + model_far_side_ns(model_nic_preset(nic), r);
     model_over(nic, qp, r->bytes);
-    return model_complete(nic, back, r);
+    return model_complete(nic, now, back, r);
 }
 
 START_TEST(names_lead_to_presets)
@@ -207,12 +207,12 @@ START_TEST(a_queue_pair_that_ends_has_nothing_out)
     model_over(nic, &qp, 4096); /* of its former life */
     for (int i = 0; i < 128; i++)
         model_take(nic, &qp, 4096);
-    (void)model_send(nic, 1000, &write_4k);
+    (void)model_send(nic, 1000, 1000, &write_4k);
     ck_assert_uint_eq(counters_of(nic).wqe_misses, 0);
     for (int i = 0; i < 128; i++)
         model_take(nic, &qp, 4096);
-    (void)model_send(nic, 2000, &write_4k);
-    (void)model_send(nic, 2000, &write_4k);
+    (void)model_send(nic, 2000, 2000, &write_4k);
+    (void)model_send(nic, 2000, 2000, &write_4k);
     ck_assert_uint_eq(counters_of(nic).wqe_misses, 1);
     model_nic_free(nic);
 }

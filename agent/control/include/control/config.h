@@ -93,6 +93,7 @@ struct agent_config {
     struct fab_service service;
     char transport[AGENT_TEXT]; /* auto, dc or rc */
     char fault[AGENT_TEXT];     /* a fault_plan's text; empty: none */
+    char model[AGENT_TEXT];     /* a preset of the cost model (fabric/model.h); empty: none */
     uint64_t dci_streams;
     uint64_t ack_timeout; /* as verbs count it */
     /* [pool] */
