@@ -94,6 +94,25 @@ START_TEST(what_is_contiguous_here_too_is_one_piece)
 }
 END_TEST
 
+/* Each its own part of what they write together. */
+START_TEST(streams_of_eight_workers_are_an_eighth_of_their_requests)
+{
+    enum { WORKERS = 8, RUN = WORLD_ARENA / BLOCK / WORKERS };
+    open_scene(WORKERS);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        for (uint32_t b = 0; b < RUN; b++)
+            post(i, write_block(b, i * RUN + b, i * RUN + b));
+    world_mergers_ring(w, &m);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        for (uint32_t b = 0; b < RUN; b++)
+            expect_done(i, b, BLOCK);
+    ck_assert_uint_le(posts->requests * 8, WORKERS * RUN);
+    for (uint32_t b = 0; b < WORKERS * RUN; b++)
+        expect_block(b, b / RUN, b);
+    close_scene();
+}
+END_TEST
+
 START_TEST(reads_are_merged_and_a_write_between_them_is_not)
 {
     open_scene(2);
@@ -353,6 +372,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(adjacent_writes_of_several_workers_are_one)                                                  \
     T(what_is_contiguous_here_too_is_one_piece)                                                    \
+    T(streams_of_eight_workers_are_an_eighth_of_their_requests)                                    \
     T(reads_are_merged_and_a_write_between_them_is_not)                                            \
     T(another_tenants_are_not_merged)                                                              \
     T(regions_side_by_side_are_two)                                                                \
