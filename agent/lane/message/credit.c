@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "message/credit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* ---- windows */
+
+static bool is_over(const struct credit_window *w, uint32_t number)
+{
+    return (w->over[number % CREDITS_OPEN / 64] >> number % 64 & 1) != 0;
+}
+
+/* What is over at its beginning leaves it, as far as `end`. */
+static void move_window(struct credit_window *w, uint32_t end)
+{
+    while (w->first != end && is_over(w, w->first)) {
+        w->over[w->first % CREDITS_OPEN / 64] &= ~(1ull << w->first % 64);
+        w->first++;
+    }
+}
+
+static void end_number(struct credit_window *w, uint32_t number, uint32_t end)
+{
+    w->over[number % CREDITS_OPEN / 64] |= 1ull << number % 64;
+    move_window(w, end);
+}
+
+/* ---- the receiver's side */
+
+void lane_credit_bank_init(struct credit_bank *b, uint32_t random)
+{
+    *b = (struct credit_bank){.epoch = random};
+}
+
+void lane_credit_account_open(struct credit_bank *b, struct credit_account *a)
+{
+    b->epoch += b->epoch == UINT32_MAX ? 2 : 1; /* 0 is none */
+    *a = (struct credit_account){.epoch = b->epoch};
+}
+
+void lane_credit_account_close(struct credit_bank *b, struct credit_account *a)
+{
+    b->promised -= a->promised;
+    *a = (struct credit_account){.epoch = 0};
+}
+
+/* As switches share their memory among ports (Choudhury and Hahne, Dynamic Queue Length Thresholds,
+ * 1998): nobody has more than is left, so that each who comes finds as much as those who are there
+ * have. */
+static uint32_t count_room(const struct credit_bank *b, const struct credit_account *a)
+{
+    const uint32_t left = b->posted > b->promised ? b->posted - b->promised : 0;
+    const uint32_t numbers = CREDITS_OPEN - (a->granted - a->window.first);
+    const uint32_t fair = left > a->promised ? (left - a->promised + 1) / 2 : 0;
+    return fair < numbers ? fair : numbers;
+}
+
+uint32_t lane_credit_grant(struct credit_bank *b, struct credit_account *a, uint32_t more)
+{
+    const uint32_t room = count_room(b, a);
+    more = more < room ? more : room;
+    a->granted += more;
+    a->promised += more;
+    b->promised += more;
+    return more;
+}
+
+static void end_promise(struct credit_bank *b, struct credit_account *a, uint32_t number)
+{
+    a->promised--;
+    b->promised--;
+    end_number(&a->window, number, a->granted);
+}
+
+int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
+                       uint32_t number)
+{
+    BASE_ASSERT(b->posted > 0);
+    b->posted--;
+    if (epoch != a->epoch || epoch == 0)
+        return -ESTALE;
+    const uint32_t open = a->granted - a->window.first;
+    if (number - a->window.first >= open)
+        return a->window.first - number <= UINT32_MAX / 2 ? -EEXIST : -EPROTO;
+    if (is_over(&a->window, number))
+        return -EEXIST;
+    end_promise(b, a, number);
+    return 0;
+}
+
+int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
+                       uint32_t settled)
+{
+    if (epoch != a->epoch || epoch == 0)
+        return -ESTALE;
+    const uint32_t count = settled - a->window.first;
+    if (count > a->granted - a->window.first)
+        return count > UINT32_MAX / 2 ? 0 : -EPROTO;
+    for (uint32_t n = a->window.first; n != settled; n++)
+        if (n - a->window.first <= UINT32_MAX / 2 && !is_over(&a->window, n))
+            end_promise(b, a, n);
+    return 0;
+}
+
+/* ---- the sender's side */
+
+int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted)
+{
+    if (epoch == 0)
+        return -EPROTO;
+    const bool is_later = p->epoch == 0 || (epoch - p->epoch - 1) < UINT32_MAX / 2;
+    if (epoch != p->epoch && !is_later)
+        return 0;
+    if (epoch != p->epoch) {
+        if (granted > CREDITS_OPEN)
+            return -EPROTO;
+        *p = (struct credit_purse){.epoch = epoch, .granted = granted};
+        return 0;
+    }
+    if (granted - p->granted > UINT32_MAX / 2)
+        return 0;
+    if (granted - p->window.first > CREDITS_OPEN)
+        return -EPROTO;
+    p->granted = granted;
+    return 0;
+}
+
+uint32_t lane_credit_take(struct credit_purse *p)
+{
+    BASE_ASSERT(p->next != p->granted);
+    return p->next++;
+}
+
+void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number)
+{
+    if (epoch != p->epoch)
+        return;
+    BASE_ASSERT(number - p->window.first < p->next - p->window.first);
+    end_number(&p->window, number, p->next);
+}
+
+bool lane_credit_return(struct credit_purse *p)
+{
+    if (p->next == p->granted)
+        return false;
+    while (p->next != p->granted) {
+        const uint32_t number = p->next++;
+        end_number(&p->window, number, p->next);
+    }
+    return true;
+}

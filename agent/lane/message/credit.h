@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Credits: a message goes on a shared queue pair only with one, which stands for a receive that is
+ * posted where it goes (docs/messages.md#credits). Private to agent/lane, and the lane thread's.
+ *
+ * Credits of an account are numbers, from 0 on and modulo 2^32. Those before `granted` may be used,
+ * each once. One is promised a receive from when it is granted until its message arrives or its
+ * sender says that it is settled: nothing of it is under way, nor ever will be.
+ *
+ * Invariant of the receiver: no more is promised than is posted, whatever peers say. */
+#ifndef LANE_CREDIT_H
+#define LANE_CREDIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CREDITS_OPEN = 256 }; /* of one account, from the first that is not settled on */
+
+/* Which numbers from `first` on are over. */
+struct credit_window {
+    uint32_t first; /* all before it are over */
+    uint64_t over[CREDITS_OPEN / 64];
+};
+
+/* ---- the receiver's side */
+
+/* What all accounts of a lane have in common. */
+struct credit_bank {
+    uint32_t posted;   /* receives that the device has */
+    uint32_t promised; /* of them, to peers */
+    uint32_t epoch;    /* of the account that was opened last */
+};
+
+/* Of one life of a peer's endpoint. */
+struct credit_account {
+    uint32_t epoch; /* 0: it is closed */
+    uint32_t granted;
+    uint32_t promised; /* of [window.first, granted) those that are not over */
+    struct credit_window window;
+};
+
+/* Epochs grow, from a random one on: which of two is the later can be told. */
+void lane_credit_bank_init(struct credit_bank *b, uint32_t random);
+void lane_credit_account_open(struct credit_bank *b, struct credit_account *a);
+/* Nothing of its peer's is under way any more, and what it says is of an account that is closed. */
+void lane_credit_account_close(struct credit_bank *b, struct credit_account *a);
+/* Grants up to `more` further ones, as far as there is room; who has many gets none while others
+ * could come. Returns how many it were. */
+uint32_t lane_credit_grant(struct credit_bank *b, struct credit_account *a, uint32_t more);
+/* A message with that credit has taken a receive. 0; -ESTALE: of an account that is not this one;
+ * -EEXIST: it has arrived before, or was settled; -EPROTO: it was never granted. The receive is
+ * gone in any case, and to be posted again (lane_credit_posted()). */
+int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
+                       uint32_t number);
+/* The sender says that all before `settled` are. What it has said before may come later, and says
+ * nothing new. 0, -ESTALE, or -EPROTO: some of them were never granted. */
+int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
+                       uint32_t settled);
+static inline void lane_credit_posted(struct credit_bank *b, uint32_t receives)
+{
+    b->posted += receives;
+}
+
+/* ---- the sender's side */
+
+/* Of one life of a peer's endpoint. Zeroed, it has none. */
+struct credit_purse {
+    uint32_t epoch; /* 0: none was ever granted */
+    uint32_t granted, next;
+    struct credit_window window; /* its first: what may be said to be settled */
+};
+
+/* What a peer says of its account, in any order. 0; or -EPROTO: it makes no sense. One of an epoch
+ * that is over says nothing; a later epoch is another account, and what is out under the former one
+ * is nobody's concern. */
+int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted);
+static inline uint32_t lane_credit_left(const struct credit_purse *p)
+{
+    return p->granted - p->next;
+}
+/* The next one's number. There is one left. */
+uint32_t lane_credit_take(struct credit_purse *p);
+/* Nothing of the message with that credit is under way any more. One of a former epoch: nothing. */
+void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number);
+/* Gives back what is left: it is settled as if it had been used. Returns whether there was any. */
+bool lane_credit_return(struct credit_purse *p);
+
+#endif

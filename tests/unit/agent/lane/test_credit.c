@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Credits between one receiver and several senders, over a network that loses, repeats and
+ * reorders what says something of credits, and reorders messages. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message/credit.h"
+#include "../../check_main.h"
+
+enum { RECEIVES = 64, PEERS = 5, STEPS = 20000, LETTERS = 64, OUT = 512 };
+
+static uint64_t random_state;
+
+static uint32_t pick(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* ---- alone */
+
+START_TEST(a_credit_buys_one_receive)
+{
+    struct credit_bank b;
+    struct credit_account a;
+    struct credit_purse p = {0};
+    lane_credit_bank_init(&b, 7);
+    lane_credit_posted(&b, 8);
+    lane_credit_account_open(&b, &a);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a, 3), 3);
+    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted), 0);
+    ck_assert_uint_eq(lane_credit_left(&p), 3);
+    const uint32_t first = lane_credit_take(&p), second = lane_credit_take(&p);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, second), 0);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, second), -EEXIST);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, first), 0);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, first), -EEXIST);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, 3), -EPROTO);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch + 1, 2), -ESTALE);
+    ck_assert_uint_eq(b.promised, 1);
+    ck_assert_uint_eq(b.posted, 2);
+}
+END_TEST
+
+START_TEST(numbers_go_on_over_their_end)
+{
+    struct credit_bank b;
+    struct credit_account a;
+    struct credit_purse p = {0};
+    lane_credit_bank_init(&b, UINT32_MAX - 1);
+    lane_credit_posted(&b, 8);
+    lane_credit_account_open(&b, &a);
+    lane_credit_account_close(&b, &a);
+    lane_credit_account_open(&b, &a);
+    ck_assert_uint_eq(a.epoch, 1);
+    a.granted = a.window.first = UINT32_MAX - 1;
+    ck_assert_uint_eq(lane_credit_grant(&b, &a, 4), 4);
+    p = (struct credit_purse){.epoch = 1,
+                              .granted = UINT32_MAX - 1,
+                              .next = UINT32_MAX - 1,
+                              .window = {.first = UINT32_MAX - 1}};
+    ck_assert_int_eq(lane_credit_granted(&p, 1, a.granted), 0);
+    ck_assert_uint_eq(lane_credit_left(&p), 4);
+    for (int i = 0; i < 4; i++) {
+        const uint32_t number = lane_credit_take(&p);
+        ck_assert_int_eq(lane_credit_arrive(&b, &a, 1, number), 0);
+        lane_credit_posted(&b, 1);
+        lane_credit_over(&p, 1, number);
+    }
+    ck_assert_uint_eq(p.window.first, 2);
+    ck_assert_uint_eq(a.window.first, 2);
+    ck_assert_int_eq(lane_credit_settle(&b, &a, 1, UINT32_MAX), 0);
+    ck_assert_int_eq(lane_credit_settle(&b, &a, 1, 3), -EPROTO);
+}
+END_TEST
+
+START_TEST(who_comes_later_finds_as_much_as_others_have)
+{
+    struct credit_bank b;
+    struct credit_account a[4];
+    lane_credit_bank_init(&b, 0);
+    lane_credit_posted(&b, 100);
+    for (int i = 0; i < 4; i++)
+        lane_credit_account_open(&b, &a[i]);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a[0], 1000), 50);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a[0], 1000), 0);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a[1], 1000), 25);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a[2], 1000), 13);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a[3], 1000), 6);
+    ck_assert_uint_eq(lane_credit_grant(&b, &a[0], 1), 0);
+    lane_credit_account_close(&b, &a[0]);
+    ck_assert_uint_eq(b.promised, 44);
+    ck_assert_uint_gt(lane_credit_grant(&b, &a[3], 1000), 20);
+}
+END_TEST
+
+START_TEST(what_is_left_is_given_back_as_if_it_were_used)
+{
+    struct credit_bank b;
+    struct credit_account a;
+    struct credit_purse p = {0};
+    lane_credit_bank_init(&b, 0);
+    lane_credit_posted(&b, 16);
+    lane_credit_account_open(&b, &a);
+    lane_credit_grant(&b, &a, 8);
+    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted), 0);
+    const uint32_t out = lane_credit_take(&p);
+    ck_assert(lane_credit_return(&p));
+    ck_assert(!lane_credit_return(&p));
+    ck_assert_uint_eq(p.window.first, out); /* it is under way yet */
+    ck_assert_int_eq(lane_credit_settle(&b, &a, a.epoch, p.window.first), 0);
+    ck_assert_uint_eq(b.promised, 8);
+    lane_credit_over(&p, p.epoch, out);
+    ck_assert_int_eq(lane_credit_settle(&b, &a, a.epoch, p.window.first), 0);
+    ck_assert_uint_eq(b.promised, 0);
+}
+END_TEST
+
+START_TEST(what_a_peer_says_in_vain_changes_nothing)
+{
+    struct credit_purse p = {0};
+    ck_assert_int_eq(lane_credit_granted(&p, 0, 5), -EPROTO);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1), -EPROTO);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, 5), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, 4), 0); /* said before */
+    ck_assert_int_eq(lane_credit_granted(&p, 8, 100), 0);
+    ck_assert_uint_eq(lane_credit_left(&p), 5);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1), -EPROTO);
+    ck_assert_uint_eq(lane_credit_left(&p), 5);
+    lane_credit_over(&p, 8, 77);
+    ck_assert_int_eq(lane_credit_granted(&p, 10, 2), 0);
+    ck_assert_uint_eq(lane_credit_left(&p), 2);
+}
+END_TEST
+
+/* ---- over an unkind network */
+
+/* What says something of an account: a grant, or what is settled. */
+struct letter {
+    bool is_grant;
+    uint32_t peer, epoch, number;
+};
+
+struct message {
+    uint32_t peer, epoch, number;
+};
+
+static struct credit_bank bank;
+static struct credit_account accounts[PEERS];
+static struct credit_purse purses[PEERS];
+static struct letter letters[LETTERS];
+static uint32_t letter_count;
+static struct message out[OUT];
+static uint32_t out_count;
+static uint64_t arrived;
+
+static void say(struct letter l)
+{
+    if (letter_count < LETTERS && pick(4) != 0)
+        letters[letter_count++] = l;
+}
+
+static void hear(void)
+{
+    if (letter_count == 0)
+        return;
+    const uint32_t i = pick(letter_count);
+    const struct letter l = letters[i];
+    if (pick(8) != 0) /* else it comes again */
+        letters[i] = letters[--letter_count];
+    if (l.is_grant)
+        ck_assert_int_eq(lane_credit_granted(&purses[l.peer], l.epoch, l.number), 0);
+    else
+        ck_assert_int_ne(lane_credit_settle(&bank, &accounts[l.peer], l.epoch, l.number), -EPROTO);
+}
+
+static void say_settled(uint32_t peer)
+{
+    say((struct letter){
+        .peer = peer, .epoch = purses[peer].epoch, .number = purses[peer].window.first});
+}
+
+static void end_message(uint32_t i)
+{
+    const struct message m = out[i];
+    out[i] = out[--out_count];
+    lane_credit_over(&purses[m.peer], m.epoch, m.number);
+}
+
+/* One of those that are out arrives, or its queue pair breaks before it or behind it. */
+static void deliver(void)
+{
+    if (out_count == 0)
+        return;
+    const uint32_t i = pick(out_count), how = pick(10);
+    const struct message m = out[i];
+    if (how != 0) {
+        ck_assert_uint_gt(bank.posted, 0);
+        ck_assert_int_eq(lane_credit_arrive(&bank, &accounts[m.peer], m.epoch, m.number), 0);
+        lane_credit_posted(&bank, 1);
+        arrived++;
+    }
+    end_message(i);
+}
+
+static void step(void)
+{
+    const uint32_t peer = pick(PEERS);
+    struct credit_account *a = &accounts[peer];
+    struct credit_purse *p = &purses[peer];
+    switch (pick(6)) {
+    case 0:
+        lane_credit_grant(&bank, a, pick(12));
+        say((struct letter){
+            .is_grant = true, .peer = peer, .epoch = a->epoch, .number = a->granted});
+        break;
+    case 1:
+        hear();
+        break;
+    case 2:
+        if (out_count < OUT && lane_credit_left(p) > 0)
+            out[out_count++] = (struct message){peer, p->epoch, lane_credit_take(p)};
+        break;
+    case 3:
+        deliver();
+        break;
+    case 4:
+        say_settled(peer);
+        break;
+    default:
+        if (pick(50) == 0)
+            lane_credit_return(p);
+        if (pick(50) == 0 && a->promised == 0 && a->window.first == a->granted) {
+            lane_credit_account_close(&bank, a);
+            lane_credit_account_open(&bank, a);
+        }
+    }
+    ck_assert_uint_le(bank.promised, bank.posted);
+    ck_assert_uint_eq(bank.posted, RECEIVES);
+}
+
+/* When all is over, nothing is promised to anybody. */
+static void end_all(void)
+{
+    while (out_count > 0)
+        end_message(0);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        ck_assert_int_eq(lane_credit_granted(&purses[i], accounts[i].epoch, accounts[i].granted),
+                         0);
+        lane_credit_return(&purses[i]);
+        ck_assert_int_eq(
+            lane_credit_settle(&bank, &accounts[i], purses[i].epoch, purses[i].window.first), 0);
+        ck_assert_uint_eq(accounts[i].promised, 0);
+    }
+    ck_assert_uint_eq(bank.promised, 0);
+}
+
+START_TEST(no_more_is_promised_than_is_posted_whatever_is_lost)
+{
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        random_state = seed * 0x9e3779b97f4a7c15ull;
+        letter_count = out_count = 0;
+        arrived = 0;
+        memset(purses, 0, sizeof purses);
+        lane_credit_bank_init(&bank, seed == 1 ? UINT32_MAX - 3 : seed);
+        lane_credit_posted(&bank, RECEIVES);
+        for (uint32_t i = 0; i < PEERS; i++)
+            lane_credit_account_open(&bank, &accounts[i]);
+        for (uint32_t i = 0; i < STEPS; i++)
+            step();
+        ck_assert_uint_gt(arrived, STEPS / 40);
+        end_all();
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_credit_buys_one_receive)                                                                   \
+    T(numbers_go_on_over_their_end)                                                                \
+    T(who_comes_later_finds_as_much_as_others_have)                                                \
+    T(what_is_left_is_given_back_as_if_it_were_used)                                               \
+    T(what_a_peer_says_in_vain_changes_nothing)                                                    \
+    T(no_more_is_promised_than_is_posted_whatever_is_lost)
+KEDGE_CHECK_MAIN("agent.lane.credit", TESTS)
