@@ -143,6 +143,7 @@ void client_ring_put(struct kedge_session *s, const void *slot)
     s->sq_tail++;
 }
 
+/* Held to tests/model/doorbell.pml. */
 void client_ring_publish(struct kedge_session *s)
 {
     atomic_store_explicit(&s->rw->sq_tail, s->sq_tail, memory_order_release);
@@ -169,6 +170,7 @@ void client_ring_bury(struct kedge_session *s)
 
 /* ---- waiting */
 
+/* Held to tests/model/wake.pml. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns)
 {

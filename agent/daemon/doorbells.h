@@ -6,8 +6,10 @@
  * One that has rung a few times on end with nothing new in its ring is not heard for a while: what
  * it has then is found when its doorbell is watched again, which tells of it once if it was ever
  * rung. No worker that rings as schema/session.h says is ever one: what it rings for may have been
- * seen, since its ring for something earlier was heard between its store of the tail and its write;
- * and that ring was a true one. So two false ones of such a worker have a true one between them. */
+ * seen, since its ring for something earlier was heard late, after its next stores of the tail. But
+ * that ring was a true one, and two false ones at the most come before the next: one that was
+ * written already when the tail was read, and that for the last store (tests/model/doorbell.pml).
+ */
 #ifndef DAEMON_DOORBELLS_H
 #define DAEMON_DOORBELLS_H
 

@@ -90,8 +90,9 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
     return seen;
 }
 
-/* A command that comes after the last look kicks, since `asleep` is set before it. False: it was
- * woken for nothing, or for what is due, which a pass or two do. */
+/* A command that comes after the last look kicks, since `asleep` is set before it (held to
+ * tests/model/doorbell.pml). False: it was woken for nothing, or for what is due, which a pass or
+ * two do. */
 static bool sleep_until_work(struct lane_thread *t)
 {
     uint64_t now = base_clock_ns();

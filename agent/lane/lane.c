@@ -408,6 +408,7 @@ static uint64_t next_due(const struct lane *l)
     return look_ns < due ? look_ns : due;
 }
 
+/* Held to tests/model/doorbell.pml. */
 uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
 {
     l->now_ns = now_ns;

@@ -140,9 +140,9 @@ void lane_session_leave_due(struct lane *l, struct session *s)
     l->due_count--;
 }
 
-/* Flag, barrier, one more look (session.h). A worker that does not poll its completions, and so has
- * requests for which there is no room, is looked at again now and then: it need not ring when it
- * polls at last. */
+/* Flag, barrier, one more look (session.h; held to tests/model/doorbell.pml). A worker that does
+ * not poll its completions, and so has requests for which there is no room, is looked at again now
+ * and then: it need not ring when it polls at last. */
 bool lane_session_sleep(struct lane *l, struct session *s)
 {
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);

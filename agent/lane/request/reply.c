@@ -180,7 +180,8 @@ uint64_t lane_wakes_due(const struct lane *l)
     return due;
 }
 
-/* The barrier orders them before the look at who sleeps (session.h). */
+/* The barrier orders them before the look at who sleeps (session.h; held to
+ * tests/model/wake.pml). */
 void lane_sessions_publish(struct lane *l)
 {
     struct session *s = STAILQ_FIRST(&l->dirty);

@@ -22,10 +22,10 @@
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
  * then stops polling this session. For completions the same the other way: the worker sets
  * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes.
+ * barrier, loads `want_wake`, adds 1 to `wake` and wakes. Both are held to models that spin checks
+ * in all their states: tests/model/doorbell.pml and wake.pml.
  *
- * A version of either side that does not know a word leaves it 0, as all of both is to begin with:
- * `cpu` and `lane_cpu` say then that nobody has said. */
+ * A word that a version of either side does not know is 0, as all of both is to begin with. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
