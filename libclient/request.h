@@ -19,9 +19,12 @@ struct client_reply {
 /* Asks the lane: sets the descriptor's tag (all have it at the same place). 0; -ETIMEDOUT; or why
  * the session ended. The answer is one to be collected. */
 int client_ask(struct kedge_session *s, struct schema_sq_desc *d);
+/* The same with what stands behind the descriptor: up to SCHEMA_MAX_EXTRA bytes. */
+int client_ask_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+                    size_t bytes);
 /* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT; or why the session ended. */
 int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out);
-/* The same with what stands behind the descriptor: up to SCHEMA_MAX_EXTRA bytes. */
+/* The same with what stands behind the descriptor. */
 int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                         size_t bytes, struct client_reply *out);
 /* Takes all answers that have come: those of withdrawals go to client_withdrawn(), all others are

@@ -281,6 +281,9 @@ static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
                   offsetof(struct schema_sq_desc, import.tag),
               "the tag's place");
 static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                  offsetof(struct schema_sq_desc, import_many.tag),
+              "the tag's place");
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
                   offsetof(struct schema_sq_desc, lookup.tag),
               "the tag's place");
 static_assert(sizeof(struct client_reply) == sizeof(struct schema_found), "all of an answer");
@@ -340,7 +343,7 @@ static void put_extra(struct kedge_session *s, const void *extra, size_t bytes)
     }
 }
 
-static int ask_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+int client_ask_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                     size_t bytes)
 {
     uint32_t tag = 0;
@@ -365,7 +368,7 @@ static int ask_with(struct kedge_session *s, struct schema_sq_desc *d, const voi
 
 int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
 {
-    return ask_with(s, d, NULL, 0);
+    return client_ask_with(s, d, NULL, 0);
 }
 
 /* number: of a quota, how much it is; 0 of an agent that does not say. */
@@ -384,7 +387,7 @@ static int say_refusal(int status, uint32_t reason, uint64_t number)
 int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                         size_t bytes, struct client_reply *out)
 {
-    int status = ask_with(s, d, extra, bytes);
+    int status = client_ask_with(s, d, extra, bytes);
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;

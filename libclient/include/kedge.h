@@ -193,6 +193,11 @@ KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size
  * kedge_unimport() is called; -EXDEV: the region is of a worker in another pool, which is kept
  * apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
+/* The same of n tokens, with a message for each sixteen: texts and out have room for n, and may be
+ * NULL if that is 0. One that is none, or of another pool, is named, and then none is imported;
+ * after any other failure some may be. An agent of before this is asked for one after the other. */
+KEDGE_API int kedge_import_many(struct kedge_session *s, const char *const *texts, size_t n,
+                                struct kedge_remote *out);
 /* Gives back what kedge_import(), or kedge_lookup_of(), made: there is room for another one, and
  * requests that are posted from now on are refused as with a key that nobody gave; those that were
  * posted before may go on. By rkey, whatever else is in *remote: what was imported twice is one

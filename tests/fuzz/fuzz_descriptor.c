@@ -123,6 +123,16 @@ static void fuzz_name(struct session *s, const struct schema_sq_desc *d, const u
     free(extra);
 }
 
+/* All grants that it says it has are in the slots that it takes. */
+static void fuzz_grants(const struct schema_sq_desc *d)
+{
+    const uint32_t slots = lane_check_slots(operation_of(d->op), d);
+    BASE_ASSERT(slots <= NAME_SLOTS && (slots == 0 || slots == d->slots));
+    BASE_ASSERT(slots == 0 ||
+                (d->import_many.count > 0 && d->import_many.count <= SCHEMA_IMPORTS_AT_ONCE &&
+                 d->import_many.count * sizeof(struct schema_grant) <= (slots - 1) * SCHEMA_LINE));
+}
+
 static int fill(void *user, void *bytes, size_t n)
 {
     uint8_t *counter = user;
@@ -205,6 +215,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (d.op == SCHEMA_OP_LOOKUP) {
         const size_t first = size < sizeof d ? size : sizeof d;
         fuzz_name(&session, &d, data + first, size - first);
+        return 0;
+    }
+    if (d.op == SCHEMA_OP_IMPORT_MANY) {
+        fuzz_grants(&d);
         return 0;
     }
     make_arenas(&session, data + head, size - head);

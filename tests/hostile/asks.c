@@ -49,10 +49,29 @@ static struct schema_sq_desc next_of(struct hostile *h, uint8_t op, const uint32
     return d;
 }
 
+/* As many tokens that nobody gave as there can be in a message, as often as single ones. */
+static void put_bulk(struct hostile *h, struct raw *r)
+{
+    struct schema_grant grants[SCHEMA_IMPORTS_AT_ONCE];
+    struct schema_sq_desc d = {.op = SCHEMA_OP_IMPORT_MANY,
+                               .slots = 1 + SCHEMA_MAX_EXTRA / SCHEMA_LINE};
+    static_assert(sizeof grants == SCHEMA_MAX_EXTRA, "all slots behind it");
+    hostile_fill(h, grants, sizeof grants);
+    d.import_many.tag = ++r->tag;
+    d.import_many.count = SCHEMA_IMPORTS_AT_ONCE;
+    raw_put(r, &d, grants, d.slots - 1);
+}
+
 static void fill_ring(struct hostile *h, struct raw *r, uint8_t op, const uint32_t vkey[REGIONS])
 {
-    while (r->tail - atomic_load(&r->ro->sq_head) < r->ro->sq_slots) {
+    const uint32_t most = 1 + SCHEMA_MAX_EXTRA / SCHEMA_LINE;
+    while (r->tail - atomic_load(&r->ro->sq_head) + most <= r->ro->sq_slots) {
         struct schema_sq_desc d = next_of(h, op, vkey);
+        if (op == SCHEMA_OP_IMPORT && hostile_random(h) % 2 == 0) {
+            put_bulk(h, r);
+            h->did++;
+            continue;
+        }
         if (op == SCHEMA_OP_CONNECT)
             d.connect.pool = r->ro->pool;
         d.connect.tag = ++r->tag; /* in the same place for all of them */

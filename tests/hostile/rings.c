@@ -107,6 +107,19 @@ static void *tear(void *arg)
     return NULL;
 }
 
+/* Tokens that are others, and more or fewer, when they are read again. */
+static void put_torn_bulk(struct hostile *h, struct raw *r)
+{
+    uint8_t grants[SCHEMA_MAX_EXTRA];
+    struct schema_sq_desc d = {.op = SCHEMA_OP_IMPORT_MANY,
+                               .slots = 1 + SCHEMA_MAX_EXTRA / SCHEMA_LINE};
+    hostile_fill(h, grants, sizeof grants);
+    d.import_many.tag = ++r->tag;
+    d.import_many.count = SCHEMA_IMPORTS_AT_ONCE;
+    if (r->tail - atomic_load(&r->ro->sq_head) + d.slots <= r->ro->sq_slots)
+        raw_put(r, &d, grants, d.slots - 1);
+}
+
 void attack_ring_torn(struct hostile *h)
 {
     while (!hostile_over(h)) {
@@ -120,7 +133,9 @@ void attack_ring_torn(struct hostile *h)
         uint64_t end = base_clock_ns() + CUT_OFF_MS * BASE_NS_PER_MS;
         while (!raw_ended(&r) && base_clock_ns() < end) {
             struct schema_sq_desc d = formed(h, &r);
-            if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots)
+            if (h->did % 8 == 0)
+                put_torn_bulk(h, &r);
+            else if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots)
                 raw_put(&r, &d, NULL, 0);
             struct schema_cqe e;
             while (raw_poll(&r, &e, 0) >= 0) {

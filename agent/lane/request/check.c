@@ -11,7 +11,8 @@
 #include "transmit/wr.h"
 
 static_assert(SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA &&
-                  SCHEMA_MAX_INLINE <= SCHEMA_MAX_EXTRA,
+                  SCHEMA_MAX_INLINE <= SCHEMA_MAX_EXTRA &&
+                  SCHEMA_IMPORTS_AT_ONCE * sizeof(struct schema_grant) <= SCHEMA_MAX_EXTRA,
               "room behind a descriptor");
 
 uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d)
@@ -29,6 +30,11 @@ uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_des
         if (d->lookup.length > SCHEMA_NAME_MAX || d->lookup.owner > SCHEMA_NAME_TENANT_MAX)
             return 0;
         slots += (d->lookup.owner + d->lookup.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
+    } else if (op->has_grants) {
+        const uint32_t count = d->import_many.count;
+        if (count == 0 || count > SCHEMA_IMPORTS_AT_ONCE)
+            return 0;
+        slots += (count * (uint32_t)sizeof(struct schema_grant) + SCHEMA_LINE - 1) / SCHEMA_LINE;
     }
     return d->slots == slots ? slots : 0;
 }

@@ -92,6 +92,39 @@ static bool may_ask(struct lane *l, struct session *s, const struct schema_sq_de
     return true;
 }
 
+static void refuse_ask(struct lane *l, struct session *s)
+{
+    lane_session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS,
+                       atomic_load_explicit(&s->quota->control_ops_per_s, memory_order_relaxed), 0,
+                       NULL);
+}
+
+/* Each is an IMPORT of its own, but for its turn and the answer, which they have in common: of
+ * those that are not done the first one's. */
+static void take_imports(struct lane *l, struct session *s, uint32_t count, const void *grants)
+{
+    int status = 0;
+    uint32_t reason = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct schema_grant g;
+        memcpy(&g, (const uint8_t *)grants + i * sizeof g, sizeof g);
+        struct schema_sq_desc one = {.op = SCHEMA_OP_IMPORT, .import = {.vkey = g.vkey}};
+        memcpy(one.import.secret, g.secret, sizeof one.import.secret);
+        const uint32_t refused = !may_ask(l, s, &one) ? SCHEMA_REASON_QUOTA_CONTROL_OPS
+                                 : !lane_grant_add(l, s, g.vkey, g.secret) ? SCHEMA_REASON_QUOTA
+                                                                           : 0;
+        if (refused != 0 && reason == 0) {
+            status = -EDQUOT;
+            reason = refused;
+        }
+    }
+    l->control_units += count - 1;
+    if (reason == SCHEMA_REASON_QUOTA_CONTROL_OPS)
+        refuse_ask(l, s);
+    else
+        lane_session_reply(l, s, status, reason, s->grants_used, 0, NULL);
+}
+
 /* Control requests: answered now, or later with nothing more taken until then. */
 static void take_control(struct lane *l, struct session *s, const struct schema_sq_desc *d,
                          const void *extra)
@@ -100,10 +133,12 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     int status;
     session_hold(s, d->op);
     s->control_tag = d->connect.tag;
+    if (d->op == SCHEMA_OP_IMPORT_MANY) {
+        take_imports(l, s, d->import_many.count, extra);
+        return;
+    }
     if (!may_ask(l, s, d)) {
-        lane_session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS,
-                           atomic_load_explicit(&s->quota->control_ops_per_s, memory_order_relaxed),
-                           0, NULL);
+        refuse_ask(l, s);
         return;
     }
     switch (d->op) {

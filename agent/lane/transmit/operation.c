@@ -6,7 +6,7 @@
 #include "schema/record.h"
 #include "schema/session.h"
 
-static_assert(OPERATIONS == SCHEMA_OP_UNIMPORT + 1, "the last of enum schema_op");
+static_assert(OPERATIONS == SCHEMA_OP_IMPORT_MANY + 1, "the last of enum schema_op");
 
 const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_READ] = {.kind = OPERATION_POST,
@@ -47,4 +47,5 @@ const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_MR_STATUS] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_LOOKUP] = {.kind = OPERATION_CONTROL, .has_name = true},
     [SCHEMA_OP_UNIMPORT] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_IMPORT_MANY] = {.kind = OPERATION_CONTROL, .has_grants = true},
 };

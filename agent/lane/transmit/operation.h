@@ -42,10 +42,11 @@ struct operation {
     uint8_t completion; /* enum ibv_wc_opcode */
     enum ibv_wr_opcode opcode;
     /* -- of those that are answered */
-    bool has_name; /* lookup.owner and lookup.length bytes of one follow the descriptor */
+    bool has_name;   /* lookup.owner and lookup.length bytes of one follow the descriptor */
+    bool has_grants; /* import_many.count of them do */
 };
 
-enum { OPERATIONS = 39 };
+enum { OPERATIONS = 40 };
 
 /* By enum schema_op. */
 extern const struct operation lane_operations[OPERATIONS];

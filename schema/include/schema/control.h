@@ -37,10 +37,11 @@ enum schema_control_type {
 
 /* In ATTACHED: what this agent knows beside what all of the version do. */
 enum schema_control_feature {
-    SCHEMA_FEATURE_PUBLISH = 1 << 0,  /* these messages */
-    SCHEMA_FEATURE_LOOKUP = 1 << 1,   /* SCHEMA_OP_LOOKUP, its lanes */
-    SCHEMA_FEATURE_TENANTS = 1 << 2,  /* both of and for other tenants */
-    SCHEMA_FEATURE_UNIMPORT = 1 << 3, /* SCHEMA_OP_UNIMPORT, its lanes */
+    SCHEMA_FEATURE_PUBLISH = 1 << 0,     /* these messages */
+    SCHEMA_FEATURE_LOOKUP = 1 << 1,      /* SCHEMA_OP_LOOKUP, its lanes */
+    SCHEMA_FEATURE_TENANTS = 1 << 2,     /* both of and for other tenants */
+    SCHEMA_FEATURE_UNIMPORT = 1 << 3,    /* SCHEMA_OP_UNIMPORT, its lanes */
+    SCHEMA_FEATURE_IMPORT_MANY = 1 << 4, /* SCHEMA_OP_IMPORT_MANY, likewise */
 };
 
 enum schema_attached_fd {

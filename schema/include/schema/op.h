@@ -31,6 +31,11 @@ enum schema_op {
      * imports it has then. -ENOENT: it had none with that key. Likewise ends the session of an
      * agent that has not said SCHEMA_FEATURE_UNIMPORT */
     SCHEMA_OP_UNIMPORT = 38,
+    /* the same as so many IMPORTs, each of which costs what it costs alone; values: how many
+     * imports the session has then. Of those for which there was no room, or that a quota refused,
+     * the first one's status. Ends the session of an agent that has not said
+     * SCHEMA_FEATURE_IMPORT_MANY */
+    SCHEMA_OP_IMPORT_MANY = 39,
 };
 
 enum schema_op_flag {
@@ -45,6 +50,14 @@ enum schema_op_flag {
 /* The region has none, also where the device keeps no deadlines and every other one has: who still
  * believes in it is kept out by time alone. Likewise refused by who does not know it. */
 #define SCHEMA_REG_LEASE_ONLY (1u << 17)
+
+/* What a token grants. Those of IMPORT_MANY stand behind the descriptor, one directly behind the
+ * other, across the borders of slots: so many at the most. */
+#define SCHEMA_IMPORTS_AT_ONCE 16
+struct schema_grant {
+    uint32_t vkey;
+    uint8_t secret[16];
+};
 
 /* A region that was looked up by its name. What grants it stays with the agent. */
 struct schema_found {

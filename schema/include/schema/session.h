@@ -16,15 +16,13 @@
  * control requests (connect, register, ...). Each of these carries a tag of the worker's choice,
  * not 0, and is answered in reply[tag % SCHEMA_REPLIES], so that several can be under way: a worker
  * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT,
- * MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
+ * IMPORT_MANY, MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
  *
  * The worker publishes a tail with release, then a full barrier, then loads `doorbell`; if set it
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
  * then stops polling this session. For completions the same the other way: the worker sets
  * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes. Both are held to models that spin checks
- * in all their states: tests/model/doorbell.pml and wake.pml.
- *
+ * barrier, loads `want_wake`, adds 1 to `wake` and wakes. Models of both: tests/model/.
  * A word that a version of either side does not know is 0, as all of both is to begin with. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
@@ -104,6 +102,10 @@ struct schema_sq_desc {
             uint32_t vkey;
             uint8_t secret[16];
         } import;
+        struct {
+            uint32_t tag;
+            uint32_t count; /* 1 to SCHEMA_IMPORTS_AT_ONCE */
+        } import_many;
         struct {
             uint32_t tag;
             uint32_t length; /* of the name, whose bytes are in the next slots, without a NUL */

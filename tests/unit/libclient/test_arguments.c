@@ -86,6 +86,7 @@ static void walk_memory(struct fixture *f)
     struct kedge_mr *mr = NULL, *const none[] = {f->mr, NULL};
     struct kedge_remote remote;
     char text[KEDGE_TOKEN_MAX];
+    const char *const text_list = text;
     uint32_t lkey;
     void *addr = NULL;
     REFUSES(kedge_alloc, s, -EINVAL, NULL, 64, &addr, &lkey);
@@ -126,6 +127,9 @@ static void walk_memory(struct fixture *f)
     REFUSES(kedge_import, s, -EINVAL, NULL, text, &remote);
     REFUSES(kedge_import, text, -EINVAL, f->s, NULL, &remote);
     REFUSES(kedge_import, out, -EINVAL, f->s, text, NULL);
+    REFUSES(kedge_import_many, s, -EINVAL, NULL, &text_list, 1, &remote);
+    REFUSES(kedge_import_many, texts, -EINVAL, f->s, NULL, 1, &remote);
+    REFUSES(kedge_import_many, out, -EINVAL, f->s, &text_list, 1, NULL);
     REFUSES(kedge_unimport, s, -EINVAL, NULL, &remote);
     REFUSES(kedge_unimport, remote, -EINVAL, f->s, NULL);
     REFUSES(kedge_lookup, s, -EINVAL, NULL, "n", &remote);

@@ -98,6 +98,139 @@ START_TEST(what_was_imported_is_given_back_and_the_next_ones_do_not_wait)
 }
 END_TEST
 
+/* ---- tokens in bulk */
+
+enum { BULK = 40 };
+static char texts[BULK][KEDGE_TOKEN_MAX];
+static const char *bulk[BULK];
+
+static void make_bulk(const struct fixture *f)
+{
+    struct schema_token t = {.pool = f->a.ro->pool, .access = SCHEMA_RECORD_READ, .length = 8};
+    for (uint32_t i = 0; i < BULK; i++) {
+        t.vkey = i + 1;
+        t.gid[15] = (uint8_t)i;
+        memset(t.secret, (int)(200 - i), sizeof t.secret);
+        schema_token_format(&t, texts[i]);
+        bulk[i] = texts[i];
+    }
+}
+
+/* What the lane finds behind the message, as many as it says. */
+static void check_message(const struct fake_agent *a, uint32_t first, uint32_t count)
+{
+    ck_assert_uint_eq(a->asked.op, SCHEMA_OP_IMPORT_MANY);
+    ck_assert_uint_eq(a->asked.import_many.count, count);
+    ck_assert_uint_eq(a->asked.slots, 1 + (count * 20 + 63) / 64);
+    for (uint32_t i = 0; i < count; i++) {
+        struct schema_grant g;
+        memcpy(&g, a->extra + i * sizeof g, sizeof g);
+        ck_assert_uint_eq(g.vkey, first + i + 1);
+        ck_assert_uint_eq(g.secret[0], 200 - first - i);
+        ck_assert_uint_eq(g.secret[15], 200 - first - i);
+    }
+}
+
+START_TEST(tokens_in_bulk_take_a_message_for_sixteen_and_wait_for_no_answer)
+{
+    struct kedge_remote out[BULK];
+    struct fixture f;
+    setup(&f, SCHEMA_FEATURE_IMPORT_MANY);
+    make_bulk(&f);
+    ck_assert_int_eq(kedge_import_many(f.s, NULL, 0, NULL), 0);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, 20, out), 0); /* nobody has answered */
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 6 + 3);
+    for (uint32_t i = 0; i < 20; i++) {
+        ck_assert_uint_eq(out[i].rkey, i + 1);
+        ck_assert_uint_eq(out[i].gid[15], i);
+    }
+    fake_agent_answer(&f.a);
+    (void)fake_agent_asked(&f.a);
+    check_message(&f.a, 0, 16);
+    fake_agent_answer(&f.a);
+    (void)fake_agent_asked(&f.a);
+    check_message(&f.a, 16, 4);
+    teardown(&f);
+}
+END_TEST
+
+static void *answer_all(void *argument)
+{
+    struct fake_agent *a = argument;
+    for (uint32_t i = 0; i < 3; i++)
+        (void)fake_lane_answer_one(a);
+    return NULL;
+}
+
+/* 40 at a time, and one: then 16 more may not have room. */
+START_TEST(tokens_for_which_there_may_be_no_room_wait_for_the_answer)
+{
+    struct kedge_remote out[BULK];
+    struct fixture f;
+    pthread_t thread;
+    setup(&f, SCHEMA_FEATURE_IMPORT_MANY);
+    make_bulk(&f);
+    for (int i = 0; i < SCHEMA_SESSION_IMPORTS / BULK; i++) {
+        ck_assert_int_eq(pthread_create(&thread, NULL, answer_all, &f.a), 0);
+        ck_assert_int_eq(kedge_import_many(f.s, bulk, BULK, out), 0);
+        (void)pthread_join(thread, NULL);
+    }
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, 1, out), 0);
+    (void)fake_agent_asked(&f.a);
+    memset(out, 0xee, sizeof out);
+    f.a.reply = (struct schema_reply){.status = -EDQUOT, .reason = SCHEMA_REASON_QUOTA};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, 17, out), -EDQUOT);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "kedge_unimport"));
+    (void)fake_agent_asked(&f.a);
+    ck_assert_uint_eq(out[0].rkey, 0xeeeeeeee);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0); /* nor was the second message sent */
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(one_text_that_is_no_token_is_named_and_nothing_is_imported)
+{
+    struct kedge_remote out[BULK] = {{.rkey = 0}};
+    struct fixture f;
+    setup(&f, SCHEMA_FEATURE_IMPORT_MANY);
+    make_bulk(&f);
+    texts[19][20] ^= 1;
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, BULK, out), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "texts[19]: the text is no region's token"));
+    bulk[3] = NULL;
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, BULK, out), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "texts[3] is NULL"));
+    make_bulk(&f);
+    struct schema_token t = {.pool = (uint16_t)(f.a.ro->pool + 1), .length = 8};
+    schema_token_format(&t, texts[7]);
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, BULK, out), -EXDEV);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "texts[7]: the region is in pool number 2"));
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    ck_assert_uint_eq(out[0].rkey, 0);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(an_agent_that_knows_no_bulk_is_asked_for_one_after_the_other)
+{
+    struct kedge_remote out[BULK];
+    struct fixture f;
+    setup(&f, SCHEMA_FEATURE_UNIMPORT);
+    make_bulk(&f);
+    ck_assert_int_eq(kedge_import_many(f.s, bulk, 5, out), 0);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        ck_assert_uint_eq(fake_lane_slot(&f.a, i)->op, SCHEMA_OP_IMPORT);
+        ck_assert_uint_eq(fake_lane_slot(&f.a, i)->import.vkey, i + 1);
+        ck_assert_uint_eq(out[i].rkey, i + 1);
+    }
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(an_agent_that_knows_no_way_back_is_not_asked)
 {
     const struct kedge_remote remote = {.rkey = 0xbeef};
@@ -213,6 +346,10 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_name_stands_behind_the_request_and_the_answer_says_where_the_region_is)                  \
     T(what_was_imported_is_given_back_and_the_next_ones_do_not_wait)                               \
+    T(tokens_in_bulk_take_a_message_for_sixteen_and_wait_for_no_answer)                            \
+    T(tokens_for_which_there_may_be_no_room_wait_for_the_answer)                                   \
+    T(one_text_that_is_no_token_is_named_and_nothing_is_imported)                                  \
+    T(an_agent_that_knows_no_bulk_is_asked_for_one_after_the_other)                                \
     T(an_agent_that_knows_no_way_back_is_not_asked)                                                \
     T(each_refusal_has_a_sentence_and_leaves_the_remote_as_it_was)                                 \
     T(an_older_agent_is_not_asked)                                                                 \
