@@ -78,7 +78,7 @@ grep -Eq '^workers/kv/shard-17 +node-a +live +4KiB +read' "$work/list" ||
     fail "rdmactl region list: $(cat "$work/list")"
 ok "and the metaserver shows it when that is said"
 "$bin/rdmactl" --server "$url" describe region workers/kv/shard-17 >"$work/page"
-for text in '^region workers/kv/shard-17$' '^state +live$' '^node$' '^id +node-a' ' node live$'; do
+for text in '^region workers/kv/shard-17$' '^state +live$' '^node$' '^id +node-a' ' node live, '; do
     grep -qE "$text" "$work/page" || fail "no $text on a region's page: $(cat "$work/page")"
 done
 refused=0
