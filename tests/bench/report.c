@@ -143,40 +143,34 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
     base_text_fini(&t);
 }
 
+/* Of tests that have a report of their own. */
+static bool report_own(const struct perf_options *o, const struct perf_result *r)
+{
+    static const struct {
+        enum perf_test test;
+        void (*report)(const struct perf_options *o, const struct perf_result *r);
+    } own[] = {
+        {PERF_VERBS_CONNECT, perf_verbs_report}, {PERF_FAIRNESS, perf_fairness_report},
+        {PERF_RENEWAL, perf_renewal_report},     {PERF_LOOKUP, perf_lookup_report},
+        {PERF_WINDOW, perf_window_report},       {PERF_POLL, perf_poll_report},
+        {PERF_FIRST_READ, perf_first_report},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (own[i].test == o->test) {
+            own[i].report(o, r);
+            return true;
+        }
+    return false;
+}
+
 void perf_report(const struct perf_options *o, const struct perf_result *r)
 {
     const struct base_hist *h = &r->hist;
     double seconds = (double)r->elapsed_ns / 1e9;
     double per_second = seconds > 0 ? (double)h->count / seconds : 0;
     char what[96] = "";
-    if (o->test == PERF_VERBS_CONNECT) {
-        perf_verbs_report(o, r);
+    if (report_own(o, r))
         return;
-    }
-    if (o->test == PERF_FAIRNESS) {
-        perf_fairness_report(o, r);
-        return;
-    }
-    if (o->test == PERF_RENEWAL) {
-        perf_renewal_report(o, r);
-        return;
-    }
-    if (o->test == PERF_LOOKUP) {
-        perf_lookup_report(o, r);
-        return;
-    }
-    if (o->test == PERF_WINDOW) {
-        perf_window_report(o, r);
-        return;
-    }
-    if (o->test == PERF_POLL) {
-        perf_poll_report(o, r);
-        return;
-    }
-    if (o->test == PERF_FIRST_READ) {
-        perf_first_report(o, r);
-        return;
-    }
     if (o->json) {
         as_json(o, r, per_second);
         return;

@@ -112,7 +112,8 @@ static const char *bed_model;
 static inline void bed_open(struct bed_node *n, const char *dir)
 {
     struct base_errbuf err = {.text = ""};
-    int status = fab_soft.open(&(struct fab_open_attr){.device = dir, .model = bed_model}, &n->fab, &err);
+    int status =
+        fab_soft.open(&(struct fab_open_attr){.device = dir, .model = bed_model}, &n->fab, &err);
     if (status != 0)
         fprintf(stderr, "%s\n", err.text);
     BASE_ASSERT(status == 0);
