@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "arena_heap.h"
+#include "processor.h"
 #include "schema/control.h"
 #include "schema/session.h"
 
@@ -74,16 +75,12 @@ struct kedge_session {
     const struct schema_session_ro *ro;
     struct schema_sq_desc *sq;
     const struct schema_cqe *cq;
-    uint32_t sq_mask, sq_tail, sq_head_seen;
-    uint32_t cq_mask, cq_head, cq_tail_seen;
+    uint32_t sq_mask, sq_tail, sq_head_seen, cq_mask, cq_head, cq_tail_seen;
     const uint32_t *alive; /* a word that fork() wipes: 0 in a child */
     struct kedge_vqp *vqps;
     uint32_t free_vqps, dying_vqps, used_vqps; /* lists (index + 1); how many were ever created */
     uint32_t idle;                             /* calls in a row that found nothing */
-    uint32_t cpu;                              /* as rw->cpu has it */
-    struct {                                   /* processor.c */
-        uint32_t tail, vain;                   /* what was posted by then; times in vain since */
-    } given;
+    struct client_processor processor;
     int doorbell;        /* eventfd */
     int ended;           /* 0, or the -errno for ever */
     uint32_t end_reason; /* why: enum schema_reason; NONE: the socket closed */
@@ -113,8 +110,7 @@ struct kedge_session {
         bool withdrawn;         /* or there is nothing to wait for */
         uint32_t revoked_shown; /* what that call has */
     } told;
-    uint32_t max_vqps, max_inflight;
-    uint32_t session, tenant;
+    uint32_t max_vqps, max_inflight, session, tenant;
     uint32_t features; /* enum schema_control_feature: what its agent knows */
     uint16_t pool;
     uint8_t gid[16];
@@ -171,18 +167,6 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
-
-/* ---- processor.c */
-/* The lane sees where this thread runs. Costs a call of the C library, and no system call where the
- * kernel has rseq. */
-void client_say_processor(struct kedge_session *s);
-/* Whether that is where the lane ran lately; it must have been said. */
-bool client_shares_processor(const struct kedge_session *s);
-/* Lets the lane have the processor: sleeps for 0.1 ms unless ready(s), or until the lane has
- * something. Not where that was in vain for what was posted last. */
-void client_give_processor(struct kedge_session *s,
-                           bool (*ready)(struct kedge_session *, uint32_t));
-
 /* ---- notice.c */
 /* Whether there is something that kedge_wait() has not returned for; once it has, it is told. */
 bool client_has_notice(struct kedge_session *s);

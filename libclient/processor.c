@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processor that a worker runs on, and what it does where the lane has none but that. */
+#include "processor.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,15 +17,16 @@ enum {
 void client_say_processor(struct kedge_session *s)
 {
     const uint32_t cpu = (uint32_t)(sched_getcpu() + 1); /* -1: it cannot be told */
-    if (cpu == s->cpu)
+    if (cpu == s->processor.cpu)
         return;
-    s->cpu = cpu;
+    s->processor.cpu = cpu;
     atomic_store_explicit(&s->rw->cpu, cpu, memory_order_relaxed);
 }
 
 bool client_shares_processor(const struct kedge_session *s)
 {
-    return s->cpu != 0 && atomic_load_explicit(&s->ro->lane_cpu, memory_order_relaxed) == s->cpu;
+    return s->processor.cpu != 0 &&
+           atomic_load_explicit(&s->ro->lane_cpu, memory_order_relaxed) == s->processor.cpu;
 }
 
 /* The lane cannot go on while this thread runs, and a worker that only yields has the processor
@@ -32,10 +34,10 @@ bool client_shares_processor(const struct kedge_session *s)
  * waits does. It is not the lane that is waited for when that was in vain some times. */
 void client_give_processor(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t))
 {
-    if (s->given.tail != s->sq_tail)
-        s->given.vain = 0;
-    s->given.tail = s->sq_tail;
-    if (s->given.vain >= VAIN_MOST)
+    if (s->processor.tail != s->sq_tail)
+        s->processor.vain = 0;
+    s->processor.tail = s->sq_tail;
+    if (s->processor.vain >= VAIN_MOST)
         return;
     _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
     const uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
@@ -45,5 +47,5 @@ void client_give_processor(struct kedge_session *s, bool (*ready)(struct kedge_s
     if (!ready(s, 0) && atomic_load(&s->ro->ended) == 0)
         slept = base_futex_wait(wake, seen, GIVE_UP_US * BASE_NS_PER_US);
     atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
-    s->given.vain = slept == -ETIMEDOUT ? s->given.vain + 1 : 0;
+    s->processor.vain = slept == -ETIMEDOUT ? s->processor.vain + 1 : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "agent/lane.h"
 #include "base/spsc.h"
+#include "handover_state.h"
 #include "lane_counters.h"
 #include "request/control_ops.h"
 #include "request/region.h"
@@ -65,8 +66,7 @@ struct lane {
     uint8_t starved;            /* one of them waits for a queue pair that works */
     uint8_t wanting;            /* one of them waits for something else that the lane has few of */
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
-    uint64_t retry_ns;          /* when the blocked are tried again anyway */
-    uint64_t park_ns;           /* and when some of the parked are */
+    uint64_t retry_ns, park_ns; /* when the blocked, and some of the parked, are tried anyway */
     uint64_t housekeeping_ns;
     uint64_t look_due_ns;  /* for what is out too long; NEVER: the device keeps deadlines */
     uint64_t await_due_ns; /* for what does not come back from a queue pair that broke */
@@ -83,14 +83,8 @@ struct lane {
     uint32_t lets_go, batch; /* batch: of each session in a pass, of one tenant alone */
     uint8_t has_sparse;
     uint64_t busy_turns;
-    STAILQ_HEAD(, session) dirty;   /* to publish */
-    uint32_t out;                   /* requests of all sessions: session.inflight of each */
-    struct handover {               /* request/handover.c */
-        uint32_t cpu;               /* where the lane's thread runs, + 1; 0: nobody has said */
-        uint32_t wants;             /* whose worker was answered there since, + 1; 0: nobody's */
-        uint32_t given;             /* to whom it was handed last, + 1; 0: it is judged already */
-        uint64_t given_ns, rest_ns; /* when; before which nobody gets it */
-    } handover;
+    STAILQ_HEAD(, session) dirty; /* to publish */
+    struct handover handover;
     struct session *doomed; /* to end when what is being done is done */
     /* With a lease or a drain to wait for; with regions that the operator withdraws. */
     struct session_list due, revoking;
@@ -187,7 +181,7 @@ struct lane {
      * which part is next. */
     struct inflight_check_all *looks;
     uint32_t *seen[OVERDUE_LOOKS];
-    uint32_t look_parts, look_part, looked_parts; /* so many before that one were looked at last */
+    uint32_t look_parts, look_part, looked_parts; /* the last: before that one, looked at last */
     struct lane_counters counters;
 };
 

@@ -18,12 +18,12 @@ static void note_harm(struct lane *l)
 {
     struct session *to = &l->sessions[l->handover.given - 1];
     const uint64_t rest_ns = (uint64_t)HANDOVER_SESSION_REST_MS * BASE_NS_PER_MS
-                             << to->handover_harms;
+                             << to->handover.harms;
     l->handover.given = 0;
     l->handover.rest_ns = l->now_ns + HANDOVER_REST_MS * BASE_NS_PER_MS;
-    to->handover_rest_ns = l->now_ns + rest_ns;
-    to->handover_harms += to->handover_harms < HANDOVER_MOST_DOUBLED;
-    to->handover_rights = 0;
+    to->handover.rest_ns = l->now_ns + rest_ns;
+    to->handover.harms += to->handover.harms < HANDOVER_MOST_DOUBLED;
+    to->handover.rights = 0;
     COUNT(l, handovers_wrong, 1);
 }
 
@@ -31,14 +31,14 @@ static void note_right(struct lane *l)
 {
     struct session *to = &l->sessions[l->handover.given - 1];
     l->handover.given = 0;
-    if (++to->handover_rights < HANDOVER_RIGHTS)
+    if (++to->handover.rights < HANDOVER_RIGHTS)
         return;
-    to->handover_rights = 0;
-    to->handover_harms = 0;
+    to->handover.rights = 0;
+    to->handover.harms = 0;
 }
 
 /* Who was polled until then, and waits elsewhere, has had to wait for the lane's wake. */
-static void judge(struct lane *l, const struct session *s)
+static void judge_handover(struct lane *l, const struct session *s)
 {
     if (s->id + 1 == l->handover.given)
         note_right(l);
@@ -49,14 +49,14 @@ static void judge(struct lane *l, const struct session *s)
 void lane_handover_rung(struct lane *l, struct session *s)
 {
     if (l->handover.given != 0)
-        judge(l, s);
+        judge_handover(l, s);
 }
 
 void lane_handover_answered(struct lane *l, struct session *s)
 {
     handover_show(l, s);
     if (l->handover.given != 0)
-        judge(l, s);
+        judge_handover(l, s);
     if (is_here(l, s))
         l->handover.wants = s->id + 1;
 }
@@ -69,8 +69,8 @@ bool lane_hands_over(struct lane *l)
     struct session *s = &l->sessions[h->wants - 1];
     h->wants = 0;
     /* What others have out comes back sooner where it is polled for. */
-    if (s->state != SESSION_LIVE || l->now_ns < h->rest_ns || l->now_ns < s->handover_rest_ns ||
-        l->out != session_inflight(s))
+    if (s->state != SESSION_LIVE || l->now_ns < h->rest_ns || l->now_ns < s->handover.rest_ns ||
+        h->out != session_inflight(s))
         return false;
     h->given = s->id + 1;
     h->given_ns = l->now_ns;

@@ -31,9 +31,9 @@ void lane_handover_rung(struct lane *l, struct session *s);
 /* Its worker is told where the lane runs. */
 static inline void handover_show(const struct lane *l, struct session *s)
 {
-    if (s->shown_cpu == l->handover.cpu)
+    if (s->handover.shown_cpu == l->handover.cpu)
         return;
-    s->shown_cpu = l->handover.cpu;
+    s->handover.shown_cpu = l->handover.cpu;
     atomic_store_explicit(&s->ro->lane_cpu, l->handover.cpu, memory_order_relaxed);
 }
 

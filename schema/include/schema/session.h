@@ -22,8 +22,7 @@
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
  * then stops polling this session. For completions the same the other way: the worker sets
  * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes. Models of both: tests/model/.
- * A word that a version of either side does not know is 0, as all of both is to begin with. */
+ * barrier, loads `want_wake`, adds 1 to `wake` and wakes. Models of both: tests/model/. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
@@ -143,9 +142,8 @@ struct schema_session_rw {
     _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_tail;   /* worker writes */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_head;   /* worker writes */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake; /* worker writes */
-    /* On which processor the worker ran when it last rang, waited or polled in vain, + 1; 0: it has
-     * not said. A hint, which may be wrong: where it is the lane's own, the lane hands that over.
-     */
+    /* Where the worker ran when it last rang, waited or polled in vain: the processor's number + 1;
+     * 0: it has not said, nor do older versions of either side. A hint, which may be wrong. */
     _Atomic uint32_t cpu; /* worker writes */
 };
 #define SCHEMA_SQ_OFFSET 4096
@@ -190,7 +188,7 @@ struct schema_session_ro {
     _Atomic uint32_t ended;                      /* enum schema_reason, 0 while it lives */
     _Atomic uint32_t drains;   /* agent writes: 1 while the operator wants its worker to go */
     _Atomic uint32_t revoked;  /* agent adds 1: a region of it was revoked (MR_STATUS) */
-    _Atomic uint32_t lane_cpu; /* agent writes: likewise where the lane ran lately, + 1, or 0 */
+    _Atomic uint32_t lane_cpu; /* agent writes: where the lane ran lately, as rw.cpu */
     _Alignas(SCHEMA_LINE) struct schema_reply reply[SCHEMA_REPLIES]; /* by tag */
     /* This host's endpoint, when it has become another one: so many times (0: gid above holds), and
      * as it is in memory, the latest one in present_gid[changes % 2]. */

@@ -16,10 +16,10 @@ struct lane;
 /* Counters, monotonic unless said otherwise; each is written by the lane with relaxed stores, read
  * by anybody. */
 struct lane_stats {
-    uint64_t passes, empty_polls; /* those that did nothing */
-    uint64_t handovers;           /* sleeps to let a worker have the processor, */
-    uint64_t handovers_wrong;     /* and those in which another one had to wake the lane */
-    uint64_t sleeps, wakes;       /* wakes: not for what was due */
+    uint64_t passes, empty_polls;                /* those that did nothing */
+    uint64_t handovers;                          /* sleeps to let a worker have the processor */
+    uint64_t handovers_wrong;                    /* of these: another one had to wake the lane */
+    uint64_t sleeps, wakes;                      /* wakes: not for what was due */
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
     uint64_t work_requests; /* handed to the fabric, of workers and the lane's own */
