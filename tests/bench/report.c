@@ -209,7 +209,8 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
     else if (o->test == PERF_CONNECT)
         snprintf(what, sizeof what, "%s", o->cached ? " to a known peer" : " to an unknown peer");
     else if (o->test == PERF_MESH)
-        snprintf(what, sizeof what, " of %u workers, all usable after %.3f s", o->workers, seconds);
+        snprintf(what, sizeof what, " of %u workers, %.3f s from the last attach to the last READ",
+                 o->workers, seconds);
     printf("%s%s: p50 %.3f us, p99 %.3f us, mean %.3f us, %.0f per second (%llu)\n", o->name, what,
            (double)base_hist_percentile(h, 50) / 1e3, (double)base_hist_percentile(h, 99) / 1e3,
            base_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);

@@ -19,9 +19,9 @@ enum { PERF_RENDEZVOUS = 2, PERF_PATIENCE_MS = 60000 };
 
 struct perf_member {
     char token[KEDGE_TOKEN_MAX];
-    struct base_hist hist; /* what it measured: nanoseconds */
-    uint64_t retries;      /* times that the agent said -EAGAIN */
-    uint64_t end_ns;       /* base_clock_ns() */
+    struct base_hist hist;     /* what it measured: nanoseconds */
+    uint64_t retries;          /* times that the agent said -EAGAIN */
+    uint64_t begin_ns, end_ns; /* base_clock_ns() */
     struct base_errbuf err;
     int status;
 };
