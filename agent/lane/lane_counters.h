@@ -16,8 +16,8 @@ struct lane_counters {
         lookups_again, lookups_failed, lookups_awaited, lookups_compared, shares_compared, proofs,
         proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused,
         work_requests, merged, merged_failed, reposted, retried, walked, sessions, vqps, peers,
-        flows, mrs, suspects, links, paths_failed,
-        links_evicted, quarantined, tenants_quarantined, tenants_resting;
+        flows, mrs, suspects, links, paths_failed, links_evicted, quarantined, tenants_quarantined,
+        tenants_resting;
     _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
     struct latencies latencies;
 };

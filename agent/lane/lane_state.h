@@ -67,10 +67,9 @@ struct lane {
     uint8_t wanting;            /* one of them waits for something else that the lane has few of */
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
     uint64_t retry_ns, park_ns; /* when the blocked, and some of the parked, are tried anyway */
-    uint64_t housekeeping_ns;
-    uint64_t look_due_ns;  /* for what is out too long; NEVER: the device keeps deadlines */
-    uint64_t await_due_ns; /* for what does not come back from a queue pair that broke */
-    uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
+    uint64_t housekeeping_ns, await_due_ns; /* for what a queue pair that broke does not return */
+    uint64_t look_due_ns; /* for what is out too long; NEVER: the device keeps deadlines */
+    uint64_t trust_ns;    /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     /* active.c: of each tenant; those with sessions that are polled, in turn, how many, and how
      * many sessions. wakes, stalled: those with workers that are to be woken; with sessions that

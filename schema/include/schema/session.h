@@ -91,14 +91,12 @@ struct schema_sq_desc {
             uint32_t access; /* enum schema_record_flag: READ, WRITE, ATOMIC; SCHEMA_REG_FENCED */
         } reg_mr;
         struct {
-            uint32_t tag;
-            uint32_t vkey;
+            uint32_t tag, vkey;
             uint32_t more; /* how many of the following; MR_STATUS: 0 */
             uint32_t vkeys[SCHEMA_DEREG_MORE];
         } dereg_mr;
         struct {
-            uint32_t tag;
-            uint32_t vkey;
+            uint32_t tag, vkey;
             uint8_t secret[16];
         } import;
         struct {
@@ -127,8 +125,7 @@ struct schema_cqe {
     uint64_t wr_id;
     uint32_t byte_len;
     uint16_t vqp, vqp_gen;
-    uint8_t status; /* enum ibv_wc_status */
-    uint8_t opcode; /* enum ibv_wc_opcode */
+    uint8_t status, opcode; /* enum ibv_wc_status, and enum ibv_wc_opcode */
     uint16_t reserved;
     uint32_t vendor_err; /* enum schema_reason of a refusal by the agent, else 0 */
     uint64_t reserved2;
@@ -171,8 +168,7 @@ struct schema_session_ro {
     /* constant while the session lives */
     _Atomic uint32_t magic; /* agent writes: 0 before it takes the pages back. What was read before
                              * the magic number was read once more is of the session */
-    uint16_t version;
-    uint16_t lane;
+    uint16_t version, lane;
     uint32_t sq_slots, cq_slots; /* powers of two */
     uint32_t max_vqps;
     uint32_t max_inflight; /* posts that the lane takes before the first completes */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-perf: what those of its tests find that have more to say than one histogram. */
+#ifndef BENCH_FIGURES_H
+#define BENCH_FIGURES_H
+
+#include <stdint.h>
+
+#include "base/hist.h"
+#include "fabric/model.h"
+
+/* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
+struct perf_turns {
+    uint64_t p50_ns, p99_ns, p999_ns; /* medians of the turns' */
+    uint64_t max_ns;                  /* of all */
+    uint64_t renewals;                /* records READ again while requests went on, */
+    uint64_t waits;     /* and with requests waiting, but for those of a turn's start */
+    uint64_t endpoints; /* endpoints' records READ again */
+};
+
+/* Of lookup: how it is done, in turns. */
+enum perf_way { PERF_BY_READ, PERF_BY_HTTP, PERF_BY_SOCKET, PERF_WAYS };
+struct perf_lookup_way {
+    struct base_hist hist;                 /* of one lookup */
+    double rate;                           /* a second, of all clients: the median of the turns */
+    double ratio, least_ratio, most_ratio; /* of READs in the same turn, to these */
+};
+struct perf_lookup {
+    struct perf_lookup_way way[PERF_WAYS];
+    /* From a name to the first byte, with an owner that the agent has never met, and with one that
+     * it knows; and READs of tables of names, endpoints and regions for it. */
+    uint64_t cold_ns, warm_ns, cold_reads[3], warm_reads[3];
+};
+
+/* Of window: throughput of so many workers with so large a window, the first of which is none. */
+enum { PERF_WINDOWS = 7, PERF_POINTS = 15 };
+struct perf_window {
+    uint32_t windows, points;
+    uint32_t ops[PERF_WINDOWS], workers[PERF_POINTS];
+    struct perf_window_point {
+        double per_second;
+        struct fab_model_counters counters; /* of the card of whoever posts */
+    } point[PERF_POINTS][PERF_WINDOWS];
+};
+
+/* Of poll: what a lane is given to do, and how it polls meanwhile. */
+enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
+enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };
+struct perf_polled {                       /* medians of the turns */
+    double per_second;                     /* READs */
+    double ratio, least_ratio, most_ratio; /* of these in the same turn, to busy's */
+    double switches, interrupts;           /* of agent and worker, of the host: for 1000 READs */
+    double share;                          /* of a processor: the agent's */
+};
+
+#endif
