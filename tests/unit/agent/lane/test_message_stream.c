@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "message/stream.h"
+#include "message/message_stream.h"
 
 #include "../../check_main.h"
 
@@ -263,4 +263,4 @@ END_TEST
     T(what_a_receiver_cannot_have_taken_is_refused)                                                \
     T(numbers_go_on_over_their_end)                                                                \
     T(each_is_taken_once_and_in_order_whatever_is_lost)
-KEDGE_CHECK_MAIN("agent.lane.stream", TESTS)
+KEDGE_CHECK_MAIN("agent.lane.message_stream", TESTS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "message/stream.h"
+#include "message/message_stream.h"
 
 #include <errno.h>
 

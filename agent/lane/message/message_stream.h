@@ -5,8 +5,8 @@
  * Messages of a stream are numbered from 0 on, modulo 2^32, and fewer than STREAM_OPEN of them are
  * not acknowledged at a time. What carries them, and what is said of them, may be lost, repeated
  * and late. Pure: times are given. */
-#ifndef LANE_STREAM_H
-#define LANE_STREAM_H
+#ifndef LANE_MESSAGE_STREAM_H
+#define LANE_MESSAGE_STREAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
