@@ -458,7 +458,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
-    COPY(work_requests), COPY(merged), COPY(merged_failed);
+    COPY(merged), COPY(merged_failed);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
         COPY(vqps), COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),
@@ -466,6 +466,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY
+    out->work_requests = out->posted - out->merged;
     out->inflight = 0;
     for (uint32_t i = 0; i < l->config.max_tenants; i++)
         out->inflight += active_out(&l->actives[i]);

@@ -86,6 +86,10 @@ static bool take_list(struct lane *l, struct wr *lead)
 {
     if (lead->behind > 0)
         return true;
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    if (l->merges.pass != pass) /* all of the last one are posted */
+        l->merges.lists = 0;
+    l->merges.pass = pass;
     if (l->merges.lists == LANE_MERGE_LISTS)
         return false;
     struct ibv_sge *list = l->merges.list[l->merges.lists++];
@@ -129,7 +133,6 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
     if (w->fab.key.not_after_ns < lead->fab.key.not_after_ns)
         lead->fab.key.not_after_ns = w->fab.key.not_after_ns;
     COUNT(l, merged, 1);
-    COUNT(l, work_requests, -1); /* all of the list are counted at its doorbell */
     return true;
 }
 

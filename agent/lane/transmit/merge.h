@@ -21,11 +21,12 @@ struct lane;
 struct physical_qp;
 struct wr;
 
-enum { LANE_MERGE_LISTS = 64 /* work requests of several, from doorbell to doorbell */ };
+enum { LANE_MERGE_LISTS = 64 /* work requests of several, in a pass */ };
 
 /* The pieces of those that are chained: a device has its own copy from the doorbell on. */
 struct merges {
     struct ibv_sge list[LANE_MERGE_LISTS][LANE_MERGE_SGES];
+    uint64_t pass; /* in which `lists` of them were taken */
     uint32_t lists;
     uint64_t rest_until_ns; /* nothing is merged before, since what was has failed */
 };

@@ -53,34 +53,50 @@ static bool goes_on(const struct lane *l, const struct physical_qp *p, const str
     return last->fab.remote_addr + last->length == w->fab.remote_addr;
 }
 
-static void link_to_chain(struct lane *l, struct physical_qp *p, struct wr *w)
+static void begin_work_request(struct lane *l, const struct physical_qp *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
     w->fab.next = NULL;
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (w->signaled | l->config.streams) /* of which each has completions of its own */
         w->fab.send_flags |= IBV_SEND_SIGNALED;
-    if (p->chain == NULL)
-        p->chain = &w->fab;
-    else
+}
+
+static void take_place(struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    *ring_at(l, p, p->tail++) = w;
+    p->bytes += w->length;
+    p->posted += w->length + LANE_POST_BYTES;
+    l->did++;
+}
+
+/* Apart, so that the first of a chain, which is most often the only one, pays nothing for it. */
+static __attribute__((noinline)) void chain_behind(struct lane *l, struct physical_qp *p,
+                                                   struct wr *w)
+{
+    if (!goes_on(l, p, w) || !lane_merge(l, p, w)) {
+        begin_work_request(l, p, w);
         p->chain_tail->next = &w->fab;
-    p->chain_tail = &w->fab;
-    if (!p->chained) {
-        p->chained = 1;
-        p->next_chained = l->chained;
-        l->chained = p;
+        p->chain_tail = &w->fab;
     }
+    take_place(l, p, w);
 }
 
 void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     w->ahead = w->behind = 0;
-    if (p->chain == NULL || !goes_on(l, p, w) || !lane_merge(l, p, w))
-        link_to_chain(l, p, w);
-    *ring_at(l, p, p->tail++) = w;
-    p->bytes += w->length;
-    p->posted += w->length + LANE_POST_BYTES;
-    l->did++;
+    if (p->chain != NULL) {
+        chain_behind(l, p, w);
+        return;
+    }
+    begin_work_request(l, p, w);
+    p->chain = p->chain_tail = &w->fab;
+    if (!p->chained) {
+        p->chained = 1;
+        p->next_chained = l->chained;
+        l->chained = p;
+    }
+    take_place(l, p, w);
 }
 
 /* ---- connections: with rc */
@@ -436,7 +452,6 @@ static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr
     do {
         w = *ring_at(l, p, --p->tail);
         p->bytes -= w->length;
-        COUNT(l, work_requests, -(w->ahead == 0));
         if (w->kind != WR_WORKER) {
             w->next = own;
             own = w;
@@ -476,12 +491,10 @@ void lane_physical_qp_ring(struct lane *l)
         struct fab_wr *first = p->chain;
         p->chain = p->chain_tail = NULL;
         COUNT(l, doorbells, 1);
-        COUNT(l, work_requests, p->tail - physical_qp_first_of(first));
         const int status = fab_post_send(p->qp, first, &bad);
         if (status != 0)
             take_back(l, p, bad, status);
         else
             p->refusals = 0;
     }
-    l->merges.lists = 0;
 }
