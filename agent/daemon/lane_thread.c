@@ -91,16 +91,15 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
 }
 
 /* A command that comes after the last look kicks, since `asleep` is set before it (held to
- * tests/model/doorbell.pml). False: it was woken for nothing, or for what is due, which a pass or
- * two do. */
-static bool sleep_until_work(struct lane_thread *t)
+ * tests/model/doorbell.pml). What has woken it may have been done with before it slept, as a
+ * completion that was polled: whether there is work, the next pass says. */
+static void sleep_until_work(struct lane_thread *t)
 {
     uint64_t now = base_clock_ns();
     struct seen seen = {0};
     atomic_store(&t->asleep, true);
     uint64_t due = lane_prepare_sleep(t->of->lane, now);
-    const bool works = due == 0;
-    if (!works && !atomic_load(&t->stop)) {
+    if (due != 0 && !atomic_load(&t->stop)) {
         const uint64_t heard = doorbells_due(&t->doorbells);
         due = heard < due ? heard : due;
         uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
@@ -110,7 +109,6 @@ static bool sleep_until_work(struct lane_thread *t)
     if (seen.useful > 0)
         lane_note_wake(t->of->lane);
     lane_set_cpu(t->of->lane, sched_getcpu());
-    return works || seen.useful > 0;
 }
 
 static void tell_control(const struct lane_thread *t)
@@ -128,10 +126,13 @@ static void *run_lane(void *arg)
     while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
         uint64_t now = base_clock_ns();
         const bool worked = lane_step(lane, now) > 0;
-        const bool sleeps = polling_sleeps(&t->polling, worked) ||
-                            (!worked && polling_hands_over(&t->polling) && lane_hands_over(lane));
-        if (sleeps && sleep_until_work(t))
-            polling_begin(&t->polling);
+        bool sleeps = polling_sleeps(&t->polling, worked);
+        if (!sleeps && !worked && polling_hands_over(&t->polling) && lane_hands_over(lane)) {
+            polling_end(&t->polling);
+            sleeps = true;
+        }
+        if (sleeps)
+            sleep_until_work(t);
         const bool looks = ++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS;
         if (looks) {
             looked_ns = look_at_descriptors(t, now, 0).all < EVENTS ? now : 0;

@@ -427,6 +427,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
         return 0;
     }
     COUNT(l, sleeps, 1);
+    lane_handover_slept(l);
     return next_due(l);
 }
 

@@ -67,15 +67,22 @@ bool lane_hands_over(struct lane *l)
     if (h->wants == 0)
         return false;
     struct session *s = &l->sessions[h->wants - 1];
-    h->wants = 0;
     /* What others have out comes back sooner where it is polled for. */
     if (s->state != SESSION_LIVE || l->now_ns < h->rest_ns || l->now_ns < s->handover.rest_ns ||
-        h->out != session_inflight(s))
+        h->out != session_inflight(s)) {
+        h->wants = 0;
         return false;
+    }
     h->given = s->id + 1;
     h->given_ns = l->now_ns;
-    COUNT(l, handovers, 1);
     return true;
+}
+
+void lane_handover_slept(struct lane *l)
+{
+    if (l->handover.wants != 0 && l->handover.wants == l->handover.given)
+        COUNT(l, handovers, 1);
+    l->handover.wants = 0;
 }
 
 void lane_set_cpu(struct lane *l, int cpu)

@@ -28,6 +28,8 @@ enum {
 void lane_handover_answered(struct lane *l, struct session *s);
 /* It has rung, with something new. */
 void lane_handover_rung(struct lane *l, struct session *s);
+/* The lane sleeps now: until then it is to try again, where something kept it from its sleep. */
+void lane_handover_slept(struct lane *l);
 /* Its worker is told where the lane runs. */
 static inline void handover_show(const struct lane *l, struct session *s)
 {

@@ -23,7 +23,7 @@ struct polling {
 };
 
 /* A pass was made, and did something or nothing. True: the thread is to sleep now. Once it is so,
- * it remains so until a pass does something, or polling_begin(). */
+ * it remains so until a pass does something, as the one does that an event was for. */
 static inline bool polling_sleeps(struct polling *p, bool worked)
 {
     if (worked) {
@@ -43,10 +43,10 @@ static inline bool polling_hands_over(const struct polling *p)
     return p->mode == POLLING_ADAPTIVE;
 }
 
-/* An event has come: where it polls at all it does so from now on. */
-static inline void polling_begin(struct polling *p)
+/* It sleeps now for that reason: where it is woken for nothing it sleeps again after one poll. */
+static inline void polling_end(struct polling *p)
 {
-    p->empty = 0;
+    p->empty = p->max_retry + 1;
 }
 
 #endif

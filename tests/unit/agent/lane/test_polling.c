@@ -40,8 +40,11 @@ START_TEST(who_was_woken_for_nothing_sleeps_after_one_poll)
     ck_assert_uint_eq(count_polls(&p), RETRIES + 1);
     for (int i = 0; i < MANY; i++)
         ck_assert_uint_eq(count_polls(&p), 1);
-    polling_begin(&p);
+    ck_assert(!polling_sleeps(&p, true));
     ck_assert_uint_eq(count_polls(&p), RETRIES + 1);
+    ck_assert(!polling_sleeps(&p, true));
+    polling_end(&p);
+    ck_assert_uint_eq(count_polls(&p), 1);
 }
 END_TEST
 
@@ -59,12 +62,11 @@ START_TEST(event_sleeps_as_soon_as_nothing_is_left)
 {
     struct polling p = {.mode = POLLING_EVENT, .max_retry = RETRIES};
     for (int i = 0; i < 3; i++) {
-        polling_begin(&p);
         ck_assert(!polling_sleeps(&p, true));
         ck_assert_uint_eq(count_polls(&p), 1);
     }
     p = (struct polling){.mode = POLLING_ADAPTIVE, .max_retry = 0}; /* the same */
-    polling_begin(&p);
+    ck_assert(!polling_sleeps(&p, true));
     ck_assert_uint_eq(count_polls(&p), 1);
 }
 END_TEST
