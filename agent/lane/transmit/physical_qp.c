@@ -440,7 +440,8 @@ static bool is_for_good(struct physical_qp *p, const struct fab_wr *first, int s
  * comes again in a later pass, under leases that are looked at anew; but the first of it, if the
  * device does not take that as it is, ends there with an error when all before it is over. One of
  * several requests is none that a worker asked for: these go again apart. */
-static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr *first, int status)
+static __attribute__((noinline)) void take_back(struct lane *l, struct physical_qp *p,
+                                                const struct fab_wr *first, int status)
 {
     const struct fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
     struct wr *w, *own = NULL;
