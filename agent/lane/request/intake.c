@@ -50,6 +50,7 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     l->handover.out++;
     w->session = s;
     w->flow = NULL;
+    w->ahead = w->behind = 0; /* of its former life */
     w->kind = WR_WORKER;
     w->wr_id = d->post.wr_id;
     w->remote_addr = d->post.remote_addr;

@@ -138,10 +138,11 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
 
 void lane_merge_undo(struct wr *w)
 {
-    if (w->behind == 0)
-        return;
-    w->fab.sg_list = w->sge;
-    w->fab.num_sge = w->pieces;
+    if (w->behind > 0) {
+        w->fab.sg_list = w->sge;
+        w->fab.num_sge = w->pieces;
+    }
+    w->ahead = w->behind = 0;
 }
 
 void lane_merge_failed(struct lane *l, struct physical_qp *p, uint32_t first,

@@ -57,9 +57,9 @@ struct wr {
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited, or it
                       * has returned so */
     uint8_t back;    /* enum wr_back, in the list of what has returned */
-    /* Where it is posted (merge.h): `ahead` of the requests that it shares its work request with
-     * are before it; of the first of them, `behind` are behind it, and `pieces` of fab's are its
-     * own. */
+    /* Where it is posted (merge.h), and else 0: `ahead` of the requests that it shares its work
+     * request with are before it; of the first of them, `behind` are behind it, and `pieces` of
+     * fab's are its own. */
     uint8_t ahead, behind, pieces;
     uint32_t index; /* own READs: of the lookup or the cached region, or the place of a
                      * WR_SIGNAL_READ; SPECIAL_COPY: its place */

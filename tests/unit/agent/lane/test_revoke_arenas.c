@@ -9,6 +9,7 @@
 #include "world.h"
 
 enum { TENANT = 7, ARENAS = 2, PASSES = 200, OFFSET = 8192, HALF = 8 };
+static const uint64_t LEASES_NS = 10000000; /* of a record, some */
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
@@ -245,8 +246,36 @@ START_TEST(requests_into_two_arenas_that_wait_take_both_registrations)
 }
 END_TEST
 
+/* Requests of a worker's are made of what its former ones were, also of one that had others behind
+ * it in its work request. */
+START_TEST(requests_that_wait_have_nothing_of_merged_ones_before_them)
+{
+    enum { ADJACENT = 5 };
+    begin();
+    struct schema_sq_desc d = read_into(0);
+    for (uint32_t i = 0; i < ADJACENT; i++) {
+        world_post(&owner, &d);
+        d.post.offset += d.post.length;
+        d.post.remote_addr += d.post.length;
+    }
+    expect_reads(ADJACENT);
+    ck_assert_uint_eq(world_stats(w, 1).merged, ADJACENT - 1);
+    world_sleep(w, LEASES_NS);
+    hold.on = true; /* of the READ of the record, which is old */
+    for (int i = 0; i < ADJACENT; i++)
+        post_read_into_both();
+    run_lane();
+    for (uint32_t i = 0; i < ARENAS; i++)
+        expect_reregistered(i, reregister(i));
+    hold.on = false;
+    expect_reads(ADJACENT);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_arena_does_not_wait_for_requests_from_another)                                            \
     T(a_request_into_two_arenas_is_seen_out_for_each)                                              \
-    T(requests_into_two_arenas_that_wait_take_both_registrations)
+    T(requests_into_two_arenas_that_wait_take_both_registrations)                                  \
+    T(requests_that_wait_have_nothing_of_merged_ones_before_them)
 KEDGE_CHECK_MAIN("agent.lane.revoke_arenas", TESTS)
