@@ -46,8 +46,9 @@ static bool holds_back(const struct wr *w)
 bool lane_blame_is_nameless(const struct lane *l, const struct physical_qp *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
-    return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
-           is_culprit(l, first) && first->ended != IBV_WC_RETRY_EXC_ERR;
+    return !l->config.names_culprit && !l->config.streams &&
+           p->tail - p->head > first->behind + 1u && is_culprit(l, first) &&
+           first->ended != IBV_WC_RETRY_EXC_ERR;
 }
 
 /* Whether both go to the same life of an endpoint. A tenant in quarantine, and a proof, has a flow
@@ -105,9 +106,11 @@ enum ibv_wc_status lane_blame_end_of(const struct lane *l, const struct physical
                                      const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
-    /* The key that all of them name was refused; of any other error merging may be the cause. */
+    /* The key that all of them name was refused, unless the error has no name; of any other one
+     * merging may be the cause. */
     if (is_part_of_culprit(l, w))
-        return w->ended == IBV_WC_REM_ACCESS_ERR ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR;
+        return w->ended == IBV_WC_REM_ACCESS_ERR && failed != NULL ? IBV_WC_REM_ACCESS_ERR
+                                                                   : IBV_WC_WR_FLUSH_ERR;
     if (is_culprit(l, w) && (l->config.streams || w == failed))
         return (enum ibv_wc_status)w->ended;
     return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && is_same_target(w, failed)

@@ -106,6 +106,44 @@ START_TEST(nobody_ends_with_anothers_refusal)
 }
 END_TEST
 
+/* Nor do those that share a work request, which was executed. */
+START_TEST(nobody_of_those_that_were_merged_does)
+{
+    struct scene s;
+    scene_open(&s);
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct schema_sq_desc d =
+            unsignaled(world_rw(SCHEMA_OP_WRITE, 2 + i, 0, 8, s.key, 128 + 8 * i));
+        world_post(&s.first, &d);
+    }
+    post_guilty(&s, SCHEMA_OP_WRITE);
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct schema_cqe e = world_done(w, &s.first, LONG);
+        ck_assert_uint_eq(e.wr_id, 2 + i);
+        ck_assert_uint_eq(e.status, IBV_WC_WR_FLUSH_ERR);
+        ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_UNDER_WAY);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).merged, 1);
+    scene_close(&s);
+}
+END_TEST
+
+/* Those that are one work request, which is out by itself, are several in the ring alone. */
+START_TEST(merged_ones_that_are_alone_have_a_name)
+{
+    struct scene s;
+    scene_open(&s);
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 9 + i, 0, 8, s.gone_key, 8 * i);
+        world_post(&s.guilty, &d);
+    }
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(world_stats(w, 0).merged, 1);
+    scene_close(&s);
+}
+END_TEST
+
 /* READs of all go again, one at a time: so the guilty one's error is its own. With RC alone: what
  * has DC names the request. */
 START_TEST(reads_beside_a_refused_one_end_well_and_that_one_with_its_status)
@@ -163,6 +201,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_was_executed_before_an_error_in_its_name_is_not_executed_again)                         \
     T(nobody_ends_with_anothers_refusal)                                                           \
+    T(nobody_of_those_that_were_merged_does)                                                       \
+    T(merged_ones_that_are_alone_have_a_name)                                                      \
     T(reads_beside_a_refused_one_end_well_and_that_one_with_its_status)                            \
     T(one_at_a_time_ends)
 KEDGE_CHECK_MAIN("agent.lane.nameless", TESTS)
