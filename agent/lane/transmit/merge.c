@@ -75,8 +75,7 @@ static bool writes_twice(const struct wr *lead, const struct wr *w)
 static bool goes_on(const struct wr *lead, const struct wr *w)
 {
     const struct ibv_sge *last = &lead->fab.sg_list[lead->fab.num_sge - 1];
-    return !(w->fab.send_flags & IBV_SEND_INLINE) && last->lkey == w->sge[0].lkey &&
-           last->addr + last->length == w->sge[0].addr;
+    return last->lkey == w->sge[0].lkey && last->addr + last->length == w->sge[0].addr;
 }
 
 static_assert(SCHEMA_MAX_SGE <= LANE_MERGE_SGES, "room for the first one's");
@@ -92,10 +91,29 @@ static bool take_list(struct lane *l, struct wr *lead)
     l->merges.pass = pass;
     if (l->merges.lists == LANE_MERGE_LISTS)
         return false;
-    struct ibv_sge *list = l->merges.list[l->merges.lists++];
-    memcpy(list, lead->sge, (size_t)lead->fab.num_sge * sizeof list[0]);
+    struct merge_list *list = &l->merges.list[l->merges.lists++];
+    memcpy(list->sge, lead->sge, (size_t)lead->fab.num_sge * sizeof list->sge[0]);
     lead->pieces = (uint8_t)lead->fab.num_sge;
-    lead->fab.sg_list = list;
+    lead->fab.sg_list = list->sge;
+    return true;
+}
+
+static struct merge_list *list_of(const struct wr *lead)
+{
+    return (struct merge_list *)(uintptr_t)lead->fab.sg_list; /* of l->merges */
+}
+
+static bool add_inline(struct lane *l, struct wr *lead, const struct wr *w)
+{
+    if (!take_list(l, lead))
+        return false;
+    struct merge_list *list = list_of(lead);
+    if (lead->behind == 0) {
+        memcpy(list->inline_data, lead->inline_data, lead->length);
+        list->sge[0].addr = (uintptr_t)list->inline_data;
+    }
+    memcpy(list->inline_data + list->sge[0].length, w->inline_data, w->length);
+    list->sge[0].length += w->length;
     return true;
 }
 
@@ -105,7 +123,7 @@ static bool add_pieces(struct lane *l, struct wr *lead, const struct wr *w)
     if (all > (int)l->config.merge_sges ||
         (w->fab.opcode == IBV_WR_RDMA_READ && writes_twice(lead, w)) || !take_list(l, lead))
         return false;
-    struct ibv_sge *list = (struct ibv_sge *)(uintptr_t)lead->fab.sg_list; /* of l->merges */
+    struct ibv_sge *list = list_of(lead)->sge;
     if (joins)
         list[lead->fab.num_sge - 1].length += w->sge[0].length;
     memcpy(&list[lead->fab.num_sge], &w->sge[joins],
@@ -124,7 +142,8 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
         !is_to_one_region(last, w) || last->session->tenant_slot != w->session->tenant_slot)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
-    if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST || !add_pieces(l, lead, w))
+    if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST ||
+        !(w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w))
         return false;
     w->ahead = ++lead->behind;
     lead->fab.wr_id = (lead->fab.wr_id & ~(uint64_t)UINT32_MAX) | p->tail;

@@ -12,10 +12,13 @@
 #ifndef LANE_MERGE_H
 #define LANE_MERGE_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/lane_config.h"
+#include "schema/session.h"
 
 struct lane;
 struct physical_qp;
@@ -23,9 +26,16 @@ struct wr;
 
 enum { LANE_MERGE_LISTS = 64 /* work requests of several, in a pass */ };
 
-/* The pieces of those that are chained: a device has its own copy from the doorbell on. */
+/* The pieces of those that are chained: a device has its own copy from the doorbell on. Inline
+ * bytes are one piece, since not every library takes more than the first of several. */
+struct merge_list {
+    struct ibv_sge sge[LANE_MERGE_SGES];
+    uint8_t inline_data[SCHEMA_MAX_INLINE];
+};
+static_assert(offsetof(struct merge_list, sge) == 0, "what a request has of it is a list");
+
 struct merges {
-    struct ibv_sge list[LANE_MERGE_LISTS][LANE_MERGE_SGES];
+    struct merge_list list[LANE_MERGE_LISTS];
     uint64_t pass; /* in which `lists` of them were taken */
     uint32_t lists;
     uint64_t rest_until_ns; /* nothing is merged before, since what was has failed */
