@@ -80,7 +80,7 @@ static void progress_qps(struct soft_cq *cq)
     soft_cq_timer(cq);
 }
 
-static int take_local(struct soft_cq *cq, int n, struct ibv_wc *wc)
+static inline int take_local(struct soft_cq *cq, int n, struct ibv_wc *wc)
 {
     int taken = 0;
     while (taken < n && cq->head != cq->tail) {
@@ -96,7 +96,7 @@ static int take_local(struct soft_cq *cq, int n, struct ibv_wc *wc)
     return taken;
 }
 
-static int take_remote(struct soft_cq *cq, int n, struct ibv_wc *wc)
+static inline int take_remote(struct soft_cq *cq, int n, struct ibv_wc *wc)
 {
     const struct soft_fab *f = soft_of(cq->base.fab);
     struct soft_cq_shared *s = cq->shared;
