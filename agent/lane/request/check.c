@@ -18,14 +18,15 @@ static_assert(SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA &&
 uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d)
 {
     uint32_t slots = 1;
-    if (op->kind == OPERATION_UNKNOWN)
-        return 0;
-    if (op->kind == OPERATION_POST && (d->flags & SCHEMA_OP_INLINE)) {
-        if (d->post.length > SCHEMA_MAX_INLINE)
+    if (op->kind == OPERATION_POST) {
+        if ((d->flags & SCHEMA_OP_INLINE) && d->post.length > SCHEMA_MAX_INLINE)
             return 0;
-        slots += (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
-    } else if (op->kind == OPERATION_POST && d->num_sge > 1) {
-        slots += 1;
+        if (d->flags & SCHEMA_OP_INLINE)
+            slots += (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
+        else if (d->num_sge > 1)
+            slots += 1;
+    } else if (op->kind == OPERATION_UNKNOWN) {
+        return 0;
     } else if (op->has_name) {
         if (d->lookup.length > SCHEMA_NAME_MAX || d->lookup.owner > SCHEMA_NAME_TENANT_MAX)
             return 0;
