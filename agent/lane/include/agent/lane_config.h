@@ -13,8 +13,10 @@ struct schema_table;
 
 enum {
     LANE_MAX_DCIS = 32,
-    LANE_MERGE_SGES = 8, /* at most: what a work request has room for is taken of each slot of a
-                          * queue pair; on ConnectX 256 bytes with 8, and 512 from 14 on */
+    LANE_MERGE_SGES = 7, /* at most: what a work request has room for is taken of each slot of a
+                          * queue pair. So many take no more than the inline data there: with irdma
+                          * 128 bytes, and 256 from 8 on; of a DC initiator of ConnectX 256, and 512
+                          * from 11 on */
     LANE_MAX_METASERVERS = 8,
     LANE_SESSION_MAX_ARENAS = 16,
     LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
