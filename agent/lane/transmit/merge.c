@@ -4,8 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "flow_state.h"
 #include "lane_state.h"
 #include "session_state.h"
+#include "transmit/blame.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 
@@ -19,6 +21,13 @@ enum {
 /* What only merging may have caused: a device, or a peer's, that does not take what it says. Then
  * requests that nothing else ails are not lost or late again and again for its sake. */
 static const uint64_t REST_NS = 10000000000;
+
+/* What this device says of itself, whoever the peer. */
+static bool is_local(enum ibv_wc_status status)
+{
+    return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_QP_OP_ERR ||
+           status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_ACCESS_ERR;
+}
 
 /* ---- whether */
 
@@ -143,6 +152,7 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
     if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST ||
+        l->now_ns < w->flow->apart_until_ns ||
         !(w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w))
         return false;
     w->ahead = ++lead->behind;
@@ -164,16 +174,29 @@ void lane_merge_undo(struct wr *w)
     w->ahead = w->behind = 0;
 }
 
+/* An error without a name may be any other's to the same peer. That a peer is silent may be for the
+ * length of what is merged, where something on the way takes shorter packets than both ports. */
+static void rest(struct lane *l, const struct physical_qp *p, struct flow *f,
+                 enum ibv_wc_status status)
+{
+    uint64_t *until_ns = is_local(status) && !lane_blame_is_nameless(l, p)
+                             ? &l->merges.rest_until_ns
+                             : &f->apart_until_ns;
+    *until_ns = l->now_ns + REST_NS;
+}
+
 void lane_merge_failed(struct lane *l, struct physical_qp *p, uint32_t first,
                        enum ibv_wc_status status)
 {
     const struct wr *lead = *ring_at(l, p, first);
-    if (lead->behind == 0 || status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_RETRY_EXC_ERR ||
+    if (lead->behind == 0 || status == IBV_WC_WR_FLUSH_ERR ||
         (l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR))
         return;
-    COUNT(l, merged_failed, 1);
     if (status != IBV_WC_REM_ACCESS_ERR)
-        l->merges.rest_until_ns = l->now_ns + REST_NS;
+        rest(l, p, lead->flow, status);
+    if (status == IBV_WC_RETRY_EXC_ERR)
+        return;
+    COUNT(l, merged_failed, 1);
     for (uint32_t i = first; i != first + lead->behind + 1; i++)
         (*ring_at(l, p, i))->special |=
             status == IBV_WC_REM_ACCESS_ERR ? SPECIAL_APART | SPECIAL_DOUBT : SPECIAL_APART;

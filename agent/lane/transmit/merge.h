@@ -38,7 +38,8 @@ struct merges {
     struct merge_list list[LANE_MERGE_LISTS];
     uint64_t pass; /* in which `lists` of them were taken */
     uint32_t lists;
-    uint64_t rest_until_ns; /* nothing is merged before, since what was has failed */
+    uint64_t rest_until_ns; /* nothing is merged before, since what was has failed here; what fails
+                             * for its peer is of its flow (apart_until_ns) */
 };
 
 /* w, which is to be posted on p, and goes on where the last that is chained there ends, becomes
@@ -46,8 +47,9 @@ struct merges {
 bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);
 /* It goes again: what it has of others is not its own. */
 void lane_merge_undo(struct wr *w);
-/* The work request of the requests from index `first` on has failed so. If they are several, and it
- * is no failure of their whole connection, they are not merged again. */
+/* The work request of the requests from index `first` on has failed so, which their `ended` says if
+ * it was posted. If they are several, and it is no failure of their whole connection, they are not
+ * merged again, and none are for a while. */
 void lane_merge_failed(struct lane *l, struct physical_qp *p, uint32_t first,
                        enum ibv_wc_status status);
 

@@ -108,7 +108,7 @@ struct physical_qp *lane_physical_qp_open(struct lane *l, struct fab_qp *qp, str
     p->qp = qp;
     p->flow = f;
     p->broken = p->overdue = 0;
-    p->depth = l->config.sq_depth;
+    p->depth = (uint16_t)l->config.sq_depth;
     p->posted = 0;
     p->alone = 0;
     p->refusals = 0;
@@ -391,9 +391,9 @@ void lane_physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t i
         return;
     const uint32_t first = first_index(l, p, index);
     if (status != IBV_WC_SUCCESS) {
-        lane_merge_failed(l, p, first, status);
         for (uint32_t i = first; i != index + 1; i++)
             (*ring_at(l, p, i))->ended = (uint8_t)status;
+        lane_merge_failed(l, p, first, status);
         lane_physical_qp_await(l, p);
     } else if (l->config.streams) {
         for (uint32_t i = first; i != index + 1; i++)
@@ -448,6 +448,7 @@ static __attribute__((noinline)) void take_back(struct lane *l, struct physical_
     if (refused != NULL && ((const struct wr *)(const void *)refused)->behind > 0) {
         lane_merge_failed(l, p, physical_qp_first_of(refused), IBV_WC_LOC_QP_OP_ERR);
         refused = NULL;
+        p->refusals = 0;
     }
     COUNT(l, posts_refused, refused != NULL);
     do {

@@ -370,6 +370,27 @@ START_TEST(work_requests_are_counted)
 }
 END_TEST
 
+/* They never fall, whenever somebody looks: also between the doorbells of a pass. */
+START_TEST(work_requests_only_grow)
+{
+    struct world_elsewhere e;
+    open_scene(1);
+    world_elsewhere_open(w, &e);
+    for (uint32_t i = 0; i < 6; i++)
+        post(0, write_block(i, i, i));
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 7, 0, 8, e.vkey, 0);
+    world_post(&e.worker, &d);
+    world_mergers_ring(w, &m);
+    lane_doorbell(w->node[0].lane, e.worker.id);
+    for (uint32_t i = 0; i < 6; i++)
+        expect_done(0, i, BLOCK);
+    ck_assert_uint_eq(world_done(w, &e.worker, PASSES).status, IBV_WC_SUCCESS);
+    ck_assert(!posts->fell);
+    world_elsewhere_close(w, &e);
+    close_scene();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(adjacent_writes_of_several_workers_are_one)                                                  \
     T(what_is_contiguous_here_too_is_one_piece)                                                    \
@@ -386,5 +407,6 @@ END_TEST
     T(each_has_the_completion_that_it_asked_for)                                                   \
     T(a_window_counts_each_of_them)                                                                \
     T(where_it_is_switched_off_each_goes_alone)                                                    \
-    T(work_requests_are_counted)
+    T(work_requests_are_counted)                                                                   \
+    T(work_requests_only_grow)
 KEDGE_CHECK_MAIN("agent.lane.merge", TESTS)

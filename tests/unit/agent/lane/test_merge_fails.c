@@ -9,7 +9,7 @@
 #include "world_merge.h"
 
 enum { PASSES = 400000, BLOCK = 512, EACH = 3 /* requests of a worker */ };
-static const uint64_t REST_NS = 10000000000;
+static const uint64_t REST_NS = 10000000000, WHILE_NS = 10000000;
 
 static struct world world;
 static struct world *w = &world;
@@ -110,6 +110,85 @@ START_TEST(after_such_an_error_nothing_is_merged_for_a_while)
     post_all(SCHEMA_OP_READ);
     expect_all_good();
     ck_assert_uint_le(posts->requests, 2);
+    close_scene();
+}
+END_TEST
+
+/* How many work requests EACH adjacent READs from the one elsewhere are. */
+static uint32_t count_elsewhere(struct world_elsewhere *e)
+{
+    const uint32_t before = posts->requests;
+    for (uint32_t i = 0; i < EACH; i++) {
+        const struct schema_sq_desc d =
+            world_rw(SCHEMA_OP_READ, 1 + i, (uint64_t)i * BLOCK, BLOCK, e->vkey, i * BLOCK);
+        world_post(&e->worker, &d);
+    }
+    for (uint32_t i = 0; i < EACH; i++)
+        ck_assert_uint_eq(world_done(w, &e->worker, PASSES).status, IBV_WC_SUCCESS);
+    return posts->requests - before;
+}
+
+/* And of post_all(). */
+static uint32_t count_all(void)
+{
+    const uint32_t before = posts->requests;
+    post_all(SCHEMA_OP_READ);
+    expect_all_good();
+    return posts->requests - before;
+}
+
+/* What a peer says is of that peer, and what the device says of itself is of all. */
+START_TEST(requests_to_others_are_merged_meanwhile)
+{
+    struct world_elsewhere e;
+    open_scene(false);
+    world_elsewhere_open(w, &e);
+    posts->requests = 0;
+    post_all(SCHEMA_OP_READ);
+    tear_pass(IBV_WC_REM_OP_ERR);
+    expect_all_good();
+    ck_assert_uint_eq(count_all(), 2 * EACH);
+    ck_assert_uint_eq(count_elsewhere(&e), 1);
+    world_sleep(w, REST_NS);
+    count_elsewhere(&e); /* with READs of records, which are old */
+    count_all();
+    ck_assert_uint_le(count_all(), 2);
+    posts->requests = 0;
+    post_all(SCHEMA_OP_READ);
+    tear_pass(IBV_WC_LOC_QP_OP_ERR);
+    expect_all_good();
+    ck_assert_uint_eq(count_all(), 2 * EACH);
+    ck_assert_uint_eq(count_elsewhere(&e), EACH);
+    world_elsewhere_close(w, &e);
+    close_scene();
+}
+END_TEST
+
+/* As where something on the way drops packets of the length that they have when they are merged. */
+START_TEST(to_who_was_silent_nothing_is_merged_for_a_while)
+{
+    struct world_elsewhere e;
+    open_scene(false);
+    world_elsewhere_open(w, &e);
+    posts->requests = 0;
+    post_all(SCHEMA_OP_READ);
+    tear_pass(IBV_WC_RETRY_EXC_ERR);
+    for (uint32_t i = 0; i < 2; i++)
+        expect_all(i, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, m.vkey, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        ck_assert_int_eq(world_connect(w, &m.worker[i], 0, 1), 0);
+    for (int i = 0; world_do(w, &m.worker[0], d, PASSES).status != IBV_WC_SUCCESS; i++) {
+        ck_assert_int_lt(i, 100);
+        world_sleep(w, WHILE_NS);
+        ck_assert_int_eq(world_connect(w, &m.worker[0], 0, 1), 0);
+    }
+    ck_assert_uint_eq(count_all(), 2 * EACH);
+    ck_assert_uint_eq(count_elsewhere(&e), 1);
+    world_sleep(w, REST_NS);
+    count_all();
+    ck_assert_uint_le(count_all(), 2);
+    world_elsewhere_close(w, &e);
     close_scene();
 }
 END_TEST
@@ -289,6 +368,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(reads_that_failed_as_one_are_read_apart)                                                     \
     T(after_such_an_error_nothing_is_merged_for_a_while)                                           \
+    T(requests_to_others_are_merged_meanwhile)                                                     \
+    T(to_who_was_silent_nothing_is_merged_for_a_while)                                             \
     T(writes_that_were_refused_as_one_are_not_written_again)                                       \
     T(writes_that_failed_otherwise_may_have_been_carried_out)                                      \
     T(that_the_peer_is_silent_each_hears_once)                                                     \

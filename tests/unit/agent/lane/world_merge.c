@@ -11,6 +11,7 @@ enum { TENANT = 1, PASSES = 4000 };
 
 static struct {
     struct fab *fab;
+    const struct lane *lane;
     const struct fab_ops *real;
     struct fab_ops ops;
     struct world_posts posts;
@@ -25,9 +26,18 @@ static void count_post(const struct fab_wr *wr)
         watch.posts.most_sges = wr->num_sge;
 }
 
+static void watch_count(void)
+{
+    struct lane_stats stats;
+    lane_stats(watch.lane, &stats);
+    watch.posts.fell |= stats.work_requests < watch.posts.counted;
+    watch.posts.counted = stats.work_requests;
+}
+
 static int post_watched(struct fab_qp *qp, struct fab_wr *first, struct fab_wr **bad)
 {
     struct fab_wr *wr = first;
+    watch_count();
     for (; wr != NULL && !(watch.posts.refuses_lists && wr->num_sge > 1); wr = wr->next)
         count_post(wr);
     if (wr == NULL)
@@ -48,6 +58,7 @@ static int post_watched(struct fab_qp *qp, struct fab_wr *first, struct fab_wr *
 struct world_posts *world_watch_posts(struct world_node *n)
 {
     watch.fab = n->fab;
+    watch.lane = n->lane;
     watch.real = n->fab->ops;
     watch.ops = *watch.real;
     watch.ops.post_send = post_watched;
@@ -93,6 +104,26 @@ void world_mergers_close(struct world *w, struct world_mergers *m)
         world_streams_end(&w->node[0]);
     world_detach(w, &m->owner);
     world_close(w);
+}
+
+void world_elsewhere_open(struct world *w, struct world_elsewhere *e)
+{
+    enum { OF_NODE_2 = 0, OF_NODE_0 = 20 };
+    world_attach(w, &e->owner, 2, OF_NODE_2, TENANT);
+    e->vkey =
+        world_register(w, &e->owner, 0, WORLD_ARENA, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
+    ck_assert_uint_ne(e->vkey, 0);
+    world_attach(w, &e->worker, 0, OF_NODE_0, TENANT);
+    ck_assert_int_eq(world_connect(w, &e->worker, 0, 2), 0);
+    const struct schema_cqe c =
+        world_do(w, &e->worker, world_rw(SCHEMA_OP_READ, 1, 0, 8, e->vkey, 0), PASSES * 100);
+    ck_assert_uint_eq(c.status, IBV_WC_SUCCESS);
+}
+
+void world_elsewhere_close(struct world *w, struct world_elsewhere *e)
+{
+    world_detach(w, &e->worker);
+    world_detach(w, &e->owner);
 }
 
 void world_mergers_ring(struct world *w, const struct world_mergers *m)

@@ -13,6 +13,8 @@ struct world_posts {
     uint64_t last_not_after; /* of the last one */
     uint32_t refused;        /* work requests */
     bool refuses_lists;      /* of more than one piece */
+    uint64_t counted;        /* the lane's work_requests at the last doorbell; they have been */
+    bool fell;               /* fewer than at the one before it */
 };
 
 /* From now on, from 0. */
@@ -29,6 +31,14 @@ struct world_mergers {
 };
 void world_mergers_open(struct world *w, struct world_mergers *m, uint32_t workers);
 void world_mergers_close(struct world *w, struct world_mergers *m);
+/* A worker on node 0 that is connected to an owner on node 2, and knows its region: of the same
+ * tenant. */
+struct world_elsewhere {
+    struct world_worker owner, worker;
+    uint32_t vkey;
+};
+void world_elsewhere_open(struct world *w, struct world_elsewhere *e);
+void world_elsewhere_close(struct world *w, struct world_elsewhere *e);
 /* All workers of node 0 are looked at in the next pass. */
 void world_mergers_ring(struct world *w, const struct world_mergers *m);
 
