@@ -169,6 +169,7 @@ void probe_bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_ch
  * allow for. */
 void probe_bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
                            const struct fab_qp *peer, struct bed_wr *w);
+void probe_bed_try_merged(struct bed *b, const struct bed_path *p, struct probe_check *c);
 void probe_bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "bed.h"
 
-enum { SMALL = 8, CHAIN = 16 };
+enum { SMALL = 8, CHAIN = 16, PIECES = 32 /* at most */ };
 
 /* A round's request, timed; false: the check says why. */
 static bool do_round(struct bed *b, const struct bed_path *p, struct probe_check *c,
@@ -167,4 +167,68 @@ void probe_bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_c
         }
     }
     probe_bed_tell_times(c, "16 WRITEs of 8 bytes with one doorbell and one completion", &t);
+}
+
+/* Where byte i of them is: in every other block, backwards. */
+static uint32_t piece_byte(uint32_t pieces, uint32_t i)
+{
+    return 2 * (pieces - 1 - i / SMALL) * SMALL + i % SMALL;
+}
+
+/* A READ or WRITE of pieces of two registrations in turn; false: the check says why. */
+static bool move_pieces(struct bed *b, const struct bed_path *p, struct probe_check *c, bool reads,
+                        const struct fab_mr *other, uint32_t pieces)
+{
+    struct ibv_sge sge[PIECES];
+    struct bed_wr w;
+    struct ibv_wc wc;
+    char what[32];
+    snprintf(what, sizeof what, "a %s of %u pieces", reads ? "READ" : "WRITE", pieces);
+    memset(b->near, 0, (size_t)2 * pieces * SMALL);
+    memset(b->far, 0, (size_t)pieces * SMALL);
+    for (uint32_t i = 0; i < pieces * SMALL; i++)
+        *(reads ? &b->far[i] : &b->near[piece_byte(pieces, i)]) = (uint8_t)(i + 1);
+    for (uint32_t i = 0; i < pieces; i++) {
+        const struct fab_mr *mr = i % 2 == 0 ? b->near_mr : other;
+        sge[i] = (struct ibv_sge){
+            .addr = mr->addr + piece_byte(pieces, i * SMALL), .length = SMALL, .lkey = mr->lkey};
+    }
+    probe_bed_fill(b, &w, reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 0, 0, 0);
+    probe_bed_address(b, p, &w);
+    w.wr.sg_list = sge;
+    w.wr.num_sge = (int)pieces;
+    const int status = probe_bed_do(b, *p->qp, &w, &wc);
+    bool moved = status == 0 && wc.status == IBV_WC_SUCCESS;
+    for (uint32_t i = 0; i < pieces * SMALL && moved; i++)
+        moved = b->far[i] == (uint8_t)(i + 1) && b->near[piece_byte(pieces, i)] == (uint8_t)(i + 1);
+    if (!moved)
+        probe_fail(c, "set `merge = no` in [pool], and send this report", "%s %s%s", what,
+                   status != 0 ? "failed: " : "completed, with ",
+                   status != 0                   ? strerror(-status)
+                   : wc.status != IBV_WC_SUCCESS ? probe_bed_wc_name(wc.status)
+                                                 : "other bytes than were sent");
+    return moved;
+}
+
+/* What the lane makes of adjacent requests: as many pieces as it asks for. */
+void probe_bed_try_merged(struct bed *b, const struct bed_path *p, struct probe_check *c)
+{
+    const uint32_t asked = b->settings->most_sge, has = (*p->qp)->cap.send_sge;
+    const uint32_t least = asked != 0 && asked < has ? asked : has;
+    const uint32_t pieces = least < PIECES ? least : PIECES;
+    struct fab_mr *other;
+    if (pieces < 2) {
+        probe_skip(c, "the device takes one piece of memory in a request");
+        return;
+    }
+    const int status = probe_bed_register(b, &b->mem, 0, BED_HALF, IBV_ACCESS_LOCAL_WRITE, &other);
+    if (!probe_bed_succeeded(c, "registering memory a second time", status, NULL))
+        return;
+    const bool moved =
+        move_pieces(b, p, c, false, other, pieces) && move_pieces(b, p, c, true, other, pieces);
+    const int gone = probe_bed_deregister(b, other);
+    if (!moved || !probe_bed_succeeded(c, "deregistering that memory", gone, NULL))
+        return;
+    probe_number(c, "pieces", pieces);
+    probe_ok(c, "%u pieces of two registrations in one WRITE, and in one READ", pieces);
 }

@@ -84,6 +84,7 @@ TRY(dc_write, probe_bed_try_write(b, &p, c, false))
 TRY(dc_inline, probe_bed_try_write(b, &p, c, true))
 TRY(dc_add, probe_bed_try_add(b, &p, c))
 TRY(dc_swap, probe_bed_try_swap(b, &p, c))
+TRY(dc_merged, probe_bed_try_merged(b, &p, c))
 TRY(dc_chain, probe_bed_try_chain(b, &p, c))
 
 static void dc_send(struct bed *b, struct probe_check *c)
@@ -211,6 +212,7 @@ void probe_dc(struct bed *b)
         {"dc.send", PROBE_FOR_DC, dc_send},
         {"dc.fetch_add", PROBE_FOR_DC, dc_add},
         {"dc.cmp_swap", PROBE_FOR_DC, dc_swap},
+        {"dc.merged", PROBE_FOR_NOTHING, dc_merged},
         {"dc.list", PROBE_FOR_DC, dc_chain},
         {"dc.wrong_key", PROBE_FOR_DC, dc_wrong_rkey},
         {"dc.wrong_dc_key", PROBE_FOR_DC, dc_wrong_dc_key},

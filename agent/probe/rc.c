@@ -82,6 +82,13 @@ static void rc_inline(struct bed *b, struct probe_check *c)
         probe_bed_try_write(b, &p, c, true);
 }
 
+static void rc_merged(struct bed *b, struct probe_check *c)
+{
+    struct bed_path p = path_of(b);
+    if (is_ready(b, b->rc, c))
+        probe_bed_try_merged(b, &p, c);
+}
+
 static void rc_add(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
@@ -348,6 +355,7 @@ void probe_rc(struct bed *b)
         {"rc.fetch_add", PROBE_FOR_RC, rc_add},
         {"rc.cmp_swap", PROBE_FOR_RC, rc_swap},
         {"rc.pieces", PROBE_FOR_RC, rc_sges},
+        {"rc.merged", PROBE_FOR_NOTHING, rc_merged},
         {"rc.list", PROBE_FOR_RC, rc_chain},
         {"rc.wake", PROBE_FOR_RC, rc_wake},
         {"rc.addresses", PROBE_FOR_RC, probe_bed_try_addresses},
