@@ -14,7 +14,6 @@
     C(sleeps, "Times that the lane went to sleep.", COUNTER)                                       \
     C(wakes, "Times that it was woken, and not by a time that was over.", COUNTER)                 \
     C(handovers, "Times that it slept at once, to let a worker have its processor.", COUNTER)      \
-    C(handovers_wrong, "Of those, the ones in which another worker had to wake it.", COUNTER)      \
     C(posted, "Requests posted to the fabric.", COUNTER)                                           \
     C(completed, "Requests that completed well.", COUNTER)                                         \
     C(failed, "Requests that completed with an error.", COUNTER)                                   \

@@ -446,7 +446,6 @@ bool lane_doorbell(struct lane *l, uint32_t session)
     if (tail == s->rung_tail)
         return false;
     s->rung_tail = tail;
-    lane_handover_rung(l, s);
     lane_session_activate(l, s);
     return true;
 }
@@ -454,9 +453,8 @@ bool lane_doorbell(struct lane *l, uint32_t session)
 void lane_stats(const struct lane *l, struct lane_stats *out)
 {
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
-    COPY(passes), COPY(empty_polls), COPY(sleeps), COPY(wakes), COPY(handovers),
-        COPY(handovers_wrong), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
-        COPY(doorbells);
+    COPY(passes), COPY(empty_polls), COPY(sleeps), COPY(wakes), COPY(handovers), COPY(posted),
+        COPY(completed), COPY(failed), COPY(refused), COPY(doorbells);
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);

@@ -75,7 +75,7 @@ struct session {
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
     uint32_t rung_tail;        /* the worker's, when it rang last */
-    struct handover_account handover;
+    uint32_t shown_cpu;        /* the lane's, as its worker was told last */
     uint32_t tenant_slot;
     struct active_tenant *of; /* its tenant */
     struct window *window;    /* its tenant's */

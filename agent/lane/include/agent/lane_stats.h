@@ -18,7 +18,6 @@ struct lane;
 struct lane_stats {
     uint64_t passes, empty_polls;                /* those that did nothing */
     uint64_t handovers;                          /* sleeps to let a worker have the processor */
-    uint64_t handovers_wrong;                    /* of these: another one had to wake the lane */
     uint64_t sleeps, wakes;                      /* wakes: not for what was due */
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
