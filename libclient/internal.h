@@ -46,6 +46,7 @@ struct kedge_vqp {
     uint8_t state; /* enum client_vqp_state */
     bool bound;    /* the lane was told of the present peer */
     bool known;    /* the lane was told of this generation */
+    uint32_t out;  /* requests with a completion that was not taken yet */
     uint32_t next; /* FREE and DYING: index + 1 of the next, or 0 */
 };
 

@@ -203,6 +203,10 @@ static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
         post_bind(q);
     for (uint32_t i = 0; i < p.d.slots; i++)
         client_ring_put(s, p.slot[i]);
+    if ((wr->send_flags & IBV_SEND_SIGNALED) != 0) {
+        q->out++;
+        s->processor.out++;
+    }
     return 0;
 }
 
@@ -261,9 +265,13 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
     while (count < n && has_cqe(s)) {
         struct schema_cqe c = s->cq[s->cq_head & s->cq_mask];
         s->cq_head++;
-        const struct kedge_vqp *q = owner_of(s, &c);
+        struct kedge_vqp *q = owner_of(s, &c);
         if (q == NULL)
             continue;
+        if (q->out > 0) { /* else it failed without a flag */
+            q->out--;
+            s->processor.out--;
+        }
         wc[count++] = (struct ibv_wc){.wr_id = c.wr_id,
                                       .status = c.status,
                                       .opcode = c.opcode,
@@ -287,10 +295,10 @@ static bool has_any_cqe(struct kedge_session *s, uint32_t unused)
 /* Of a call that found nothing. A few on end are what a lane takes that has a processor. */
 static void poll_in_vain(struct kedge_session *s)
 {
-    if (s->idle % GIVE_CALLS != 1)
+    if (++s->processor.polls % GIVE_CALLS != 1)
         return;
     client_say_processor(s);
-    if (s->idle > 1 && client_shares_processor(s))
+    if (s->processor.polls > 1 && s->processor.out > 0 && client_shares_processor(s))
         client_give_processor(s, has_any_cqe);
 }
 
@@ -304,7 +312,7 @@ int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc)
         return client_fail_text(-EINVAL, "a negative number of completions");
     int count = poll_some(s, n, wc);
     if (count > 0 || n == 0) {
-        s->idle = 0;
+        s->idle = s->processor.polls = 0;
         return count;
     }
     int status = client_usable(s);

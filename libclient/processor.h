@@ -11,6 +11,8 @@ struct kedge_session;
 
 struct client_processor {
     uint32_t cpu;        /* as rw->cpu has it */
+    uint32_t out;        /* requests with a completion that was not taken yet: of all queue pairs */
+    uint32_t polls;      /* on end that found nothing */
     uint32_t tail, vain; /* what was posted by then; sleeps since, of none of which came anything */
 };
 

@@ -49,6 +49,7 @@ void kedge_vqp_destroy(struct kedge_vqp *q)
     struct kedge_session *s = q->session;
     if (q->state != CLIENT_VQP_CREATED && q->state != CLIENT_VQP_CONNECTED)
         return;
+    s->processor.out -= q->out; /* nobody is told of these any more */
     if (!q->known) {
         client_vqp_release(s, q);
         return;

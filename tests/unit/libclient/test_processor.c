@@ -53,7 +53,7 @@ static void teardown(void)
     fake_agent_stop(&a);
 }
 
-static void post(void)
+static int try_to_post(void)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 8, .lkey = lkey};
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ,
@@ -62,7 +62,12 @@ static void post(void)
                              .num_sge = 1,
                              .wr.rdma = {.remote_addr = 4096, .rkey = 1}},
                        *bad;
-    ck_assert_int_eq(kedge_post_send(q, &wr, &bad), 0);
+    return kedge_post_send(q, &wr, &bad);
+}
+
+static void post(void)
+{
+    ck_assert_int_eq(try_to_post(), 0);
 }
 
 static void poll_in_vain(int times)
@@ -144,6 +149,44 @@ START_TEST(on_the_lanes_processor_a_poll_gives_it_up_a_few_times_for_what_was_po
 }
 END_TEST
 
+/* Calls that post in vain are none of those. */
+START_TEST(a_loop_that_finds_the_ring_full_says_where_it_runs_and_lets_the_lane_take_from_it)
+{
+    setup(HERE);
+    while (try_to_post() == 0)
+        ;
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), 0);
+    for (int i = 0; i < MANY; i++) {
+        poll_in_vain(1);
+        ck_assert_int_eq(try_to_post(), -ENOMEM);
+        if (i < 16)
+            ck_assert_uint_eq(sleeps, 0);
+    }
+    ck_assert_uint_eq(atomic_load(&a.rw->cpu), HERE + 1);
+    ck_assert_uint_eq(sleeps, MOST);
+    teardown();
+}
+END_TEST
+
+/* What one of several sessions of a thread has in flight costs the others' calls nothing. */
+START_TEST(a_poll_for_nothing_never_sleeps)
+{
+    struct ibv_wc wc;
+    setup(HERE);
+    poll_in_vain(MANY);
+    post();
+    fake_lane_take(&a, fake_lane_waiting(&a));
+    fake_lane_complete(&a, kedge_vqp_num(q), 1, IBV_WC_SUCCESS);
+    ck_assert_int_eq(kedge_poll(s, 1, &wc), 1);
+    poll_in_vain(MANY);
+    post();
+    kedge_vqp_destroy(q); /* its completions are nobody's */
+    poll_in_vain(MANY);
+    ck_assert_uint_eq(sleeps, 0);
+    teardown();
+}
+END_TEST
+
 START_TEST(what_is_there_is_taken_without_a_sleep)
 {
     struct ibv_wc wc;
@@ -165,6 +208,8 @@ END_TEST
     T(a_worker_that_waits_says_so_before_it_sleeps)                                                \
     T(beside_a_lane_elsewhere_or_one_that_does_not_say_where_a_poll_never_sleeps)                  \
     T(on_the_lanes_processor_a_poll_gives_it_up_a_few_times_for_what_was_posted)                   \
+    T(a_loop_that_finds_the_ring_full_says_where_it_runs_and_lets_the_lane_take_from_it)           \
+    T(a_poll_for_nothing_never_sleeps)                                                             \
     T(what_is_there_is_taken_without_a_sleep)
 
 KEDGE_CHECK_MAIN("libclient.processor", TESTS)
