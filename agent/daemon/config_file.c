@@ -275,10 +275,10 @@ static int take_line(void *user, const char *section, const char *key, const cha
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
             o = &table[i];
-    if (o == NULL && strcmp(place, "pool") == 0 && strcmp(key, "spin") == 0)
-        return base_err(what, -EINVAL,
-                        "spin is no setting any more: take it out, or say as max_retry after how "
-                        "many polls in vain the lane sleeps (500), or polling = busy");
+    if (o == NULL && strcmp(place, "pool") == 0 && strcmp(key, "spin") == 0) {
+        r->config->says_spin = true; /* of the version before this one, with which nodes begin */
+        return 0;
+    }
     if (o == NULL)
         return base_setting_refuse(agent_config_setting, "kedge-agentd", section, key, what);
     if (seen[o - table])

@@ -48,11 +48,18 @@ static void keep_little_memory(void)
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 }
 
+static const char SPIN_IS_GONE[] =
+    "spin in [pool] is no setting any more, and changes nothing: take it out, and where it was not "
+    "50us say as max_retry after how many polls in vain the lane sleeps (10 for each us), or that "
+    "polling is event or busy";
+
 /* What the start would find out too, but for what only the device can say. */
 static int check_only(const struct agent_config *config)
 {
     struct base_errbuf why;
     printf("kedge-agentd: the settings are right\n");
+    if (config->says_spin)
+        printf("kedge-agentd: %s\n", SPIN_IS_GONE);
     if (!agentd_start_check_shown(config, &why))
         printf("kedge-agentd: it would begin, and %s\n", why.text);
     if (!agentd_start_check_token(config, config->gid, &why))
@@ -153,6 +160,8 @@ int main(int argc, char **argv)
         agentd_stop_watch_init(&process.watch, FAB_STOP_MS, &err) != 0)
         return agentd_fail_start(err.text);
     base_notify_init();
+    if (agent.config.says_spin)
+        base_log(BASE_LOG_WARN, SPIN_IS_GONE, "config=\"%s\"", path);
     if (!agentd_start_check_holes(&err))
         base_log(BASE_LOG_WARN,
                  "workers can punch holes in memory that they are given, or make huge pages of it, "

@@ -105,6 +105,7 @@ struct agent_config {
     uint64_t fenced_regions, regions_ahead;
     enum polling_mode polling;
     uint64_t max_retry, lane_cpu; /* or AGENT_ANY_CPU */
+    bool says_spin;               /* which is no setting any more, and changes nothing */
     bool merge;
     struct agent_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */

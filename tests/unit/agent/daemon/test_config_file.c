@@ -125,7 +125,7 @@ START_TEST(the_service_of_the_device_is_read_and_bounded)
 }
 END_TEST
 
-START_TEST(how_a_lane_polls_is_read_and_what_it_was_called_before_is_explained)
+START_TEST(how_a_lane_polls_is_read_and_what_it_was_called_before_is_taken)
 {
     ck_assert_int_eq(configure("[agent]\nnode = n1\n"), 0);
     ck_assert_int_eq(config.polling, POLLING_ADAPTIVE);
@@ -138,8 +138,10 @@ START_TEST(how_a_lane_polls_is_read_and_what_it_was_called_before_is_explained)
     refused("[pool]\npolling = lazy\n",
             ":2: polling must be adaptive, busy or event, not \"lazy\"");
     refused("[pool]\nmax_retry = 50us\n", ":2: max_retry must be a number from 0 to 1048576");
-    refused("[pool]\nspin = 50us\n",
-            ":2: spin is no setting any more: take it out, or say as max_r");
+    ck_assert(!config.says_spin);
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\nspin = 5ms\nmax_retry = 7\n"), 0);
+    ck_assert(config.says_spin);
+    ck_assert_uint_eq(config.max_retry, 7);
     refused("[agent]\nspin = 50us\n", ":2: there is no setting spin in [agent]");
 }
 END_TEST
@@ -418,7 +420,7 @@ END_TEST
     T(a_section_that_there_is_not_is_named_also_where_it_is_empty)                                 \
     T(a_wrong_value_says_what_it_must_be)                                                          \
     T(the_service_of_the_device_is_read_and_bounded)                                               \
-    T(how_a_lane_polls_is_read_and_what_it_was_called_before_is_explained)                         \
+    T(how_a_lane_polls_is_read_and_what_it_was_called_before_is_taken)                             \
     T(a_key_that_is_set_twice_is_refused)                                                          \
     T(what_is_no_setting_at_all_is_refused)                                                        \
     T(settings_that_contradict_each_other_are_refused)                                             \
