@@ -9,7 +9,6 @@
 
 struct handover {
     uint32_t cpu;   /* where the lane's thread runs, + 1; 0: nobody has said */
-    uint32_t out;   /* requests of all sessions in the lane: the sum of session.inflight */
     uint32_t wants; /* whose worker was answered there since, + 1; 0: nobody's */
     bool given;     /* and the lane is to sleep for it */
 };

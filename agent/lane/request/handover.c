@@ -15,8 +15,8 @@ void lane_handover_answered(struct lane *l, struct session *s)
         l->handover.wants = s->id + 1;
 }
 
-/* Whoever is polled, and waits elsewhere, would have to wait for the lane's wake. Where many are
- * polled somebody is taken to. */
+/* Whoever is polled, and waits elsewhere, would have to wait for the lane's wake, and what others
+ * have out comes back sooner where it is polled for. Where many are polled somebody is taken to. */
 static bool harms_others(const struct lane *l, const struct session *to)
 {
     uint32_t looks = 0;
@@ -24,7 +24,7 @@ static bool harms_others(const struct lane *l, const struct session *to)
     const struct session *s;
     TAILQ_FOREACH(t, &l->active_tenants, by_turn)
         TAILQ_FOREACH(s, &t->sessions, by_active)
-            if (s != to && (++looks > HANDOVER_LOOKS || !is_here(l, s)))
+            if (s != to && (++looks > HANDOVER_LOOKS || !is_here(l, s) || session_inflight(s) > 0))
                 return true;
     return false;
 }
@@ -35,9 +35,7 @@ bool lane_hands_over(struct lane *l)
     if (h->wants == 0)
         return false;
     const struct session *s = &l->sessions[h->wants - 1];
-    /* What others have out comes back sooner where it is polled for. */
-    h->given = s->state == SESSION_LIVE && is_here(l, s) && h->out == session_inflight(s) &&
-               !harms_others(l, s);
+    h->given = s->state == SESSION_LIVE && is_here(l, s) && !harms_others(l, s);
     if (!h->given)
         h->wants = 0;
     return h->given;

@@ -47,7 +47,6 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     s->free_wr = w->next;
     session_count(&s->inflight, 1);
     active_count_out(s->of, 1);
-    l->handover.out++;
     w->session = s;
     w->flow = NULL;
     w->ahead = w->behind = 0; /* of its former life */

@@ -34,7 +34,6 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
     session_count(&s->inflight, -1);
     active_count_out(s->of, -1);
-    l->handover.out--;
     if (status == IBV_WC_SUCCESS)
         COUNT(l, completed, 1);
     else

@@ -35,9 +35,9 @@ struct physical_qp {
                                 (room.c) */
     uint16_t tenants;        /* that wait */
     uint16_t alone;          /* so many more are posted one at a time (physical_qp.c, "nameless") */
-    uint64_t shared_until_ns; /* two waited not long ago: until then, and until so much */
-    uint32_t shared_until;    /* was posted */
-    uint16_t depth;           /* that may be out: sq_depth, and less while `alone` */
+    uint64_t shared_until_ns;          /* two waited not long ago: until then, and until so much */
+    uint32_t shared_until;             /* was posted */
+    uint32_t depth;                    /* that may be out: sq_depth, and less while `alone` */
     TAILQ_ENTRY(physical_qp) by_crowd; /* in the lane's list while somebody waits */
 };
 static_assert(sizeof(struct physical_qp) == 128, "a shift to find it");
@@ -51,7 +51,7 @@ static inline uint32_t physical_qp_us(uint64_t ns)
 /* So many may be out from now on. What goes next looks at what room there is (schedule/room.c). */
 static inline void physical_qp_set_depth(struct physical_qp *p, uint32_t depth)
 {
-    p->depth = (uint16_t)depth;
+    p->depth = depth;
     p->pass_ops = 0;
 }
 
