@@ -66,23 +66,35 @@ static uint64_t wire_ps(const struct model_preset *p, uint32_t bytes)
     return bytes_ps(bytes + packets * p->packet_header, p->wire_bytes_per_us);
 }
 
-/* A DMA read of so many bytes: on the link to the card are its answers. */
-static uint64_t fetch_ps(const struct model_preset *p, uint64_t bytes)
+/* Pieces of the CPU's memory that a request's bytes are in; taken for equally long. */
+static uint32_t pieces_of(const struct model_request *r)
 {
-    const uint64_t parts = bytes == 0 ? 1 : (bytes - 1) / p->completion_bytes + 1;
-    return bytes_ps(bytes + parts * p->completion_header, p->pcie_bytes_per_us);
+    return r->inlined || r->sges == 0 ? 1 : r->sges;
 }
 
-static uint64_t read_dma(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns, uint64_t bytes)
+/* So many bytes in so many pieces, cut into units: how many units that makes. */
+static uint64_t count_units(uint64_t bytes, uint32_t pieces, uint32_t unit)
 {
-    nic->facts.counters.dma_reads++;
-    return pass_one(&nic->down, now_ns, at_ns, fetch_ps(nic->preset, bytes)) +
-           nic->preset->pcie_read_ps / 1000;
+    const uint64_t each = (bytes + pieces - 1) / pieces;
+    return pieces * ((each + unit - 1) / unit);
 }
 
-static uint64_t write_ps(const struct model_preset *p, uint64_t bytes)
+/* A DMA read of so many bytes for each piece, all at once: on the link to the card are their
+ * answers. */
+static uint64_t read_dma(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns, uint64_t bytes,
+                         uint32_t pieces)
 {
-    const uint64_t parts = bytes == 0 ? 0 : (bytes - 1) / p->completion_bytes + 1;
+    const struct model_preset *p = nic->preset;
+    const uint64_t parts = bytes == 0 ? pieces : count_units(bytes, pieces, p->completion_bytes);
+    nic->facts.counters.dma_reads += pieces;
+    return pass_one(&nic->down, now_ns, at_ns,
+                    bytes_ps(bytes + parts * p->completion_header, p->pcie_bytes_per_us)) +
+           p->pcie_read_ps / 1000;
+}
+
+static uint64_t write_ps(const struct model_preset *p, uint64_t bytes, uint32_t pieces)
+{
+    const uint64_t parts = count_units(bytes, pieces, p->completion_bytes);
     return bytes_ps(bytes + parts * p->request_header, p->pcie_bytes_per_us);
 }
 
@@ -104,8 +116,8 @@ static void note_parts(uint64_t *parts, uint64_t *counter, uint64_t more)
 static uint64_t thrash_ps(struct model_nic *nic, const struct model_request *r, bool moves)
 {
     const struct model_preset *p = nic->preset;
-    const uint64_t pages = moves ? (r->bytes + MODEL_PAGE - 1) / MODEL_PAGE : 0;
-    const uint64_t wqe = part_missed(nic->ops, p->inflight_ops);
+    const uint64_t pages = moves ? count_units(r->bytes, pieces_of(r), MODEL_PAGE) : 0;
+    const uint64_t wqe = part_missed(nic->ops, p->inflight_ops[r->kind]);
     const uint64_t data = part_missed(nic->bytes, p->inflight_bytes) * pages;
     const uint64_t parts = wqe > data ? wqe : data;
     const uint64_t before = nic->facts.counters.wqe_misses;
@@ -236,16 +248,18 @@ uint64_t model_doorbell(struct model_nic *nic, uint64_t now_ns, uint32_t request
         serve_one(&nic->down, now_ns,
                   bytes_ps(bytes + lines * p->request_header, p->pcie_bytes_per_us)) +
         p->pcie_write_ps / 1000;
-    return requests == 1 ? at : read_dma(nic, now_ns, at, wqe_bytes);
+    return requests == 1 ? at : read_dma(nic, now_ns, at, wqe_bytes, 1);
 }
 
-/* The engine that all queue pairs share takes longer the more of them want it. */
-static uint64_t engine_ps(const struct model_nic *nic, enum model_kind kind)
+/* The engine that all queue pairs share takes longer the more of them want it, and for each piece
+ * more, of which it has a key to look up. */
+static uint64_t engine_ps(const struct model_nic *nic, const struct model_request *r)
 {
     const struct model_preset *p = nic->preset;
     const uint32_t more =
         p->busy_qps > 0 && nic->busy_qps > p->busy_qps ? nic->busy_qps - p->busy_qps : 0;
-    return p->out_ps[kind] + (uint64_t)more * p->busy_qp_ps;
+    return p->out_ps[r->kind] + (uint64_t)more * p->busy_qp_ps +
+           (uint64_t)(pieces_of(r) - 1) * p->piece_ps;
 }
 
 static bool carries_payload(const struct model_request *r)
@@ -272,10 +286,10 @@ uint64_t model_send(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns,
     const uint32_t bytes = carries_payload(r) ? r->bytes : 0;
     uint64_t at = at_ns;
     if (bytes > 0 && !r->inlined)
-        at = read_dma(nic, now_ns, at, bytes);
+        at = read_dma(nic, now_ns, at, bytes, pieces_of(r));
     /* Engine and wire go on beside each other; what was missed holds up both. */
     const uint64_t stands_ps = thrash_ps(nic, r, carries_payload(r));
-    at = pass_one(&nic->out, now_ns, at, engine_ps(nic, r->kind) + stands_ps) - stands_ps / 1000;
+    at = pass_one(&nic->out, now_ns, at, engine_ps(nic, r) + stands_ps) - stands_ps / 1000;
     return pass_one(&nic->tx, now_ns, at, wire_ps(p, bytes) + stands_ps);
 }
 
@@ -303,16 +317,16 @@ uint64_t model_serve(struct model_nic *nic, struct model_qp *qp, uint64_t now_ns
     at = pass_one(&nic->in, now_ns, at, served_ps(p, r) + context_ps(nic, qp, now_ns));
     switch (r->kind) {
     case MODEL_READ:
-        return read_dma(nic, now_ns, at, r->bytes);
+        return read_dma(nic, now_ns, at, r->bytes, 1);
     case MODEL_ATOMIC:
         return pass_one(&nic->locks[r->remote_addr % p->atomic_slots], now_ns, at, p->atomic_ps);
     case MODEL_SEND:
         nic->facts.counters.cqes++;
-        return pass_one(&nic->up, now_ns, at, write_ps(p, bytes) + write_ps(p, CQE_BYTES)) +
+        return pass_one(&nic->up, now_ns, at, write_ps(p, bytes, 1) + write_ps(p, CQE_BYTES, 1)) +
                p->pcie_write_ps / 1000;
     default:
         /* It is acknowledged when it is accepted, and is in memory a little later. */
-        (void)serve_one(&nic->up, now_ns, write_ps(p, bytes));
+        (void)serve_one(&nic->up, now_ns, write_ps(p, bytes, 1));
         return at;
     }
 }
@@ -335,9 +349,9 @@ uint64_t model_complete(struct model_nic *nic, uint64_t now_ns, uint64_t at_ns,
     const bool moves = r->kind == MODEL_READ;
     const uint64_t stands_ps = moves ? thrash_ps(nic, r, true) : 0;
     const uint64_t at = pass_one(&nic->rx, now_ns, at_ns, wire_ps(p, bytes) + stands_ps);
-    uint64_t link_ps = write_ps(p, bytes);
+    uint64_t link_ps = write_ps(p, bytes, pieces_of(r));
     if (r->signalled) {
-        link_ps += write_ps(p, CQE_BYTES);
+        link_ps += write_ps(p, CQE_BYTES, 1);
         nic->facts.counters.cqes++;
     }
     return pass_one(&nic->up, now_ns, at, link_ps) + p->pcie_write_ps / 1000;

@@ -28,7 +28,7 @@ struct model_qp {
 struct model_request {
     enum model_kind kind;
     uint32_t bytes; /* of payload; an atomic's 8 */
-    uint32_t sges;
+    uint32_t sges;  /* pieces; a card fetches, and looks up, each for itself */
     bool inlined, signalled;
     bool datagram;   /* its WQE has an address */
     bool dc;         /* so has this one's, of a DC target */

@@ -4,6 +4,7 @@
 #ifndef MODEL_PRESET_H
 #define MODEL_PRESET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fabric/model.h"
@@ -26,11 +27,15 @@ struct model_preset {
     uint32_t out_ps[MODEL_KINDS];
     uint32_t busy_qps, busy_qp_ps; /* queue pairs with something out that cost nothing, and what
                                     * each more costs each request; 0: nothing does */
-    uint32_t inflight_ops;         /* requests whose WQEs it keeps; 0: all */
-    uint64_t inflight_bytes;       /* whose pages' addresses it keeps; 0: of all */
-    uint32_t miss_ps;              /* for which it stands still, to fetch one of these again */
-    uint32_t dc_latency_ps;        /* that a request of a DCI takes more */
-    uint32_t reconnect_ps;         /* that one to another target takes besides */
+    uint32_t inflight_ops[MODEL_KINDS]; /* with more requests out than that it stands still for
+                                         * WQEs of that kind; 0: never. No count of what its cache
+                                         * has room for: that is less */
+    uint64_t inflight_bytes;            /* whose pages' addresses it keeps; 0: of all */
+    uint32_t miss_ps;                   /* for which it stands still, to fetch one of these again */
+    uint32_t piece_ps; /* that the engine takes more for each piece but the first */
+    bool has_dc;
+    uint32_t dc_latency_ps; /* that a request of a DCI takes more */
+    uint32_t reconnect_ps;  /* that one to another target takes besides */
     /* In-bound. */
     uint32_t in_ps[MODEL_KINDS];    /* for a connected queue pair, or a datagram */
     uint32_t in_dc_ps[MODEL_KINDS]; /* for a DC target */

@@ -7,12 +7,12 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "model/nic.h"
 #include "sim/sim_control.h"
 #include "sim/datagram.h"
 #include "sim/objects.h"
 #include "sim/sim_post.h"
 #include "sim/sim_qp_error.h"
-#include "model/nic.h"
 #include "sim/requester.h"
 #include "sim/responder.h"
 
@@ -182,6 +182,8 @@ static struct fab_caps caps_of(const struct sim_net *net, const struct sim_devic
         .numa_node = -1,
         .comp_vectors = 1,
     };
+    if (net->model != NULL && !fab_model_has_dc(net->model))
+        caps.transports &= ~(uint32_t)FAB_DC;
     if (attr->service.mtu != 0 && attr->service.mtu < caps.mtu)
         caps.mtu = attr->service.mtu;
     return caps;

@@ -2,6 +2,7 @@
 #include "soft/soft_model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -56,6 +57,11 @@ int soft_model_init(struct soft_fab *f, const char *preset, struct base_errbuf *
         return base_err(err, -ENOMEM, "soft device: out of memory");
     pthread_mutex_init(&f->model->lock, NULL);
     f->base.model = model_nic_facts(f->model->nic);
+    if (!fab_model_has_dc(p)) {
+        f->base.caps.transports &= ~(uint32_t)FAB_DC;
+        snprintf(f->base.caps.dc_why, sizeof f->base.caps.dc_why,
+                 "the card whose times it has (model = %s) has none", preset);
+    }
     return 0;
 }
 

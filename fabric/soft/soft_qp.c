@@ -115,6 +115,8 @@ int soft_qp_create(struct soft_fab *f, struct fab_ctl *ctl)
     uint32_t qpn = 0;
     if (!cap_is_sound(ctl))
         return -EINVAL;
+    if (ctl->qp.type == FAB_QP_DCI && !(f->base.caps.transports & FAB_DC))
+        return -EOPNOTSUPP;
     struct soft_qp *qp = calloc(1, sizeof *qp);
     if (qp == NULL)
         return -ENOMEM;
@@ -197,6 +199,8 @@ int soft_dct_create(struct soft_fab *f, struct fab_ctl *ctl)
     int status;
     if (ctl->dct.cq == NULL || ctl->dct.srq == NULL)
         return -EINVAL;
+    if (!(f->base.caps.transports & FAB_DC))
+        return -EOPNOTSUPP;
     struct soft_dct *dct = calloc(1, sizeof *dct);
     if (dct == NULL)
         return -ENOMEM;

@@ -219,8 +219,12 @@ static int check_model(struct perf_options *o, struct base_errbuf *err)
     if (o->model != NULL && !window && !(one_sided && (o->direct || o->local)))
         return base_err(err, -EINVAL,
                         "--model is for window, and for read and write with --direct or --local");
-    if (o->model != NULL && fab_model_find(o->model) == NULL)
+    const struct model_preset *model = o->model != NULL ? fab_model_find(o->model) : NULL;
+    if (o->model != NULL && model == NULL)
         return base_err(err, -EINVAL, "--model must be %s, not \"%.40s\"", fab_model_names(),
+                        o->model);
+    if (o->direct && model != NULL && !fab_model_has_dc(model))
+        return base_err(err, -EINVAL, "--direct goes by DC, which a %s has not: use --local",
                         o->model);
     if (!window)
         return 0;

@@ -5,6 +5,7 @@
 #ifndef FABRIC_MODEL_H
 #define FABRIC_MODEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct model_preset; /* fabric/model/preset.h */
@@ -16,14 +17,14 @@ struct fab_model_counters {
     uint64_t doorbells;     /* that were rung for them, one for each list */
     uint64_t bytes;         /* that they named */
     uint64_t mmio_bytes;    /* that a CPU wrote to it */
-    uint64_t dma_reads;     /* that it made: of requests, payloads, and what its caches missed */
-    uint64_t cqes;          /* that it wrote */
-    uint64_t served;        /* requests of others that it carried out */
-    uint64_t reconnects;    /* of DCIs that went to another target */
-    uint64_t wqe_misses;    /* requests, or pages of them, fetched once more: too much was out */
-    uint64_t qp_misses;     /* contexts of queue pairs fetched: too many were in use */
-    uint64_t most_ops;      /* requests that were out at a time, at most */
-    uint64_t most_bytes;    /* and their bytes */
+    uint64_t dma_reads;  /* that it made: of requests, pieces of payload, what its caches missed */
+    uint64_t cqes;       /* that it wrote */
+    uint64_t served;     /* requests of others that it carried out */
+    uint64_t reconnects; /* of DCIs that went to another target */
+    uint64_t wqe_misses; /* requests, or pages of them, fetched once more: too much was out */
+    uint64_t qp_misses;  /* contexts of queue pairs fetched: too many were in use */
+    uint64_t most_ops;   /* requests that were out at a time, at most */
+    uint64_t most_bytes; /* and their bytes */
 };
 
 /* The model of an open device. The provider's. */
@@ -37,5 +38,7 @@ const struct model_preset *fab_model_find(const char *name);
 /* "connectx-3, connectx-4 or connect-ib", for sentences. A literal. */
 const char *fab_model_names(void);
 const char *fab_model_name(const struct model_preset *preset);
+/* Whether the card has DC at all: a device with its model offers none otherwise. */
+bool fab_model_has_dc(const struct model_preset *preset);
 
 #endif

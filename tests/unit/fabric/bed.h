@@ -108,7 +108,8 @@ static inline struct fab_cq *bed_cq(struct bed_node *n, uint32_t cqe)
 /* The cost model of nodes that are opened from now on; NULL: none. */
 static const char *bed_model;
 
-/* Opens a node with a PD, a channel, a CQ, an SRQ, a DC target, and a registered MiB. */
+/* Opens a node with a PD, a channel, a CQ, an SRQ, a DC target where the device has DC, and a
+ * registered MiB. */
 static inline void bed_open(struct bed_node *n, const char *dir)
 {
     struct base_errbuf err = {.text = ""};
@@ -131,7 +132,8 @@ static inline void bed_open(struct bed_node *n, const char *dir)
         .kind = FAB_CREATE_DCT,
         .dct = {
             .pd = n->pd, .cq = n->cq, .srq = n->srq, .dc_key = BED_KEY, .access = BED_ALL_ACCESS}};
-    bed_do(n->fab, &dct);
+    if (n->fab->caps.transports & FAB_DC)
+        bed_do(n->fab, &dct);
     n->dct = dct.dct.x;
     BASE_ASSERT(fab_mem_alloc(BED_MEM, "bed", &n->mem) == 0);
     n->mr = bed_reg(n, &n->mem, 0, BED_MEM, BED_ALL_ACCESS);
@@ -139,7 +141,7 @@ static inline void bed_open(struct bed_node *n, const char *dir)
 
 static inline struct bed_card bed_card(const struct bed_node *n, const struct fab_qp *qp)
 {
-    struct bed_card card = {.dctn = n->dct->dctn,
+    struct bed_card card = {.dctn = n->dct != NULL ? n->dct->dctn : 0,
                             .qpn = qp != NULL ? qp->qpn : 0,
                             .rkey = n->mr->rkey,
                             .addr = n->mr->addr};
@@ -155,7 +157,7 @@ static inline void bed_close(struct bed_node *n)
                             {.kind = FAB_DESTROY_CQ, .cq = {.x = n->cq}},
                             {.kind = FAB_DESTROY_CHAN, .chan = {.x = n->chan}},
                             {.kind = FAB_FREE_PD, .pd = {.x = n->pd}}};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+    for (size_t i = n->dct == NULL; i < sizeof ops / sizeof ops[0]; i++)
         bed_do(n->fab, &ops[i]);
     BASE_ASSERT(fab_close(n->fab) == 0);
     fab_mem_free(&n->mem);

@@ -115,7 +115,7 @@ static inline struct bed_request bed_request(const struct bed_link *l, uint64_t 
                .key.rkey = l->b->mr->rkey,
                .remote_addr = l->b->mr->addr + remote,
                .ah = l->ah,
-               .dest_qpn = l->b->dct->dctn,
+               .dest_qpn = l->b->dct != NULL ? l->b->dct->dctn : 0,
                .dc_key = 5}};
 }
 

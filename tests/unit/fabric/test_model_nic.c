@@ -153,6 +153,25 @@ START_TEST(queue_pairs_beyond_the_cache_cost_a_fetch_each)
 }
 END_TEST
 
+/* Design Guidelines 5.3.2, of Connect-IB: it "never suffers cache misses" with WRITEs; READs do. */
+START_TEST(only_reads_of_a_connect_ib_miss_their_requests)
+{
+    struct model_request r = {.kind = MODEL_WRITE, .bytes = 8, .inlined = true};
+    struct model_qp qp;
+    struct model_nic *nic = make_nic("connect-ib", &qp, 1);
+    for (int i = 0; i < 16384; i++)
+        model_take(nic, &qp, 8);
+    for (int i = 0; i < 1000; i++)
+        (void)model_send(nic, 1000, 1000, &r);
+    ck_assert_uint_eq(counters_of(nic).wqe_misses, 0);
+    r = read_8;
+    for (int i = 0; i < 1000; i++)
+        (void)model_send(nic, 1000, 1000, &r);
+    ck_assert_uint_gt(counters_of(nic).wqe_misses, 500);
+    model_nic_free(nic);
+}
+END_TEST
+
 START_TEST(requests_beyond_what_it_keeps_are_fetched_again)
 {
     struct load o = {.preset = "connectx-3",
@@ -194,6 +213,54 @@ START_TEST(one_large_request_costs_less_than_its_parts)
     o.depth = 1;
     const struct load_result whole = load_measure(&o);
     ck_assert_double_gt(8 * whole.mops, 1.5 * parts.mops);
+}
+END_TEST
+
+/* A list is no contiguous buffer: each piece is a DMA read with a header, and a key. */
+START_TEST(each_piece_of_a_list_costs)
+{
+    static const char *const card[] = {"connectx-3", "connectx-4", "connect-ib"};
+    for (size_t i = 0; i < sizeof card / sizeof card[0]; i++) {
+        struct model_request r = {.kind = MODEL_WRITE, .bytes = 512, .sges = 1};
+        struct load o = {.preset = card[i],
+                         .request = r,
+                         .out_bound = true,
+                         .threads = 4,
+                         .clients = 1,
+                         .shared_qps = 4,
+                         .depth = 16,
+                         .list = 1,
+                         .for_ns = 1000000};
+        const struct load_result one = load_measure(&o);
+        o.request.sges = 8;
+        const struct load_result list = load_measure(&o);
+        ck_assert_double_lt(list.mops, 0.9 * one.mops);
+        const double reads = (double)list.one.dma_reads / (double)list.one.work_requests;
+        ck_assert(reads > 7.9 && reads < 8.1);
+        /* Inline it is the CPU that puts them together. */
+        o.request.bytes = 128;
+        o.request.inlined = true;
+        ck_assert_uint_eq(load_measure(&o).one.dma_reads, 0);
+    }
+}
+END_TEST
+
+/* A READ's bytes are written in as many pieces, each with its header, into their pages. */
+START_TEST(a_list_that_is_read_into_costs_too)
+{
+    struct model_request r = {.kind = MODEL_READ, .bytes = 32, .sges = 1, .signalled = true};
+    struct load o = {.preset = "connectx-4",
+                     .request = r,
+                     .out_bound = true,
+                     .threads = 16,
+                     .clients = 4,
+                     .qps = 1,
+                     .depth = 64,
+                     .list = 16,
+                     .for_ns = 200000};
+    const double one = load_measure(&o).mops;
+    o.request.sges = 8;
+    ck_assert_double_lt(load_measure(&o).mops, 0.5 * one);
 }
 END_TEST
 
@@ -258,8 +325,11 @@ END_TEST
     X(a_dci_pays_for_another_target)                                                               \
     X(a_queue_pair_has_one_processing_unit)                                                        \
     X(queue_pairs_beyond_the_cache_cost_a_fetch_each)                                              \
+    X(only_reads_of_a_connect_ib_miss_their_requests)                                              \
     X(requests_beyond_what_it_keeps_are_fetched_again)                                             \
     X(one_large_request_costs_less_than_its_parts)                                                 \
+    X(each_piece_of_a_list_costs)                                                                  \
+    X(a_list_that_is_read_into_costs_too)                                                          \
     X(a_queue_pair_that_ends_has_nothing_out)                                                      \
     X(the_same_calls_give_the_same_times)                                                          \
     X(rates_are_kept_to_the_picosecond)

@@ -155,6 +155,35 @@ START_TEST(a_request_that_fails_says_so)
 }
 END_TEST
 
+/* No ConnectX-3 has DC, and figures of one come of none. */
+START_TEST(a_card_without_dc_offers_none)
+{
+    static const char *const card[] = {"connectx-3", "connectx-4", "connect-ib"};
+    for (size_t i = 0; i < sizeof card / sizeof card[0]; i++) {
+        const bool has = i > 0;
+        struct bed_node n;
+        char dir[64];
+        bed_dir_make(dir);
+        bed_model = card[i];
+        bed_open(&n, dir);
+        bed_model = NULL;
+        ck_assert_int_eq((n.fab->caps.transports & FAB_DC) != 0, has);
+        ck_assert((strstr(n.fab->caps.dc_why, "connectx-3") != NULL) == !has);
+        struct fab_ctl ctl = {.kind = FAB_CREATE_QP,
+                              .qp = {.type = FAB_QP_DCI,
+                                     .pd = n.pd,
+                                     .send_cq = n.cq,
+                                     .recv_cq = n.cq,
+                                     .cap = {.send_wr = 4, .send_sge = 1}}};
+        ck_assert_int_eq(fab_call(n.fab, &ctl), has ? 0 : -EOPNOTSUPP);
+        if (has)
+            bed_qp_free(ctl.qp.x);
+        bed_close(&n);
+        bed_dir_remove(dir);
+    }
+}
+END_TEST
+
 START_TEST(an_unknown_card_is_refused_with_those_that_are_known)
 {
     struct base_errbuf err = {.text = ""};
@@ -174,6 +203,7 @@ END_TEST
     X(who_sleeps_is_woken_when_it_is_due)                                                          \
     X(a_queue_pair_that_goes_takes_its_completions_along)                                          \
     X(a_request_that_fails_says_so)                                                                \
+    X(a_card_without_dc_offers_none)                                                               \
     X(an_unknown_card_is_refused_with_those_that_are_known)
 
 KEDGE_CHECK_MAIN("soft model", TESTS)
