@@ -30,7 +30,7 @@ struct model_preset {
     uint32_t inflight_ops[MODEL_KINDS]; /* with more requests out than that it stands still for
                                          * WQEs of that kind; 0: never. No count of what its cache
                                          * has room for: that is less */
-    uint64_t inflight_bytes;            /* whose pages' addresses it keeps; 0: of all */
+    uint64_t inflight_bytes;            /* the same of bytes, for their pages' addresses */
     uint32_t miss_ps;                   /* for which it stands still, to fetch one of these again */
     uint32_t piece_ps; /* that the engine takes more for each piece but the first */
     bool has_dc;
