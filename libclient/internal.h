@@ -97,10 +97,10 @@ struct kedge_session {
     } lane;
     uint64_t rw_bytes, ro_bytes, peers_bytes;
     int socket;
-    uint32_t message_tag;      /* of the last message on the socket */
     uint64_t message_until_ns; /* connecting, sending it and its answer have so long together */
     uint32_t retry_ms;         /* of an attach that was refused: when to ask again */
-    uint32_t tag;              /* of the last request to the lane */
+    uint32_t message_tag,
+        tag; /* of the last message on the socket; of the last request to the lane */
     uint32_t asked[SCHEMA_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t asks, imports;         /* of these, that are not 0; of other tenants' regions */
     struct kedge_mr *mrs;

@@ -176,8 +176,8 @@ void lane_merge_undo(struct wr *w)
 
 /* An error without a name may be any other's to the same peer. That a peer is silent may be for the
  * length of what is merged, where something on the way takes shorter packets than both ports. */
-static void rest(struct lane *l, const struct physical_qp *p, struct flow *f,
-                 enum ibv_wc_status status)
+static void begin_rest(struct lane *l, const struct physical_qp *p, struct flow *f,
+                       enum ibv_wc_status status)
 {
     uint64_t *until_ns = is_local(status) && !lane_blame_is_nameless(l, p)
                              ? &l->merges.rest_until_ns
@@ -193,7 +193,7 @@ void lane_merge_failed(struct lane *l, struct physical_qp *p, uint32_t first,
         (l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR))
         return;
     if (status != IBV_WC_REM_ACCESS_ERR)
-        rest(l, p, lead->flow, status);
+        begin_rest(l, p, lead->flow, status);
     if (status == IBV_WC_RETRY_EXC_ERR)
         return;
     COUNT(l, merged_failed, 1);

@@ -184,40 +184,6 @@ START_TEST(a_failed_check_does_not_stop_the_others)
 }
 END_TEST
 
-/* Of each request the first piece alone. */
-static const struct fab_ops *unlisted;
-
-static int post_first_pieces(struct fab_qp *qp, struct fab_wr *first, struct fab_wr **bad)
-{
-    for (struct fab_wr *wr = first; wr != NULL; wr = wr->next)
-        wr->num_sge = wr->num_sge > 1 ? 1 : wr->num_sge;
-    return unlisted->post_send(qp, first, bad);
-}
-
-START_TEST(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
-{
-    make_dir();
-    struct fab *fab = open_soft();
-    struct fab_ops ops = *fab->ops;
-    unlisted = fab->ops;
-    ops.post_send = post_first_pieces;
-    fab->ops = &ops;
-    struct probe_settings s = usual();
-    report = (struct probe_report){.port = 0};
-    probe_device(fab, &s, &report);
-    for (int i = 0; i < 2; i++) {
-        const struct probe_check *c = check_of(i == 0 ? "rc.merged" : "dc.merged");
-        ck_assert_int_eq(c->result, PROBE_FAILED);
-        ck_assert_ptr_nonnull(strstr(c->found, "other bytes than were sent"));
-    }
-    ck_assert_int_eq(check_of("rc.write")->result, PROBE_OK);
-    fab->ops = unlisted;
-    ck_assert_int_eq(fab_close(fab), 0);
-    probe_report_fini(&report);
-    remove_dir();
-}
-END_TEST
-
 START_TEST(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)
 {
     static const struct fault_plan plan = {.seed = 1, .resets_are_final = true};
@@ -615,7 +581,6 @@ END_TEST
     T(a_directory_that_is_not_there_is_not_made)                                                   \
     T(beside_an_agent_another_gid_is_taken)                                                        \
     T(a_failed_check_does_not_stop_the_others)                                                     \
-    T(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)                               \
     T(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)                                 \
     T(a_device_without_atomics_can_be_used)                                                        \
     T(a_clock_that_the_devices_contradicts_is_told_of)                                             \
