@@ -60,11 +60,10 @@ struct kedge_mr {
     uint32_t withdraw_tag; /* of the request that withdraws it */
     int status;            /* gone: what the lane said */
     uint32_t revoked_seen; /* what the session's counter said when it was known to be live */
-    bool revoked;
-    bool withdrawing, gone; /* peers find it no more; its memory is free */
-    bool begun;             /* by kedge_dereg_mrs_begin(): kedge_dereg_mrs_wait() ends its handle */
-    bool awaited;           /* only within a call: it is one of those that are waited for */
-    bool named;             /* it may be published */
+    bool revoked, withdrawing, gone; /* withdrawing: peers find it no more; gone: it is free */
+    bool begun;   /* by kedge_dereg_mrs_begin(): kedge_dereg_mrs_wait() ends its handle */
+    bool awaited; /* only within a call: it is one of those that are waited for */
+    bool named;   /* it may be published */
     struct client_lent *lent; /* NULL: it is a region of the worker's own */
     uint32_t kind;            /* SCHEMA_REG_FENCED, SCHEMA_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "fabric/fault.h"
 #include "fabric/placement.h"
-#include "fabric/provider.h"
 #include "probe/probe.h"
 
 enum { MIB = 1 << 20, MILLION = 1000000 };
