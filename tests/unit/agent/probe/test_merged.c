@@ -52,9 +52,7 @@ static int post_first_pieces(struct fab_qp *qp, struct fab_wr *first, struct fab
     return unlisted->post_send(qp, first, bad);
 }
 
-START_TEST(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
-{
-    static const struct probe_settings s = {.source = "a test",
+static const struct probe_settings usual = {.source = "a test",
                                             .wrong = "",
                                             .provider = "soft",
                                             .mr_lease_ns = 100000000,
@@ -68,13 +66,28 @@ START_TEST(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
                                             .inline_bytes = 64,
                                             .regions = 16,
                                             .largest_region = MIB};
+
+static const char *const merged[] = {"rc.merged", "dc.merged"};
+
+START_TEST(a_device_that_moves_all_pieces_of_a_list_may_merge)
+{
+    struct fab *fab = open_soft();
+    probe_device(fab, &usual, &report);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(result_of(merged[i]), PROBE_OK);
+    probe_report_fini(&report);
+    close_soft(fab);
+}
+END_TEST
+
+START_TEST(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
+{
     struct fab *fab = open_soft();
     struct fab_ops ops = *fab->ops;
     unlisted = fab->ops;
     ops.post_send = post_first_pieces;
     fab->ops = &ops;
-    probe_device(fab, &s, &report);
-    static const char *const merged[] = {"rc.merged", "dc.merged"};
+    probe_device(fab, &usual, &report);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(result_of(merged[i]), PROBE_FAILED);
         const struct probe_check *c = probe_find(&report, merged[i]);
@@ -87,5 +100,7 @@ START_TEST(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
 }
 END_TEST
 
-#define TESTS(T) T(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
+#define TESTS(T)                                                                                   \
+    T(a_device_that_moves_all_pieces_of_a_list_may_merge)                                          \
+    T(a_device_that_moves_the_first_piece_of_a_list_is_not_to_merge)
 KEDGE_CHECK_MAIN("agent.probe.merged", TESTS)

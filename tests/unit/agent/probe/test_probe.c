@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "fabric/fault.h"
 #include "fabric/placement.h"
+#include "fabric/provider.h"
 #include "probe/probe.h"
 
 enum { MIB = 1 << 20, MILLION = 1000000 };
@@ -99,8 +100,7 @@ START_TEST(on_soft_everything_works_and_nothing_is_left)
         "dc.wrong_key",    "dc.wrong_dc_key", "lease",           "registering",
         "punched holes",   "destroying",      "rc.largest",      "rc.error_behind",
         "dc.largest",      "dc.targets",      "dc.error_behind", "dc.error_other_target",
-        "placement",       "coverage",        "rc.reuse",        "rc.merged",
-        "dc.merged"};
+        "placement",       "coverage",        "rc.reuse"};
     uint64_t value;
     make_dir();
     struct probe_settings s = usual();
