@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "fabric/fabric.h"
+#include "fabric/placement.h"
 #include "fabric/provider.h"
 #include "probe/probe.h"
 
