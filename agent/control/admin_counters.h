@@ -19,7 +19,7 @@
     C(failed, "Requests that completed with an error.", COUNTER)                                   \
     C(refused, "Requests that were refused before they reached a queue pair.", COUNTER)            \
     C(doorbells, "Lists handed to the fabric.", COUNTER)                                           \
-    C(work_requests, "Work requests that workers' requests were posted as.", COUNTER)              \
+    C(work_requests, "Work requests handed to the device, the agent's own too.", COUNTER)          \
     C(merged, "Requests that went in another one's work request.", COUNTER)                        \
     C(merged_failed, "Work requests of several requests that failed or were refused.", COUNTER)    \
     C(endpoint_reads, "READs of metaservers' tables of endpoints.", COUNTER)                       \

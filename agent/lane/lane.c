@@ -466,7 +466,9 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY
-    out->work_requests = out->posted - out->merged;
+    /* Of what only grows, so that it does too, whenever somebody looks. */
+    out->work_requests =
+        out->doorbells + atomic_load_explicit(&l->counters.chained_behind, memory_order_relaxed);
     out->inflight = 0;
     for (uint32_t i = 0; i < l->config.max_tenants; i++)
         out->inflight += active_out(&l->actives[i]);

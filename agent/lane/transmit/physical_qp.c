@@ -78,6 +78,7 @@ static __attribute__((noinline)) void chain_behind(struct lane *l, struct physic
         begin_work_request(l, p, w);
         p->chain_tail->next = &w->fab;
         p->chain_tail = &w->fab;
+        COUNT(l, chained_behind, 1);
     }
     take_place(l, p, w);
 }

@@ -21,7 +21,7 @@ struct lane_stats {
     uint64_t sleeps, wakes;                      /* wakes: not for what was due */
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
-    uint64_t work_requests;                      /* that those were posted as: posted - merged */
+    uint64_t work_requests; /* handed to the fabric, of workers and the lane's own */
     uint64_t merged;        /* worker requests that went in another one's work request */
     uint64_t merged_failed; /* such work requests that were refused or failed, and not as a whole
                                connection does */
