@@ -32,9 +32,9 @@ struct play_lane {
     const struct world_lane *of;
     struct play_event step;
     struct play_post news;
-    bool waits;        /* it goes on at `step`, or sooner if it is woken */
-    bool completed;    /* its channel can be read */
-    uint64_t spun_ns;  /* since when it had nothing to do; 0: it had */
+    bool waits;     /* it goes on at `step`, or sooner if it is woken */
+    bool completed; /* its channel can be read */
+    struct polling polling;
     uint64_t mr_reads; /* that it had posted when somebody waited for one */
     uint32_t passes;   /* since it last slept */
     uint64_t read_ns;  /* what its thread has read of the clock before it stood still; 0: not yet */
@@ -81,13 +81,15 @@ static void hear_descriptors(struct play_lane *l)
 
 static void sleep_lane(struct play_lane *l, uint64_t now_ns)
 {
-    const uint64_t due_ns = lane_prepare_sleep(l->of->lane, now_ns);
+    uint64_t due_ns = lane_prepare_sleep(l->of->lane, now_ns);
     if (due_ns == 0) {
         set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
         return;
     }
+    if (due_ns < now_ns + STEP_LEAST_NS) /* it takes so long to find that nothing is left to do */
+        due_ns = now_ns + STEP_LEAST_NS;
     l->waits = true;
-    l->spun_ns = l->passes = 0;
+    l->passes = 0;
     play_event_at(&l->step,
                   play_host_due(l->agent->host,
                                 due_ns < now_ns + SLEEP_MOST_NS ? due_ns : now_ns + SLEEP_MOST_NS));
@@ -137,8 +139,19 @@ static void look_at_bounds(struct play_lane *l)
         play_agent_look_at_device(a->looks, a->agent, a->process->name);
 }
 
-/* A thread that has nothing to do looks again and again for a while, which is one more look at the
- * end of that here. */
+/* A thread that has nothing to do looks again and again, until something comes. The last of these
+ * looks is made here, and the time of all goes by. */
+static void poll_on(struct play_lane *l)
+{
+    uint32_t more = 1;
+    if (l->polling.mode == POLLING_ADAPTIVE)
+        more += l->polling.max_retry - l->polling.empty;
+    l->polling.empty += more - 1;
+    l->waits = true;
+    play_event_after(&l->step, (uint64_t)more * EMPTY_NS);
+}
+
+/* As lane_thread.c has it. */
 static void step_lane(void *user)
 {
     struct play_lane *l = user;
@@ -149,18 +162,20 @@ static void step_lane(void *user)
     l->waits = false;
     hear_descriptors(l);
     lane_set_cpu(l->of->lane, os_sched_getcpu());
-    if (lane_step(l->of->lane, now_ns) > 0) {
-        l->spun_ns = 0;
+    const bool worked = lane_step(l->of->lane, now_ns) > 0;
+    bool sleeps = polling_sleeps(&l->polling, worked);
+    if (!sleeps && !worked && polling_hands_over(&l->polling) && lane_hands_over(l->of->lane)) {
+        polling_end(&l->polling);
+        sleeps = true;
+    }
+    if (worked) {
         set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
         tell_of_work(l);
         look_at_bounds(l);
-    } else if (l->spun_ns == 0 && !lane_hands_over(l->of->lane) &&
-               play_random_happens(&l->agent->random, 500000)) {
-        l->spun_ns = now_ns;
-        l->waits = true;
-        play_event_after(&l->step, (uint64_t)l->of->polling.max_retry * EMPTY_NS);
-    } else {
+    } else if (sleeps) {
         sleep_lane(l, now_ns);
+    } else {
+        poll_on(l);
     }
     if (lane_has_events(l->of->lane))
         play_inbox_put(&l->agent->inbox, &l->news);
@@ -184,6 +199,7 @@ static int start_lane(struct world *w, struct world_lane *of, struct base_errbuf
     *l = (struct play_lane){.next = a->lanes,
                             .agent = a,
                             .of = of,
+                            .polling = of->polling,
                             .step = {.happen = step_lane, .user = l, .owner = &a->process->owner},
                             .news = {.run = on_news, .user = l},
                             .bells = bells,

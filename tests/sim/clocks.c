@@ -53,14 +53,16 @@ time_t os_time(time_t *out)
     return now.tv_sec;
 }
 
-/* Of a host's two processors, on one of which its agents' lanes run: some of its processes share
- * that. */
+/* Of a host's two processors. It moves now and then, so that what it has said of that is false
+ * until it says so anew. */
 int os_sched_getcpu(void)
 {
-    int sum = 0;
-    for (const char *c = play_process != NULL ? play_process->name : ""; *c != '\0'; c++)
-        sum += *c;
-    return sum % 2;
+    struct play_process *p = play_process;
+    if (p == NULL)
+        return 0;
+    if (play_random_happens(&p->moves, 20000))
+        p->cpu ^= 1;
+    return p->cpu;
 }
 
 int os_nanosleep(const struct timespec *wanted, struct timespec *left)

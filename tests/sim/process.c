@@ -147,6 +147,7 @@ struct play_process *play_process_new(struct play_host *host, const char *name, 
     p->user = user;
     (void)snprintf(p->name, sizeof p->name, "%.15s/%.15s", host->name, name);
     p->random = play_random_of(seed, p->name, play_now_ns());
+    p->moves = play_random_of(seed, p->name, ~play_now_ns());
     p->wake = (struct play_event){.happen = run_process, .user = p, .owner = &p->owner};
     p->waits = true;
     p->next = host->processes;

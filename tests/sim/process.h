@@ -66,6 +66,8 @@ struct play_process {
     struct play_fiber *fiber;
     struct play_event wake;
     struct base_prng random; /* its keys and its luck */
+    struct base_prng moves;  /* from one of its host's processors to the other */
+    int cpu;
     bool waits, woken;
     bool ended;           /* its main() has returned */
     bool spins;           /* it looks at the clock in loops: reading that takes time */
