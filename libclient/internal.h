@@ -43,11 +43,10 @@ struct kedge_vqp {
     void *user;
     uint32_t peer_slot, peer_gen;
     uint16_t index, gen;
-    uint8_t state; /* enum client_vqp_state */
-    bool bound;    /* the lane was told of the present peer */
-    bool known;    /* the lane was told of this generation */
-    uint32_t out;  /* requests with a completion that was not taken yet */
-    uint32_t next; /* FREE and DYING: index + 1 of the next, or 0 */
+    uint8_t state;      /* enum client_vqp_state */
+    bool bound;         /* the lane was told of the present peer */
+    bool known;         /* the lane was told of this generation */
+    uint32_t out, next; /* completions to be taken; FREE and DYING: index + 1 of the next, or 0 */
 };
 
 struct kedge_mr {
