@@ -48,9 +48,8 @@ static bool is_power_of_two(uint32_t n)
 
 static bool config_is_sound(const struct lane_config *c, const struct lane_device_objects *r)
 {
-    return is_power_of_two(c->sq_depth) && c->sq_depth <= UINT16_MAX &&
-           is_power_of_two(c->mr_cache) && c->mr_cache >= 4 && c->max_sessions > 0 &&
-           c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
+    return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
+           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
            c->mr_lease_ns > c->bound_ns + c->slack_ns && c->merge_sges <= LANE_MERGE_SGES &&
