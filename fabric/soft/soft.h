@@ -63,6 +63,7 @@ struct soft_fab {
     _Atomic uint32_t objects; /* PDs, regions, ...: close() refuses while there are any */
     struct soft_watch *watch;
     struct soft_model *model; /* what things cost; NULL, and never asked for: nothing */
+    struct fab_ops modelled;  /* with one: our operations, but for those that charge */
 };
 
 struct soft_pd {

@@ -264,25 +264,6 @@ static const struct fab_ops soft_ops = {
     .get_event = soft_get_event,
 };
 
-/* Of a device with a cost model. */
-static const struct fab_ops soft_modelled_ops = {
-    .name = "soft",
-    .close = soft_close,
-    .submit = soft_submit,
-    .run = soft_run,
-    .ctl_fd = soft_ctl_fd,
-    .post_send = soft_modelled_post,
-    .post_recv = soft_post_recv,
-    .post_srq_recv = soft_post_srq_recv,
-    .poll = soft_modelled_poll,
-    .arm = soft_modelled_arm,
-    .is_busy = soft_is_busy,
-    .chan_drain = soft_chan_drain,
-    .qp_state = soft_qp_state,
-    .event_fd = soft_event_fd,
-    .get_event = soft_get_event,
-};
-
 static const struct fab_caps soft_caps = {
     .transports = FAB_RC | FAB_UD | FAB_DC,
     .max_qp = SOFT_QPS,
@@ -331,7 +312,11 @@ static int soft_open(const struct fab_open_attr *attr, struct fab **out, struct 
     if (status == 0)
         status = soft_order_init(&f->order, err);
     if (status == 0 && attr->model != NULL) {
-        f->base.ops = &soft_modelled_ops;
+        f->modelled = soft_ops;
+        f->modelled.post_send = soft_modelled_post;
+        f->modelled.poll = soft_modelled_poll;
+        f->modelled.arm = soft_modelled_arm;
+        f->base.ops = &f->modelled;
         status = soft_model_init(f, attr->model, err);
     }
     f->base.caps.writes_in_order = !f->order.writes;
