@@ -260,7 +260,7 @@ START_TEST(the_client_may_stop_and_bounds_lines_and_silence)
     ck_assert_int_eq(o.status, -ETIMEDOUT);
     ck_assert_str_eq(o.why, "nothing came for too long");
     ck_assert_str_eq(o.lines, "[one]");
-    ck_assert_uint_ge(base_clock_ns() - begun, 200 * BASE_NS_PER_MS);
+    ck_assert_uint_ge(base_clock_ns() - begun, 150 * BASE_NS_PER_MS); /* a loop's time is older */
     o = call((struct outcome){0}, (struct http_call){.silence_timeout_ms = 200}, "/defer", false);
     ck_assert_int_eq(o.status, -ETIMEDOUT);
     h.told = 0;
