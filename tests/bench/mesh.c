@@ -71,19 +71,17 @@ static int connect_others(struct member *m, struct perf_group *group, uint32_t m
                           const struct kedge_remote *remotes, struct kedge_vqp **vqps,
                           struct base_errbuf *err)
 {
-    struct base_clock_fast clock;
-    base_clock_fast_init(&clock);
     for (uint32_t i = 0; i < workers; i++) {
         if (i == me)
             continue;
         int status = kedge_vqp_create(m->s, NULL, &vqps[i]);
         if (status != 0)
             return perf_failed(status, "a VQP to another worker", err);
-        const uint64_t begin = base_clock_fast_ns(&clock);
+        const uint64_t begin = base_clock_fast_ns(&group->clock);
         status = kedge_connect(vqps[i], remotes[i].gid);
         if (status != 0)
             return perf_failed(status, "connecting", err);
-        base_hist_record(&group->member[me].hist, base_clock_fast_ns(&clock) - begin);
+        base_hist_record(&group->member[me].hist, base_clock_fast_ns(&group->clock) - begin);
     }
     return 0;
 }

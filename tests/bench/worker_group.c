@@ -24,6 +24,7 @@ int perf_group_new(uint32_t workers, struct perf_group **out, struct base_errbuf
     if (group == MAP_FAILED)
         return base_err(err, -ENOMEM, "out of memory");
     group->workers = workers;
+    base_clock_fast_init(&group->clock);
     for (uint32_t i = 0; i < workers; i++)
         base_hist_reset(&group->member[i].hist);
     *out = group;
