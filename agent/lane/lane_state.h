@@ -98,6 +98,7 @@ struct lane {
     struct session *control_session;
     uint32_t control_units; /* of the operation that is being done: what it costs; or 0 */
     uint32_t control_turns; /* that are left in the pass of the next number */
+    uint32_t control_in_row; /* operations that control_session has had in its turn */
     uint64_t control_pass, control_lookups; /* READs of metaservers before that operation */
     uint64_t seed;                          /* of hashes of what workers choose */
     struct vqp_list blocked;                /* VQPs that wait for something that others have */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control operations: a few of all in a pass, one of a session, whatever workers ask, so that those
- * who READ and WRITE are not held up by those who connect, register or import.
+ * who READ and WRITE are not held up by those who connect, register or import. Where one tenant
+ * alone is active they are some more, several of a session in a row: hundreds of workers that all
+ * connect to each other have their queue pairs in a few passes, and what they post on them completes
+ * together, and not in a pass and with a wake each.
  *
  * A session whose next descriptor is one waits for its turn, and its ring is not looked at
  * meanwhile. Tenants take turns, and of a tenant its sessions. Beside others a tenant also has a
@@ -25,7 +28,9 @@
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 enum {
-    IN_A_PASS = 2,
+    IN_A_PASS_SHARED = 2,
+    IN_A_PASS = 32,
+    IN_A_TURN = 16, /* of one session, in a row */
     UNIT_NS = 5000, /* for each unit of its budget, beside others */
     BURST = 20000,  /* units, which may be used at once */
     LOOKUP_UNITS = 16
@@ -53,7 +58,7 @@ static void give_turns(struct lane *l)
 {
     const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
     if (l->control_pass != pass)
-        l->control_turns = IN_A_PASS;
+        l->control_turns = lane_is_shared(l) ? IN_A_PASS_SHARED : IN_A_PASS;
     l->control_pass = pass;
 }
 
@@ -62,6 +67,18 @@ static void begin_turn(struct lane *l)
     l->control_turns--;
     l->control_units = 1;
     l->control_lookups = count_lookups(l);
+}
+
+/* One more of the session whose turn it is, behind what it has had. */
+static bool may_go_on(struct lane *l)
+{
+    if (l->control_in_row == 0)
+        return true; /* its first, which its turn began with */
+    if (lane_is_shared(l) || l->control_turns == 0 || l->control_in_row >= IN_A_TURN)
+        return false;
+    l->control_turns--;
+    l->control_units++;
+    return true;
 }
 
 /* One of a session in a pass, also of one whose turn it is: that has control_units already. */
@@ -78,10 +95,12 @@ bool lane_control_enter(struct lane *l, struct session *s, bool *at_once)
 {
     struct control_tenant *t = tenant_of(l, s);
     *at_once = false;
-    if (l->control_session == s) {
-        l->control_session = NULL; /* the next one waits again */
+    if (l->control_session == s && may_go_on(l)) {
+        l->control_in_row++;
         return true;
     }
+    if (l->control_session == s)
+        l->control_session = NULL; /* this one waits again */
     BASE_ASSERT(s->control_op == 0);
     if (may_go_at_once(l, s)) {
         *at_once = true;
@@ -182,6 +201,7 @@ struct session *lane_control_begin_turn(struct lane *l)
         struct session *s = OWNER(struct session, control_turn, fair_queue_first(&t->sessions));
         leave_turns(l, s);
         l->control_session = s;
+        l->control_in_row = 0;
         begin_turn(l);
         return s;
     }
@@ -193,7 +213,8 @@ void lane_control_end_turn(struct lane *l, struct session *s)
     struct control_tenant *t = tenant_of(l, s);
     l->control_session = NULL;
     s->worked_ns = l->now_ns;
-    const uint64_t units = count_lookups(l) != l->control_lookups ? LOOKUP_UNITS : l->control_units;
+    const uint64_t looked_up = count_lookups(l) != l->control_lookups ? LOOKUP_UNITS - 1 : 0;
+    const uint64_t units = l->control_units + looked_up;
     l->control_units = 0;
     pay_units(l, t, units);
     lane_fair_queue_serve(&l->controls, &t->turn, units);
