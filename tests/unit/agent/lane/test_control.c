@@ -52,6 +52,40 @@ START_TEST(a_few_are_done_in_a_pass_however_many_are_asked_for)
 }
 END_TEST
 
+/* Of one session so many in a row, and of all twice as many, which nobody else waits for. */
+START_TEST(where_a_tenant_is_alone_its_sessions_have_several_in_a_row)
+{
+    enum { IN_A_TURN = 16, ALONE = 32 };
+    static struct world_worker crowd[CROWD], other;
+    world_open(w);
+    for (uint32_t i = 0; i < CROWD; i++)
+        world_attach(w, &crowd[i], 0, i, TENANT);
+    for (uint32_t i = 0; i < CROWD; i++)
+        for (int n = 0; n < ASKED; n++)
+            ask(&crowd[i], SCHEMA_OP_MR_STATUS, 0);
+    for (uint32_t passes = 1, before = 0; passes <= CROWD / 2; passes++) {
+        uint32_t done = 0, most = 0;
+        world_run(w, 1);
+        for (uint32_t i = 0; i < CROWD; i++) {
+            done += answered(&crowd[i]);
+            most = answered(&crowd[i]) > most ? answered(&crowd[i]) : most;
+        }
+        ck_assert_uint_eq(done - before, ALONE);
+        if (passes == 1) /* and the one that came before anybody waited */
+            ck_assert_uint_le(most, IN_A_TURN + 1);
+        before = done;
+    }
+    world_attach(w, &other, 0, CROWD, OTHER);
+    ask(&other, SCHEMA_OP_MR_STATUS, 0);
+    world_run(w, 1);
+    ck_assert_uint_eq(answered(&other), 1);
+    for (uint32_t i = 0; i < CROWD; i++)
+        world_detach(w, &crowd[i]);
+    world_detach(w, &other);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_worker_of_another_tenant_waits_for_none_of_a_crowd)
 {
     static struct world_worker crowd[CROWD], k;
@@ -157,6 +191,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_few_are_done_in_a_pass_however_many_are_asked_for)                                         \
+    T(where_a_tenant_is_alone_its_sessions_have_several_in_a_row)                                  \
     T(a_worker_of_another_tenant_waits_for_none_of_a_crowd)                                        \
     T(lookups_have_a_budget_beside_others_and_none_alone)                                          \
     T(whose_place_was_anothers_has_a_whole_budget)                                                 \
