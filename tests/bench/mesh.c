@@ -57,7 +57,7 @@ static int import_others(struct member *m, const struct perf_group *group, uint3
     uint32_t count = 0;
     for (uint32_t i = 0; i < workers; i++)
         if (i != me)
-            tokens[count++] = group->member[i].token;
+            tokens[count++] = group->token[i];
     const int status = kedge_import_many(m->s, tokens, count, remotes);
     if (status != 0)
         return perf_failed(status, "importing", err);
@@ -142,7 +142,7 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
     memcpy(memory, &word, WORD);
     status = kedge_reg_mr(m.s, memory, WORD, IBV_ACCESS_REMOTE_READ, &mr);
     if (status == 0)
-        status = kedge_mr_export(mr, member->token, sizeof member->token);
+        status = kedge_mr_export(mr, group->token[me], sizeof group->token[me]);
     if (status != 0)
         return perf_failed(status, "exporting", &member->err);
     status = perf_group_rendezvous(group, EXPORTED);

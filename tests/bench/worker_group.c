@@ -14,7 +14,8 @@
 
 static size_t bytes_of(uint32_t workers)
 {
-    return sizeof(struct perf_group) + workers * sizeof(struct perf_member);
+    return sizeof(struct perf_group) +
+           workers * (sizeof(struct perf_member) + (size_t)KEDGE_TOKEN_MAX);
 }
 
 int perf_group_new(uint32_t workers, struct perf_group **out, struct base_errbuf *err)
@@ -24,6 +25,7 @@ int perf_group_new(uint32_t workers, struct perf_group **out, struct base_errbuf
     if (group == MAP_FAILED)
         return base_err(err, -ENOMEM, "out of memory");
     group->workers = workers;
+    group->token = (char(*)[KEDGE_TOKEN_MAX])(void *)&group->member[workers];
     base_clock_fast_init(&group->clock);
     for (uint32_t i = 0; i < workers; i++)
         base_hist_reset(&group->member[i].hist);
