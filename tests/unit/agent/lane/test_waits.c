@@ -269,14 +269,15 @@ static void wait_for_register(void)
                 .reg_mr = {.length = 4096, .vaddr = 0x10000, .access = ALL | SCHEMA_REG_FENCED}});
 }
 
-/* Two of all sessions go in a pass, and of a session one. */
+/* 32 of all sessions go in a pass where their tenant is alone, and of a session 16 in a row. */
 static void wait_for_control(void)
 {
     const struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS};
     attach_others();
     world_run(w, 2);
     for (uint32_t i = 0; i < OTHERS; i++)
-        post_control(&others[i], d);
+        for (uint32_t n = 0; n < 20; n++)
+            post_control(&others[i], d);
     post_control(&k, d);
     post_control(&k, d);
 }
