@@ -78,6 +78,14 @@ static const struct {
                                "the metaservers know the node, but its agent has not registered "
                                "with those that could be asked, as after their restart: try again "
                                "(`rdmactl node list` shows it as waiting)"},
+    [SCHEMA_REASON_UNADDRESSED] = {-EDESTADDRREQ, "no kedge_connect_port() has said which port "
+                                                  "this queue pair's SENDs go to"},
+    [SCHEMA_REASON_LONG] = {-EMSGSIZE, "the message is longer than the buffer that was posted for "
+                                       "it, or than a message may be"},
+    [SCHEMA_REASON_PORT] = {-ECONNREFUSED,
+                            "no queue pair of the peer's is bound to that port for this tenant"},
+    [SCHEMA_REASON_RECEIVER] = {-EAGAIN, "the receiver has posted no buffer for too long"},
+    [SCHEMA_REASON_MESSAGES] = {-EOPNOTSUPP, "this node, or the peer's, carries no messages"},
     [SCHEMA_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
     [SCHEMA_REASON_DEVICE_LOST] =
         {-EPIPE, "this node's device was removed or broke, and its agent ends: open another "

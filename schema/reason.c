@@ -44,6 +44,11 @@ const char *schema_reason_name(uint32_t reason)
         [SCHEMA_REASON_FORCED] = "forced",
         [SCHEMA_REASON_DEVICE_LOST] = "device_lost",
         [SCHEMA_REASON_AWAITED] = "node_awaited",
+        [SCHEMA_REASON_UNADDRESSED] = "unaddressed",
+        [SCHEMA_REASON_LONG] = "message_too_long",
+        [SCHEMA_REASON_PORT] = "port_not_heard",
+        [SCHEMA_REASON_RECEIVER] = "no_receive_posted",
+        [SCHEMA_REASON_MESSAGES] = "no_messages",
     };
     const size_t count = sizeof names / sizeof names[0];
     return reason < count && names[reason] != NULL ? names[reason] : "unknown";

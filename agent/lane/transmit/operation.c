@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transmit/operation.h"
 
-#include <assert.h>
-
 #include "schema/record.h"
 #include "schema/session.h"
-
-static_assert(OPERATIONS == SCHEMA_OP_IMPORT_MANY + 1, "the last of enum schema_op");
 
 const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_READ] = {.kind = OPERATION_POST,

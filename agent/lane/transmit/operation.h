@@ -10,6 +10,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "schema/op.h"
+
 enum operation_kind {
     OPERATION_UNKNOWN,
     OPERATION_POST,    /* goes to the fabric; has a completion */
@@ -46,7 +48,7 @@ struct operation {
     bool has_grants; /* import_many.count of them do */
 };
 
-enum { OPERATIONS = 40 };
+enum { OPERATIONS = SCHEMA_OP_BIND_PORT + 1 /* the last of enum schema_op */ };
 
 /* By enum schema_op. */
 extern const struct operation lane_operations[OPERATIONS];

@@ -42,6 +42,8 @@ enum schema_control_feature {
     SCHEMA_FEATURE_TENANTS = 1 << 2,     /* both of and for other tenants */
     SCHEMA_FEATURE_UNIMPORT = 1 << 3,    /* SCHEMA_OP_UNIMPORT, its lanes */
     SCHEMA_FEATURE_IMPORT_MANY = 1 << 4, /* SCHEMA_OP_IMPORT_MANY, likewise */
+    SCHEMA_FEATURE_MESSAGES = 1 << 5,    /* SEND, RECV, SEND_TO, BIND_PORT, where its pool has a
+                                          * lane that hears messages */
 };
 
 enum schema_attached_fd {

@@ -3,6 +3,7 @@
 #ifndef SCHEMA_OP_H
 #define SCHEMA_OP_H
 
+#include <assert.h>
 #include <stdint.h>
 
 enum schema_op {
@@ -11,10 +12,19 @@ enum schema_op {
     SCHEMA_OP_WRITE = 2,
     SCHEMA_OP_CAS = 3,
     SCHEMA_OP_FAA = 4,
+    /* A message to whom SEND_TO has named. remote_addr, vkey: 0. Not more than SCHEMA_SEND_SGES
+     * pieces, and SCHEMA_MESSAGE_MOST bytes. It, and what follows below, ends the session of an
+     * agent that has not said SCHEMA_FEATURE_MESSAGES (control.h) */
+    SCHEMA_OP_SEND = 5,
+    /* A buffer for one message to this VQP: to its name, or to the port that it hears. Completes
+     * with one, in two places (schema_cqe.extra), signalled or not */
+    SCHEMA_OP_RECV = 6,
     /* on a VQP, without an answer: an error shows at the VQP's first post */
     SCHEMA_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
     /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
     SCHEMA_OP_DESTROY = 17,
+    /* send_to: whom the VQP's SENDs go to from here on, at the endpoint that BIND has named */
+    SCHEMA_OP_SEND_TO = 18,
     /* control: answered with the same tag */
     SCHEMA_OP_CONNECT = 32, /* gid, pool: resolve; values: peer_slot, peer_gen */
     SCHEMA_OP_REG_MR = 33,  /* arena, offset, length, access, vaddr; values: vkey, secret */
@@ -36,13 +46,21 @@ enum schema_op {
      * the first one's status. Ends the session of an agent that has not said
      * SCHEMA_FEATURE_IMPORT_MANY */
     SCHEMA_OP_IMPORT_MANY = 39,
+    /* bind_port: the VQP hears what is sent to that port of its tenant at this endpoint, until it
+     * is destroyed. It need not be connected. -EADDRINUSE: another one does; -EDQUOT: as many as
+     * may be are bound */
+    SCHEMA_OP_BIND_PORT = 40,
 };
 
 enum schema_op_flag {
     SCHEMA_OP_SIGNALED = 1 << 0,
     SCHEMA_OP_INLINE = 1 << 1, /* `length` bytes follow in whole slots, at most SCHEMA_MAX_INLINE */
     SCHEMA_OP_FENCE = 1 << 2,
+    SCHEMA_OP_IMM = 1 << 3, /* SEND: with post.imm */
 };
+
+#define SCHEMA_SEND_SGES    3     /* of a SEND: one is its header's */
+#define SCHEMA_MESSAGE_MOST 16384 /* bytes of a SEND */
 
 /* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
  * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */
@@ -68,5 +86,30 @@ struct schema_found {
     uint16_t access; /* enum schema_record_flag */
     uint16_t reserved[3];
 };
+
+/* ---- completion */
+
+struct schema_cqe {
+    uint64_t wr_id;
+    uint32_t byte_len;
+    uint16_t vqp, vqp_gen;
+    uint8_t status, opcode; /* enum ibv_wc_status, and enum ibv_wc_opcode */
+    uint8_t extra;          /* 1: the next place is a schema_cqe_sender; it was published with this
+                             * one, and is at the ring's beginning if this is at its end */
+    uint8_t with_imm;       /* `imm` is the message's */
+    uint32_t vendor_err;    /* enum schema_reason of a refusal by the agent, else 0 */
+    uint32_t imm, reserved;
+};
+static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
+
+/* Whose a message is: of each that was received well (IBV_WC_RECV, `extra`). A receive that was
+ * flushed has none. */
+struct schema_cqe_sender {
+    uint8_t gid[16];      /* the endpoint's, and */
+    uint32_t incarnation; /* which life of it */
+    uint32_t tenant;      /* as its agent says */
+    uint64_t vqp;         /* its VQP's name: for SEND_TO */
+};
+static_assert(sizeof(struct schema_cqe_sender) == sizeof(struct schema_cqe), "a place in the ring");
 
 #endif

@@ -51,8 +51,14 @@ enum schema_reason {
     SCHEMA_REASON_DEVICE_LOST = 37, /* this node's device was removed or broke: the agent ends */
     SCHEMA_REASON_AWAITED = 38, /* the metaservers know the node, and its agent has not registered
                                  * with those that could be asked */
-    SCHEMA_REASON_MRS = 33,     /* the pool has as many regions as it may, or as are not reserved
-                                 * for other tenants */
+    SCHEMA_REASON_UNADDRESSED = 39, /* a SEND of a VQP that no SEND_TO has said where to */
+    SCHEMA_REASON_LONG = 40,        /* a message of more bytes than one may have, or its buffer */
+    SCHEMA_REASON_PORT = 41,        /* nobody hears that port, or not this tenant; or the VQP that
+                                     * it was for is gone */
+    SCHEMA_REASON_RECEIVER = 42,    /* who hears it has posted no buffer for too long */
+    SCHEMA_REASON_MESSAGES = 43,    /* this node, or the peer's, has no messages */
+    SCHEMA_REASON_MRS = 33, /* the pool has as many regions as it may, or as are not reserved
+                             * for other tenants */
 };
 
 /* "too_many_wrong_keys", ...: a literal, for logs ("unknown" for a number that is none); what a

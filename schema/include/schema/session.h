@@ -55,6 +55,8 @@ enum {
     SCHEMA_DEREG_MORE = 11,       /* regions that one DEREG_MR names, beside the first */
 };
 
+enum schema_send_to { SCHEMA_SEND_TO_PORT = 1, SCHEMA_SEND_TO_VQP = 2 };
+
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
 struct schema_sq_desc {
     uint8_t op;    /* enum schema_op */
@@ -71,12 +73,20 @@ struct schema_sq_desc {
             uint32_t length; /* inline: bytes; else the one SGE's */
             uint64_t offset; /* the one SGE */
             uint32_t arena;
-            uint32_t reserved;
+            uint32_t imm; /* with SCHEMA_OP_IMM, as the receiver is to find it; else 0 */
             uint64_t compare_add, swap;
         } post;
         struct {
             uint32_t peer_slot, peer_gen;
         } bind;
+        struct {
+            uint32_t zero, kind; /* kind: enum schema_send_to */
+            uint64_t to;         /* a port, or the name of a VQP as schema_cqe_sender has it */
+            uint32_t tenant;     /* whose port it is; 0: the session's own */
+        } send_to;
+        struct {
+            uint32_t tag, port;
+        } bind_port;
         struct {
             uint32_t tag;
             uint16_t pool;
@@ -118,19 +128,6 @@ struct schema_sq_sges {
     struct schema_sge sge[SCHEMA_MAX_SGE];
 };
 static_assert(sizeof(struct schema_sq_sges) == SCHEMA_LINE, "one cache line");
-
-/* ---- completion */
-
-struct schema_cqe {
-    uint64_t wr_id;
-    uint32_t byte_len;
-    uint16_t vqp, vqp_gen;
-    uint8_t status, opcode; /* enum ibv_wc_status, and enum ibv_wc_opcode */
-    uint16_t reserved;
-    uint32_t vendor_err; /* enum schema_reason of a refusal by the agent, else 0 */
-    uint64_t reserved2;
-};
-static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
 
 /* ---- the two mappings */
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents say to each other for workers' messages (docs/messages.md): the header before a
+ * message's payload, on a queue pair that strangers share, and datagrams. Little-endian.
+ *
+ * What was read has every field in its range, and may be wrong all the same: what it names is
+ * looked up, and how long a message is, is the completion's. Pure. */
+#ifndef SCHEMA_MESSAGE_H
+#define SCHEMA_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SCHEMA_MESSAGE_BYTES 64 /* of a header */
+
+enum {
+    SCHEMA_MESSAGE_MAGIC = 0x4d4b,  /* "KM" */
+    SCHEMA_DATAGRAM_MAGIC = 0x444b, /* "KD" */
+    SCHEMA_MESSAGE_VERSION = 1
+};
+
+enum schema_message_kind {
+    SCHEMA_MESSAGE_TO_PORT = 1,
+    SCHEMA_MESSAGE_TO_VQP = 2,
+};
+
+struct schema_message {
+    uint8_t kind;            /* enum schema_message_kind */
+    uint8_t with_imm;        /* 0 or 1 */
+    uint32_t length;         /* of the payload behind it */
+    uint32_t epoch;          /* whose credit it is; never 0 */
+    uint32_t credit;         /* its number */
+    uint64_t stream;         /* the name of the VQP that sends it; never 0 */
+    uint32_t number;         /* in that stream */
+    uint32_t to_incarnation; /* the life of the endpoint that it is for */
+    uint64_t to;             /* a port, below 2^32, or a VQP's name, never 0 */
+    uint32_t to_tenant;      /* whose port it is; else 0 */
+    uint32_t from_tenant;
+    uint32_t imm; /* with_imm; else 0 */
+};
+
+/* Into SCHEMA_MESSAGE_BYTES. */
+void schema_message_write(const struct schema_message *m, void *out);
+/* What is in `bytes` bytes of a receive: 0, -EPROTO, or -EPROTONOSUPPORT for another version's. Its
+ * length is what is behind it. */
+int schema_message_read(const void *from, size_t bytes, struct schema_message *out);
+
+/* ---- datagrams: all that one endpoint has to say to another one
+ *
+ * Each says it whole, so that one which is lost, repeated or late does no harm. It is of a life of
+ * its sender for a life of its receiver. */
+
+enum {
+    SCHEMA_DATAGRAM_BYTES = 80, /* before its notes */
+    SCHEMA_NOTE_BYTES = 24,
+    SCHEMA_DATAGRAM_NOTES = 32, /* of one at the most: the smallest MTU has room for them */
+};
+
+enum schema_note_kind {
+    SCHEMA_NOTE_TAKEN = 1, /* the receiver has taken all before `number`. So it says with: */
+    SCHEMA_NOTE_REFUSED,   /* it has no buffer for that one: again after wait_us */
+    SCHEMA_NOTE_FAILED,    /* it ends the stream: `status` is verbs' */
+    SCHEMA_NOTE_ANSWER,    /* it was asked: those from `number` on have not come */
+    SCHEMA_NOTE_ASK,       /* the sender asks for such a word */
+};
+
+/* Of one stream. */
+struct schema_note {
+    uint64_t stream; /* never 0 */
+    uint32_t number;
+    uint32_t wait_us; /* REFUSED; else 0 */
+    uint8_t kind;     /* enum schema_note_kind */
+    uint8_t status;   /* enum ibv_wc_status of FAILED, which is no success; else 0 */
+};
+
+struct schema_datagram {
+    uint8_t from_gid[16];
+    uint32_t from_incarnation, to_incarnation; /* to: 0: whichever it is */
+    uint16_t pool;
+    uint16_t lid;       /* the sender's; 0 on Ethernet */
+    uint32_t qpn, qkey; /* where it hears the answer */
+    /* As a sender of messages: of which account it has credits, up to where those are settled, and
+     * how many more it has use for. */
+    uint32_t purse_epoch, settled, wants;
+    /* As their receiver: what it grants, cumulative; epoch 0: it has no account of that peer. */
+    uint32_t account_epoch, granted;
+    uint32_t notes;
+    struct schema_note note[SCHEMA_DATAGRAM_NOTES];
+};
+
+/* Into SCHEMA_DATAGRAM_BYTES and SCHEMA_NOTE_BYTES for each note. Returns how many bytes. */
+size_t schema_datagram_write(const struct schema_datagram *d, void *out);
+/* As schema_message_read(). */
+int schema_datagram_read(const void *from, size_t bytes, struct schema_datagram *out);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/message.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#define MAX_24_BITS 0xffffffu
+
+struct wire_message {
+    uint16_t magic;
+    uint8_t version, kind;
+    uint32_t length, epoch, credit;
+    uint64_t stream, to;
+    uint32_t number, to_incarnation, to_tenant, from_tenant, imm;
+    uint8_t with_imm, zero[11];
+};
+static_assert(sizeof(struct wire_message) == SCHEMA_MESSAGE_BYTES, "one cache line");
+
+struct wire_datagram {
+    uint16_t magic;
+    uint8_t version, notes;
+    uint16_t pool, lid;
+    uint8_t from_gid[16];
+    uint32_t from_incarnation, to_incarnation, qpn, qkey;
+    uint32_t purse_epoch, settled, wants, account_epoch, granted;
+    uint8_t zero[20];
+};
+static_assert(sizeof(struct wire_datagram) == SCHEMA_DATAGRAM_BYTES, "layout");
+
+struct wire_note {
+    uint64_t stream;
+    uint32_t number, wait_us;
+    uint8_t kind, status, zero[6];
+};
+static_assert(sizeof(struct wire_note) == SCHEMA_NOTE_BYTES, "layout");
+static_assert(SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES <= 1024,
+              "an Ethernet's MTU");
+
+void schema_message_write(const struct schema_message *m, void *out)
+{
+    const struct wire_message w = {.magic = htole16(SCHEMA_MESSAGE_MAGIC),
+                                   .version = SCHEMA_MESSAGE_VERSION,
+                                   .kind = m->kind,
+                                   .length = htole32(m->length),
+                                   .epoch = htole32(m->epoch),
+                                   .credit = htole32(m->credit),
+                                   .stream = htole64(m->stream),
+                                   .to = htole64(m->to),
+                                   .number = htole32(m->number),
+                                   .to_incarnation = htole32(m->to_incarnation),
+                                   .to_tenant = htole32(m->to_tenant),
+                                   .from_tenant = htole32(m->from_tenant),
+                                   .imm = htole32(m->imm),
+                                   .with_imm = m->with_imm};
+    memcpy(out, &w, sizeof w);
+}
+
+static bool is_sound(const struct schema_message *m)
+{
+    const bool names_port = m->kind == SCHEMA_MESSAGE_TO_PORT;
+    if (!names_port && m->kind != SCHEMA_MESSAGE_TO_VQP)
+        return false;
+    return m->with_imm <= 1 && (m->with_imm || m->imm == 0) && m->epoch != 0 && m->stream != 0 &&
+           (names_port ? m->to <= UINT32_MAX : m->to != 0 && m->to_tenant == 0);
+}
+
+int schema_message_read(const void *from, size_t bytes, struct schema_message *out)
+{
+    struct wire_message w;
+    if (bytes < sizeof w)
+        return -EPROTO;
+    memcpy(&w, from, sizeof w);
+    if (le16toh(w.magic) != SCHEMA_MESSAGE_MAGIC)
+        return -EPROTO;
+    if (w.version != SCHEMA_MESSAGE_VERSION)
+        return -EPROTONOSUPPORT;
+    const struct schema_message m = {.kind = w.kind,
+                                     .with_imm = w.with_imm,
+                                     .length = le32toh(w.length),
+                                     .epoch = le32toh(w.epoch),
+                                     .credit = le32toh(w.credit),
+                                     .stream = le64toh(w.stream),
+                                     .to = le64toh(w.to),
+                                     .number = le32toh(w.number),
+                                     .to_incarnation = le32toh(w.to_incarnation),
+                                     .to_tenant = le32toh(w.to_tenant),
+                                     .from_tenant = le32toh(w.from_tenant),
+                                     .imm = le32toh(w.imm)};
+    if (!is_sound(&m) || m.length != bytes - sizeof w)
+        return -EPROTO;
+    *out = m;
+    return 0;
+}
+
+size_t schema_datagram_write(const struct schema_datagram *d, void *out)
+{
+    struct wire_datagram w = {.magic = htole16(SCHEMA_DATAGRAM_MAGIC),
+                              .version = SCHEMA_MESSAGE_VERSION,
+                              .notes = (uint8_t)d->notes,
+                              .pool = htole16(d->pool),
+                              .lid = htole16(d->lid),
+                              .from_incarnation = htole32(d->from_incarnation),
+                              .to_incarnation = htole32(d->to_incarnation),
+                              .qpn = htole32(d->qpn),
+                              .qkey = htole32(d->qkey),
+                              .purse_epoch = htole32(d->purse_epoch),
+                              .settled = htole32(d->settled),
+                              .wants = htole32(d->wants),
+                              .account_epoch = htole32(d->account_epoch),
+                              .granted = htole32(d->granted)};
+    memcpy(w.from_gid, d->from_gid, sizeof w.from_gid);
+    memcpy(out, &w, sizeof w);
+    for (uint32_t i = 0; i < d->notes; i++) {
+        const struct schema_note *n = &d->note[i];
+        const struct wire_note note = {.stream = htole64(n->stream),
+                                       .number = htole32(n->number),
+                                       .wait_us = htole32(n->wait_us),
+                                       .kind = n->kind,
+                                       .status = n->status};
+        memcpy((uint8_t *)out + sizeof w + i * sizeof note, &note, sizeof note);
+    }
+    return sizeof w + d->notes * sizeof(struct wire_note);
+}
+
+static bool note_is_sound(const struct schema_note *n)
+{
+    const bool failed = n->kind == SCHEMA_NOTE_FAILED;
+    return n->stream != 0 && n->kind >= SCHEMA_NOTE_TAKEN && n->kind <= SCHEMA_NOTE_ASK &&
+           (failed ? n->status > IBV_WC_SUCCESS && n->status <= IBV_WC_GENERAL_ERR
+                   : n->status == 0) &&
+           (n->kind == SCHEMA_NOTE_REFUSED || n->wait_us == 0);
+}
+
+static void read_head(const struct wire_datagram *w, struct schema_datagram *out)
+{
+    *out = (struct schema_datagram){.pool = le16toh(w->pool),
+                                    .lid = le16toh(w->lid),
+                                    .from_incarnation = le32toh(w->from_incarnation),
+                                    .to_incarnation = le32toh(w->to_incarnation),
+                                    .qpn = le32toh(w->qpn),
+                                    .qkey = le32toh(w->qkey),
+                                    .purse_epoch = le32toh(w->purse_epoch),
+                                    .settled = le32toh(w->settled),
+                                    .wants = le32toh(w->wants),
+                                    .account_epoch = le32toh(w->account_epoch),
+                                    .granted = le32toh(w->granted),
+                                    .notes = w->notes};
+    memcpy(out->from_gid, w->from_gid, sizeof out->from_gid);
+}
+
+int schema_datagram_read(const void *from, size_t bytes, struct schema_datagram *out)
+{
+    struct wire_datagram w;
+    if (bytes < sizeof w)
+        return -EPROTO;
+    memcpy(&w, from, sizeof w);
+    if (le16toh(w.magic) != SCHEMA_DATAGRAM_MAGIC)
+        return -EPROTO;
+    if (w.version != SCHEMA_MESSAGE_VERSION)
+        return -EPROTONOSUPPORT;
+    if (w.notes > SCHEMA_DATAGRAM_NOTES || bytes != sizeof w + w.notes * sizeof(struct wire_note))
+        return -EPROTO;
+    read_head(&w, out);
+    if (out->qpn == 0 || out->qpn > MAX_24_BITS || out->from_incarnation == 0)
+        return -EPROTO;
+    for (uint32_t i = 0; i < out->notes; i++) {
+        struct wire_note n;
+        memcpy(&n, (const uint8_t *)from + sizeof w + i * sizeof n, sizeof n);
+        out->note[i] = (struct schema_note){.stream = le64toh(n.stream),
+                                            .number = le32toh(n.number),
+                                            .wait_us = le32toh(n.wait_us),
+                                            .kind = n.kind,
+                                            .status = n.status};
+        if (!note_is_sound(&out->note[i]))
+            return -EPROTO;
+    }
+    return 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages' headers and datagrams: what was written is read again, and nothing else is. */
+#include "schema/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "../check_main.h"
+#include "base/random.h"
+
+enum { MOST = SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES };
+
+static struct schema_message example(void)
+{
+    return (struct schema_message){.kind = SCHEMA_MESSAGE_TO_PORT,
+                                   .with_imm = 1,
+                                   .length = 8,
+                                   .epoch = 0x01020304,
+                                   .credit = 5,
+                                   .stream = 0x1122334455667788,
+                                   .number = 6,
+                                   .to_incarnation = 7,
+                                   .to = 80,
+                                   .to_tenant = 0x80000001,
+                                   .from_tenant = 0x80000002,
+                                   .imm = 0xdeadbeef};
+}
+
+static struct schema_datagram example_datagram(void)
+{
+    return (struct schema_datagram){
+        .from_gid = {0xfd, [15] = 1},
+        .from_incarnation = 100,
+        .to_incarnation = 200,
+        .pool = 1,
+        .lid = 2,
+        .qpn = 0xabcdef,
+        .qkey = 4,
+        .purse_epoch = 5,
+        .settled = 6,
+        .wants = 7,
+        .account_epoch = 8,
+        .granted = 9,
+        .notes = 2,
+        .note = {
+            {.stream = 10, .number = 11, .wait_us = 12, .kind = SCHEMA_NOTE_REFUSED},
+            {.stream = 13, .number = 14, .kind = SCHEMA_NOTE_FAILED, .status = IBV_WC_REM_OP_ERR}}};
+}
+
+static int read_copy(const uint8_t *bytes, size_t n, struct schema_message *out)
+{
+    uint8_t *copy = malloc(n != 0 ? n : 1); /* that a byte too many is seen */
+    memcpy(copy, bytes, n);
+    const int status = schema_message_read(copy, n, out);
+    free(copy);
+    return status;
+}
+
+static int read_datagram_copy(const uint8_t *bytes, size_t n, struct schema_datagram *out)
+{
+    uint8_t *copy = malloc(n != 0 ? n : 1);
+    memcpy(copy, bytes, n);
+    const int status = schema_datagram_read(copy, n, out);
+    free(copy);
+    return status;
+}
+
+START_TEST(the_bytes_of_a_header_are_pinned)
+{
+    static const uint8_t pinned[SCHEMA_MESSAGE_BYTES] = {
+        0x4b, 0x4d, 1,    1,    8,    0,    0,    0,    4,  3, 2, 1,    5, 0, 0, 0,
+        0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 80, 0, 0, 0,    0, 0, 0, 0,
+        6,    0,    0,    0,    7,    0,    0,    0,    1,  0, 0, 0x80, 2, 0, 0, 0x80,
+        0xef, 0xbe, 0xad, 0xde, 1,    0,    0,    0,    0,  0, 0, 0,    0, 0, 0, 0};
+    const struct schema_message m = example();
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES];
+    schema_message_write(&m, bytes);
+    ck_assert_mem_eq(bytes, pinned, sizeof bytes);
+}
+END_TEST
+
+START_TEST(what_was_written_is_read_again)
+{
+    const struct schema_message m = example();
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES + 8] = {0}, again[SCHEMA_MESSAGE_BYTES];
+    struct schema_message got;
+    schema_message_write(&m, bytes);
+    ck_assert_int_eq(read_copy(bytes, sizeof bytes, &got), 0);
+    schema_message_write(&got, again);
+    ck_assert_mem_eq(bytes, again, sizeof again);
+
+    const struct schema_datagram d = example_datagram();
+    struct schema_datagram got_datagram;
+    uint8_t datagram[MOST], datagram_again[MOST];
+    const size_t n = schema_datagram_write(&d, datagram);
+    ck_assert_uint_eq(n, SCHEMA_DATAGRAM_BYTES + 2 * SCHEMA_NOTE_BYTES);
+    ck_assert_int_eq(read_datagram_copy(datagram, n, &got_datagram), 0);
+    ck_assert_uint_eq(schema_datagram_write(&got_datagram, datagram_again), n);
+    ck_assert_mem_eq(datagram, datagram_again, n);
+}
+END_TEST
+
+START_TEST(a_length_that_is_not_what_came_is_refused)
+{
+    const struct schema_message m = example();
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES + 16] = {0};
+    struct schema_message got;
+    schema_message_write(&m, bytes);
+    for (size_t n = 0; n <= sizeof bytes; n++)
+        ck_assert_int_eq(read_copy(bytes, n, &got),
+                         n == SCHEMA_MESSAGE_BYTES + m.length ? 0 : -EPROTO);
+
+    const struct schema_datagram d = example_datagram();
+    struct schema_datagram got_datagram;
+    uint8_t datagram[MOST] = {0};
+    const size_t whole = schema_datagram_write(&d, datagram);
+    for (size_t n = 0; n <= MOST; n++)
+        ck_assert_int_eq(read_datagram_copy(datagram, n, &got_datagram), n == whole ? 0 : -EPROTO);
+}
+END_TEST
+
+static int read_changed(void (*change)(struct schema_message *m))
+{
+    struct schema_message m = example(), got;
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES + 8] = {0};
+    change(&m);
+    schema_message_write(&m, bytes);
+    return read_copy(bytes, sizeof bytes, &got);
+}
+
+static void to_nobody(struct schema_message *m)
+{
+    m->kind = 0;
+}
+static void of_a_later_kind(struct schema_message *m)
+{
+    m->kind = SCHEMA_MESSAGE_TO_VQP + 1;
+}
+static void without_epoch(struct schema_message *m)
+{
+    m->epoch = 0;
+}
+static void without_stream(struct schema_message *m)
+{
+    m->stream = 0;
+}
+static void to_a_wide_port(struct schema_message *m)
+{
+    m->to = 1ull << 32;
+}
+static void to_no_vqp(struct schema_message *m)
+{
+    *m = (struct schema_message){
+        .kind = SCHEMA_MESSAGE_TO_VQP, .epoch = 1, .stream = 1, .length = 8};
+}
+static void to_a_vqp_of_a_tenant(struct schema_message *m)
+{
+    m->kind = SCHEMA_MESSAGE_TO_VQP;
+}
+static void with_two_immediates(struct schema_message *m)
+{
+    m->with_imm = 2;
+}
+static void with_a_secret_immediate(struct schema_message *m)
+{
+    m->with_imm = 0;
+}
+
+START_TEST(a_field_out_of_its_range_is_refused)
+{
+    static void (*const changes[])(struct schema_message * m) = {to_nobody,
+                                                                 of_a_later_kind,
+                                                                 without_epoch,
+                                                                 without_stream,
+                                                                 to_a_wide_port,
+                                                                 to_no_vqp,
+                                                                 to_a_vqp_of_a_tenant,
+                                                                 with_two_immediates,
+                                                                 with_a_secret_immediate};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+        ck_assert_msg(read_changed(changes[i]) == -EPROTO, "change %zu", i);
+}
+END_TEST
+
+START_TEST(notes_that_make_no_sense_are_refused)
+{
+    static const struct schema_note wrong[] = {
+        {.stream = 0, .kind = SCHEMA_NOTE_TAKEN},
+        {.stream = 1, .kind = 0},
+        {.stream = 1, .kind = SCHEMA_NOTE_ASK + 1},
+        {.stream = 1, .kind = SCHEMA_NOTE_FAILED}, /* with success */
+        {.stream = 1, .kind = SCHEMA_NOTE_FAILED, .status = IBV_WC_GENERAL_ERR + 1},
+        {.stream = 1, .kind = SCHEMA_NOTE_TAKEN, .status = IBV_WC_REM_OP_ERR},
+        {.stream = 1, .kind = SCHEMA_NOTE_TAKEN, .wait_us = 1},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct schema_datagram d = example_datagram(), got;
+        uint8_t bytes[MOST];
+        d.note[1] = wrong[i];
+        const size_t n = schema_datagram_write(&d, bytes);
+        ck_assert_msg(read_datagram_copy(bytes, n, &got) == -EPROTO, "note %zu", i);
+    }
+}
+END_TEST
+
+START_TEST(a_datagram_of_nobody_or_with_too_many_notes_is_refused)
+{
+    struct schema_datagram d = example_datagram(), got;
+    uint8_t bytes[MOST + SCHEMA_NOTE_BYTES] = {0};
+    size_t n;
+    d.qpn = 0;
+    n = schema_datagram_write(&d, bytes);
+    ck_assert_int_eq(read_datagram_copy(bytes, n, &got), -EPROTO);
+    d.qpn = 1 << 24;
+    n = schema_datagram_write(&d, bytes);
+    ck_assert_int_eq(read_datagram_copy(bytes, n, &got), -EPROTO);
+    d = example_datagram();
+    d.from_incarnation = 0;
+    n = schema_datagram_write(&d, bytes);
+    ck_assert_int_eq(read_datagram_copy(bytes, n, &got), -EPROTO);
+    d = example_datagram();
+    (void)schema_datagram_write(&d, bytes);
+    bytes[3] = SCHEMA_DATAGRAM_NOTES + 1;
+    ck_assert_int_eq(read_datagram_copy(bytes, sizeof bytes, &got), -EPROTO);
+}
+END_TEST
+
+START_TEST(another_version_is_told_from_what_is_none)
+{
+    const struct schema_message m = example();
+    const struct schema_datagram d = example_datagram();
+    struct schema_message got;
+    struct schema_datagram got_datagram;
+    uint8_t bytes[MOST] = {0};
+    schema_message_write(&m, bytes);
+    bytes[2]++;
+    ck_assert_int_eq(read_copy(bytes, SCHEMA_MESSAGE_BYTES + 8, &got), -EPROTONOSUPPORT);
+    bytes[0]++;
+    ck_assert_int_eq(read_copy(bytes, SCHEMA_MESSAGE_BYTES + 8, &got), -EPROTO);
+    const size_t n = schema_datagram_write(&d, bytes);
+    bytes[2]++;
+    ck_assert_int_eq(read_datagram_copy(bytes, n, &got_datagram), -EPROTONOSUPPORT);
+    bytes[0]++;
+    ck_assert_int_eq(read_datagram_copy(bytes, n, &got_datagram), -EPROTO);
+}
+END_TEST
+
+/* Whatever comes, what is read is in its range. */
+START_TEST(no_bytes_make_a_header_that_says_what_cannot_be)
+{
+    struct base_prng prng;
+    base_prng_seed(&prng, 3);
+    uint32_t read = 0;
+    for (int i = 0; i < 200000; i++) {
+        uint8_t bytes[SCHEMA_MESSAGE_BYTES + 8] = {0};
+        const struct schema_message m = example();
+        struct schema_message got;
+        schema_message_write(&m, bytes);
+        for (uint64_t flips = base_prng_next(&prng) % 4; flips > 0; flips--)
+            bytes[base_prng_next(&prng) % sizeof bytes] = (uint8_t)base_prng_next(&prng);
+        if (read_copy(bytes, sizeof bytes, &got) != 0)
+            continue;
+        read++;
+        ck_assert_uint_eq(got.length, 8);
+        ck_assert(got.epoch != 0 && got.stream != 0 && got.with_imm <= 1);
+        ck_assert(got.kind == SCHEMA_MESSAGE_TO_PORT ? got.to <= UINT32_MAX : got.to != 0);
+    }
+    ck_assert_uint_gt(read, 50000);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(the_bytes_of_a_header_are_pinned)                                                            \
+    T(what_was_written_is_read_again)                                                              \
+    T(a_length_that_is_not_what_came_is_refused)                                                   \
+    T(a_field_out_of_its_range_is_refused)                                                         \
+    T(notes_that_make_no_sense_are_refused)                                                        \
+    T(a_datagram_of_nobody_or_with_too_many_notes_is_refused)                                      \
+    T(another_version_is_told_from_what_is_none)                                                   \
+    T(no_bytes_make_a_header_that_says_what_cannot_be)
+KEDGE_CHECK_MAIN("schema.message", TESTS)
