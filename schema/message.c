@@ -17,7 +17,7 @@ struct wire_message {
     uint32_t length, epoch, credit;
     uint64_t stream, to;
     uint32_t number, to_incarnation, to_tenant, from_tenant, imm;
-    uint8_t with_imm, zero[11];
+    uint8_t with_imm, opens, zero[10];
 };
 static_assert(sizeof(struct wire_message) == SCHEMA_MESSAGE_BYTES, "one cache line");
 
@@ -56,7 +56,8 @@ void schema_message_write(const struct schema_message *m, void *out)
                                    .to_tenant = htole32(m->to_tenant),
                                    .from_tenant = htole32(m->from_tenant),
                                    .imm = htole32(m->imm),
-                                   .with_imm = m->with_imm};
+                                   .with_imm = m->with_imm,
+                                   .opens = m->opens};
     memcpy(out, &w, sizeof w);
 }
 
@@ -65,8 +66,8 @@ static bool is_sound(const struct schema_message *m)
     const bool names_port = m->kind == SCHEMA_MESSAGE_TO_PORT;
     if (!names_port && m->kind != SCHEMA_MESSAGE_TO_VQP)
         return false;
-    return m->with_imm <= 1 && (m->with_imm || m->imm == 0) && m->epoch != 0 && m->stream != 0 &&
-           (names_port ? m->to <= UINT32_MAX : m->to != 0 && m->to_tenant == 0);
+    return m->with_imm <= 1 && m->opens <= 1 && (m->with_imm || m->imm == 0) && m->epoch != 0 &&
+           m->stream != 0 && (names_port ? m->to <= UINT32_MAX : m->to != 0 && m->to_tenant == 0);
 }
 
 int schema_message_read(const void *from, size_t bytes, struct schema_message *out)
@@ -81,6 +82,7 @@ int schema_message_read(const void *from, size_t bytes, struct schema_message *o
         return -EPROTONOSUPPORT;
     const struct schema_message m = {.kind = w.kind,
                                      .with_imm = w.with_imm,
+                                     .opens = w.opens,
                                      .length = le32toh(w.length),
                                      .epoch = le32toh(w.epoch),
                                      .credit = le32toh(w.credit),

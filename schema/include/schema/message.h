@@ -26,6 +26,7 @@ enum schema_message_kind {
 struct schema_message {
     uint8_t kind;            /* enum schema_message_kind */
     uint8_t with_imm;        /* 0 or 1 */
+    uint8_t opens;           /* 0 or 1: it begins its stream, for who knows nothing of that */
     uint32_t length;         /* of the payload behind it */
     uint32_t epoch;          /* whose credit it is; never 0 */
     uint32_t credit;         /* its number */
@@ -56,10 +57,11 @@ enum {
 };
 
 enum schema_note_kind {
-    SCHEMA_NOTE_TAKEN = 1, /* the receiver has taken all before `number`. So it says with: */
+    SCHEMA_NOTE_TAKEN = 1, /* the receiver has taken all before `number`, as with the next three */
     SCHEMA_NOTE_REFUSED,   /* it has no buffer for that one: again after wait_us */
     SCHEMA_NOTE_FAILED,    /* it ends the stream: `status` is verbs' */
     SCHEMA_NOTE_ANSWER,    /* it was asked: those from `number` on have not come */
+    SCHEMA_NOTE_UNKNOWN,   /* it knows nothing of that stream, which is to be opened anew */
     SCHEMA_NOTE_ASK,       /* the sender asks for such a word */
 };
 

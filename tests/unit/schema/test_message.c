@@ -17,6 +17,7 @@ static struct schema_message example(void)
 {
     return (struct schema_message){.kind = SCHEMA_MESSAGE_TO_PORT,
                                    .with_imm = 1,
+                                   .opens = 1,
                                    .length = 8,
                                    .epoch = 0x01020304,
                                    .credit = 5,
@@ -74,7 +75,7 @@ START_TEST(the_bytes_of_a_header_are_pinned)
         0x4b, 0x4d, 1,    1,    8,    0,    0,    0,    4,  3, 2, 1,    5, 0, 0, 0,
         0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 80, 0, 0, 0,    0, 0, 0, 0,
         6,    0,    0,    0,    7,    0,    0,    0,    1,  0, 0, 0x80, 2, 0, 0, 0x80,
-        0xef, 0xbe, 0xad, 0xde, 1,    0,    0,    0,    0,  0, 0, 0,    0, 0, 0, 0};
+        0xef, 0xbe, 0xad, 0xde, 1,    1,    0,    0,    0,  0, 0, 0,    0, 0, 0, 0};
     const struct schema_message m = example();
     uint8_t bytes[SCHEMA_MESSAGE_BYTES];
     schema_message_write(&m, bytes);
@@ -160,6 +161,10 @@ static void to_a_vqp_of_a_tenant(struct schema_message *m)
 {
     m->kind = SCHEMA_MESSAGE_TO_VQP;
 }
+static void opening_twice(struct schema_message *m)
+{
+    m->opens = 2;
+}
 static void with_two_immediates(struct schema_message *m)
 {
     m->with_imm = 2;
@@ -179,6 +184,7 @@ START_TEST(a_field_out_of_its_range_is_refused)
                                                                  to_no_vqp,
                                                                  to_a_vqp_of_a_tenant,
                                                                  with_two_immediates,
+                                                                 opening_twice,
                                                                  with_a_secret_immediate};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
         ck_assert_msg(read_changed(changes[i]) == -EPROTO, "change %zu", i);
@@ -265,7 +271,7 @@ START_TEST(no_bytes_make_a_header_that_says_what_cannot_be)
             continue;
         read++;
         ck_assert_uint_eq(got.length, 8);
-        ck_assert(got.epoch != 0 && got.stream != 0 && got.with_imm <= 1);
+        ck_assert(got.epoch != 0 && got.stream != 0 && got.with_imm <= 1 && got.opens <= 1);
         ck_assert(got.kind == SCHEMA_MESSAGE_TO_PORT ? got.to <= UINT32_MAX : got.to != 0);
     }
     ck_assert_uint_gt(read, 50000);
