@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
+#include "receive/letters.h"
 #include "request/active.h"
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
@@ -270,6 +271,9 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     switch (c->kind) {
     case LANE_COMMAND_PATH_READY:
         take_path(l, c);
+        break;
+    case LANE_COMMAND_AH_READY:
+        lane_letters_take_ah(l, c->ah.tag, c->ah.ah);
         break;
     case LANE_COMMAND_SPARE_DROP:
         drop_spare(l);

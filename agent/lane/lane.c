@@ -9,6 +9,8 @@
 #include "base/assert.h"
 #include "commands.h"
 #include "lane_state.h"
+#include "message_state.h"
+#include "receive/letters.h"
 #include "resolve/endpoint.h"
 #include "request/active.h"
 #include "request/control_ops.h"
@@ -139,7 +141,7 @@ static int make_arrays(struct lane *l)
                         the control side gives none in the place of one that it waits for */
         status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
                                    3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
-                                   LANE_MAX_METASERVERS,
+                                   LANE_MAX_METASERVERS + 2 * l->res.messages.correspondents,
                                sizeof(struct lane_event), &l->events);
     return status;
 }
@@ -188,6 +190,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         status = lane_actives_new(l);
     if (status == 0)
         status = lane_endings_new(l);
+    if (status == 0)
+        status = lane_messages_new(l);
     if (status != 0) {
         lane_free(l);
         return status;
@@ -230,6 +234,7 @@ void lane_free(struct lane *l)
     lane_windows_free(l);
     lane_inflight_free(l);
     lane_smalls_free(l);
+    lane_messages_free(l);
     base_spsc_free(l->commands);
     base_spsc_free(l->events);
     free(l);
@@ -243,6 +248,8 @@ static struct fab_ah *take_ah_under_way(struct lane *l)
     while (base_spsc_pop(l->commands, &c) == 0)
         if (c.kind == LANE_COMMAND_PATH_READY && c.path.path.ah != NULL)
             return c.path.path.ah;
+        else if (c.kind == LANE_COMMAND_AH_READY && c.ah.ah != NULL)
+            return c.ah.ah;
     while (lane_event(l, &e))
         if (e.kind == LANE_EVENT_DROP_PATH && e.path.ah != NULL)
             return e.path.ah;
@@ -252,6 +259,8 @@ static struct fab_ah *take_ah_under_way(struct lane *l)
 struct fab_ah *lane_take_ah(struct lane *l)
 {
     struct fab_ah *under_way = take_ah_under_way(l);
+    if (under_way == NULL)
+        under_way = lane_letters_give_ah(l);
     if (under_way != NULL)
         return under_way;
     for (uint32_t i = 0; i < flows_ever(l); i++) {
@@ -270,6 +279,8 @@ void lane_set_random(struct lane *l, int (*fill)(void *user, void *bytes, size_t
     l->random_fill = fill;
     l->random_user = user;
     (void)fill(user, &l->seed, sizeof l->seed);
+    if (l->messages != NULL)
+        lane_messages_begin(l);
 }
 
 void lane_set_wake(struct lane *l, uint64_t (*wake)(void *user, _Atomic uint32_t *word), void *user)
@@ -318,6 +329,8 @@ static void keep_house(struct lane *l)
             lane_readdress_go_on(l);
         }
         lane_sessions_unstall(l);
+        if (l->messages != NULL)
+            lane_letters_look(l);
         if (lane_inflight_check(l)) {
             lane_returns_poll_all(l);
             lane_physical_qp_ring(l); /* likewise */
@@ -356,9 +369,11 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     l->lease_now_ns = now_ns | l->lease_doubt;
     l->did = 0;
     COUNT(l, passes, 1);
-    if ((l->due_count | l->revoking_count) != 0) {
+    if ((l->due_count | l->revoking_count | l->letters) != 0) {
         lane_sessions_due(l);
         lane_revocations_due(l);
+        if (l->letters)
+            lane_letters_go_on(l);
     }
     lane_commands_take(l);
     intake_poll(l);
@@ -389,6 +404,8 @@ static uint64_t next_due(const struct lane *l)
                        : lane_rounds_due(l);
     const uint64_t wakes_ns = lane_wakes_due(l);
     due = wakes_ns < due ? wakes_ns : due;
+    if (l->messages != NULL && l->now_ns + HOUSEKEEPING_NS < due)
+        due = l->now_ns + HOUSEKEEPING_NS;
     const struct session *s;
     TAILQ_FOREACH(s, &l->due, by_due) {
         uint64_t at =
@@ -420,9 +437,9 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || lane_returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || lane_wakes_due(l) <= l->now_ns ||
-        lookups_have_ended(&l->lookups) || lane_rounds_due(l) <= l->now_ns ||
-        lane_controls_due(l) <= l->now_ns) {
+        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || l->letters || l->returned.first != NULL ||
+        lane_wakes_due(l) <= l->now_ns || lookups_have_ended(&l->lookups) ||
+        lane_rounds_due(l) <= l->now_ns || lane_controls_due(l) <= l->now_ns) {
         lane_sessions_publish(l);
         return 0;
     }

@@ -30,6 +30,7 @@ struct active_tenant;
 struct cached;
 struct ending_tenant;
 struct inflight_check_all;
+struct messages;
 struct vqp;
 
 enum {
@@ -87,7 +88,7 @@ struct lane {
     struct session *doomed; /* to end when what is being done is done */
     /* With a lease or a drain to wait for; with regions that the operator withdraws. */
     struct session_list due, revoking;
-    uint32_t due_count, revoking_count;
+    uint32_t due_count, revoking_count, letters; /* letters: of messages there is something to do */
     struct ending_tenant *endings; /* of each tenant; those with something to be done, in turn */
     struct ending_list ending_tenants;
     /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;
@@ -182,6 +183,7 @@ struct lane {
     struct inflight_check_all *looks;
     uint32_t *seen[OVERDUE_LOOKS];
     uint32_t look_parts, look_part, looked_parts; /* the last: before that one, looked at last */
+    struct messages *messages;                    /* NULL: none are carried */
     struct lane_counters counters;
 };
 

@@ -10,9 +10,11 @@
 
 struct flow;
 struct physical_qp;
+struct talk;
 struct window;
 
-enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
+/* TALKING: connected, and its SENDs are addressed. */
+enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_TALKING, VQP_STATES };
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
@@ -40,12 +42,14 @@ struct vqp {
     /* Since when its head has had no path, or no flow, whatever it waited for meanwhile: so long is
      * that tried. 0: it has one. */
     uint64_t path_ns, flowless_ns;
+    struct talk *talk; /* NULL: it has no messages */
+    uint32_t kept;     /* SENDs that the device has given back, and that are not acknowledged */
 };
 
 /* Whether requests of it are out, or wait. */
 static inline bool vqp_is_busy(const struct vqp *q)
 {
-    return q->outstanding > 0 || q->queue.head != NULL;
+    return q->outstanding > 0 || q->kept > 0 || q->queue.head != NULL;
 }
 
 /* Of a worker's request, or NULL. */

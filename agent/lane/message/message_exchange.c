@@ -26,13 +26,20 @@ static uint32_t buckets_for(uint32_t n)
     return buckets;
 }
 
+void lane_exchange_seed(struct exchange *x, uint64_t random)
+{
+    BASE_ASSERT(x->used == 0 && x->bank.posted == 0);
+    x->seed = random;
+    lane_credit_bank_init(&x->bank, (uint32_t)(random >> 32));
+}
+
 int lane_exchange_init(struct exchange *x, const struct exchange_config *config, uint64_t random)
 {
     BASE_ASSERT(config->correspondents > 0 && config->correspondents <= MOST &&
                 config->hearings > 0 && config->hearings <= MOST);
-    *x = (struct exchange){.config = *config, .seed = random, .free = 1, .free_heard = 1};
+    *x = (struct exchange){.config = *config, .free = 1, .free_heard = 1};
     TAILQ_INIT(&x->dues);
-    lane_credit_bank_init(&x->bank, (uint32_t)(random >> 32));
+    lane_exchange_seed(x, random);
     x->mask = buckets_for(config->correspondents) - 1;
     x->epoch_mask = buckets_for(4 * config->correspondents) - 1; /* so that few are taken */
     x->stream_mask = buckets_for(config->hearings) - 1;

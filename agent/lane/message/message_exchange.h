@@ -44,6 +44,7 @@ struct correspondent {
     uint8_t gid[16];
     uint32_t incarnation; /* 0: the place is free */
     uint32_t qpn, qkey;   /* where it hears datagrams */
+    uint32_t slot;        /* the lane's, where talkers > 0 */
     uint16_t lid;
     uint8_t due;  /* in the list of those to whom something is to be said */
     uint8_t over; /* a later life of its endpoint has spoken, or been named */
@@ -90,8 +91,10 @@ struct exchange {
     uint64_t strays; /* messages that no credit of ours stood for */
 };
 
-/* random: of which nobody knows. 0 or -ENOMEM. */
+/* 0 or -ENOMEM. */
 int lane_exchange_init(struct exchange *x, const struct exchange_config *config, uint64_t random);
+/* random: which nobody knows; while it knows nobody. */
+void lane_exchange_seed(struct exchange *x, uint64_t random);
 void lane_exchange_free(struct exchange *x);
 /* That life of an endpoint, which is known from here on. NULL: there is no room now, or it is an
  * earlier life than one that is known. */
@@ -105,6 +108,13 @@ void lane_exchange_sweep(struct exchange *x, uint64_t now_ns, uint32_t looks);
 static inline void lane_exchange_posted(struct exchange *x, uint32_t receives)
 {
     lane_credit_posted(&x->bank, receives);
+}
+/* What has taken a receive is no message at all. */
+static inline void lane_exchange_stray(struct exchange *x)
+{
+    if (x->bank.posted > 0)
+        x->bank.posted--;
+    x->strays++;
 }
 /* A message has taken a receive. The stream whose next one it is: the caller says what becomes of
  * it, by one of the next three. NULL: it is of no use, and dropped. */
@@ -145,6 +155,12 @@ struct correspondent *lane_exchange_hear(struct exchange *x, const struct schema
 static inline struct correspondent *lane_exchange_due(const struct exchange *x)
 {
     return TAILQ_FIRST(&x->dues);
+}
+/* It cannot be told now: the others come first. */
+static inline void lane_exchange_put_off(struct exchange *x, struct correspondent *c)
+{
+    TAILQ_REMOVE(&x->dues, c, by_due);
+    TAILQ_INSERT_TAIL(&x->dues, c, by_due);
 }
 /* What: it is told, and due no more but for what has no room in one. */
 void lane_exchange_say(struct exchange *x, struct correspondent *c, struct schema_datagram *out);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "schedule/talk.h"
 #include "schema/name_record.h"
 #include "session_state.h"
 #include "transmit/operation.h"
@@ -15,16 +16,25 @@ static_assert(SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA &&
                   SCHEMA_IMPORTS_AT_ONCE * sizeof(struct schema_grant) <= SCHEMA_MAX_EXTRA,
               "room behind a descriptor");
 
+/* Of what has data: they follow it, or its pieces do. 0: more than there may be. */
+static inline uint32_t count_post_slots(const struct schema_sq_desc *d)
+{
+    if (!(d->flags & SCHEMA_OP_INLINE))
+        return d->num_sge > 1 ? 2 : 1;
+    return d->post.length <= SCHEMA_MAX_INLINE
+               ? 1 + (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE
+               : 0;
+}
+
 uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d)
 {
     uint32_t slots = 1;
     if (op->kind == OPERATION_POST) {
-        if ((d->flags & SCHEMA_OP_INLINE) && d->post.length > SCHEMA_MAX_INLINE)
+        if ((slots = count_post_slots(d)) == 0)
             return 0;
-        if (d->flags & SCHEMA_OP_INLINE)
-            slots += (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
-        else if (d->num_sge > 1)
-            slots += 1;
+    } else if (op->kind == OPERATION_SEND || op->kind == OPERATION_RECEIVE) {
+        if ((slots = count_post_slots(d)) == 0)
+            return 0;
     } else if (op->kind == OPERATION_UNKNOWN) {
         return 0;
     } else if (op->has_name) {
@@ -130,4 +140,56 @@ uint32_t lane_check_post(const struct session *s, const struct operation *op,
     if (out->length == 0)
         out->special |= SPECIAL_EMPTY;
     return op->bytes != 0 ? check_exact(s, d, out) : 0;
+}
+
+/* ---- messages */
+
+/* One piece: as the device is to find it, or as the worker names it. */
+static bool take_piece(const struct session *s, const struct schema_sge *from, bool send,
+                       struct wr *out)
+{
+    struct ibv_sge *to = &out->sge[out->fab.num_sge];
+    if (!local_sge(s, from->offset, from->length, from->arena, to))
+        return false;
+    if (!send)
+        *to = (struct ibv_sge){.addr = from->offset, .length = from->length, .lkey = from->arena};
+    out->length += from->length;
+    out->fab.num_sge += from->length != 0;
+    return true;
+}
+
+static uint32_t take_pieces(const struct session *s, const struct schema_sq_desc *d,
+                            const void *extra, struct wr *out)
+{
+    const bool send = d->op == SCHEMA_OP_SEND;
+    struct schema_sq_sges more = {
+        .sge = {{.offset = d->post.offset, .length = d->post.length, .arena = d->post.arena}}};
+    if (d->num_sge > (send ? SCHEMA_SEND_SGES : SCHEMA_MAX_SGE))
+        return SCHEMA_REASON_DESCRIPTOR;
+    if (d->num_sge > 1)
+        memcpy(&more, extra, sizeof more);
+    for (uint32_t i = 0; i < d->num_sge; i++)
+        if (!take_piece(s, &more.sge[i], send, out))
+            return SCHEMA_REASON_LOCAL_RANGE;
+    return send && (uint32_t)out->fab.num_sge > s->caps->max_sge ? SCHEMA_REASON_DEVICE : 0;
+}
+
+uint32_t lane_check_message(const struct session *s, const struct schema_sq_desc *d,
+                            const void *extra, struct wr *out)
+{
+    const bool send = d->op == SCHEMA_OP_SEND;
+    const uint32_t flags =
+        send ? SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE | SCHEMA_OP_IMM
+             : SCHEMA_OP_SIGNALED;
+    out->fab.num_sge = send; /* the header's */
+    if ((d->flags & ~flags) != 0)
+        return SCHEMA_REASON_DESCRIPTOR;
+    if (d->flags & SCHEMA_OP_IMM)
+        out->remote_addr |= SEND_IMM;
+    if (!(d->flags & SCHEMA_OP_INLINE))
+        return take_pieces(s, d, extra, out);
+    memcpy(out->inline_data, extra, d->post.length);
+    out->length = d->post.length;
+    out->remote_addr |= SEND_INLINE;
+    return 0;
 }

@@ -19,4 +19,10 @@ uint32_t lane_check_post(const struct session *s, const struct operation *op,
 /* How many slots the descriptor of that operation must take, or 0: malformed. */
 uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_desc *d);
 
+/* The same of a SEND, whose pieces are from out->sge[1] on, with one more, the header's, in
+ * num_sge; and of a RECV, whose pieces are left as the worker names them: an arena's number for an
+ * lkey, and an offset there. 0 or a reason. */
+uint32_t lane_check_message(const struct session *s, const struct schema_sq_desc *d,
+                            const void *extra, struct wr *out);
+
 #endif

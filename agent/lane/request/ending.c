@@ -7,6 +7,7 @@
 #include "base/device_order.h"
 #include "lane_state.h"
 #include "request/active.h"
+#include "request/messages.h"
 #include "request/region.h"
 #include "request/reply.h"
 #include "request/withdraw.h"
@@ -102,8 +103,10 @@ static uint32_t tell_end(struct lane *l, struct session *s)
 static uint32_t destroy_vqps(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
-    for (; n < most && s->end_at < s->vqps_high; n++)
+    for (; n < most && s->end_at < s->vqps_high; n++) {
+        lane_receives_flush(l, &s->vqps[s->end_at]);
         lane_vqp_destroy(l, &s->vqps[s->end_at++]);
+    }
     if (s->end_at == s->vqps_high)
         enter_stage(s, END_RECORDS);
     return n;

@@ -14,6 +14,7 @@
 #include "request/control_ops.h"
 #include "request/ending.h"
 #include "request/reg_mr.h"
+#include "request/messages.h"
 #include "request/region.h"
 #include "request/reply.h"
 #include "request/returns.h"
@@ -153,6 +154,9 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     case SCHEMA_OP_REG_MR:
         lane_region_register(l, s, d);
         return;
+    case SCHEMA_OP_BIND_PORT:
+        lane_session_reply(l, s, lane_port_ask(l, s, d), 0, 0, 0, NULL);
+        return;
     case SCHEMA_OP_DEREG_MR:
         session_hold(s, 0); /* what stands behind it goes on */
         if (!lane_withdrawal_begin(l, s, d))
@@ -181,6 +185,7 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
 
 static void destroy_vqp(struct lane *l, struct session *s, struct vqp *q)
 {
+    lane_receives_flush(l, q);
     lane_vqp_destroy(l, q);
     if (s->flushing.head != NULL)
         lane_ending_join(l, s);
@@ -196,7 +201,14 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         take_post(l, s, op, d, extra);
         return true;
     }
-    if (op->kind == OPERATION_BIND && vqp_is_busy(q)) {
+    if (op->kind == OPERATION_SEND || op->kind == OPERATION_RECEIVE) {
+        if (op->kind == OPERATION_SEND)
+            lane_send_take(l, s, op, d, extra);
+        else
+            lane_receive_take(l, s, op, d, extra);
+        return true;
+    }
+    if ((op->kind == OPERATION_BIND || op->kind == OPERATION_ADDRESS) && vqp_is_busy(q)) {
         s->behind = q; /* what it was connected to before comes to its end first */
         atomic_store_explicit(&s->memory->shown.held, SCHEMA_WAIT_BIND, memory_order_relaxed);
         return false;
@@ -208,6 +220,8 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         take_control(l, s, d, extra);
     else if (op->kind == OPERATION_BIND)
         lane_vqp_bind(l, s, q, d);
+    else if (op->kind == OPERATION_ADDRESS)
+        lane_send_address(l, s, d);
     else if (q->gen == d->vqp_gen)
         destroy_vqp(l, s, q);
     if (at_once)

@@ -53,6 +53,29 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
     s->free_wr = w;
 }
 
+bool lane_session_has_two_places(struct session *s)
+{
+    return s->cq_tail - s->cq_head + session_inflight(s) <= s->cq_mask ||
+           (session_look_at_cq_head(s) &&
+            s->cq_tail - s->cq_head + session_inflight(s) <= s->cq_mask);
+}
+
+/* Both places are published together, at the end of the pass. */
+void lane_session_deliver(struct lane *l, struct wr *receive, bool with_imm, uint32_t imm,
+                          const struct schema_cqe_sender *sender)
+{
+    struct session *s = receive->session;
+    const uint32_t at = s->cq_tail;
+    lane_session_complete(l, receive, IBV_WC_SUCCESS, 0);
+    if (s->cq_tail == at) /* nobody sees it */
+        return;
+    struct schema_cqe *e = &s->cqes[at & s->cq_mask];
+    e->extra = 1;
+    e->with_imm = with_imm;
+    e->imm = imm;
+    memcpy(&s->cqes[s->cq_tail++ & s->cq_mask], sender, sizeof *sender);
+}
+
 static struct schema_reply *reply_of(const struct session *s, uint32_t tag, int status,
                                      uint32_t reason)
 {

@@ -9,6 +9,11 @@
 /* The request is over: its completion, if it has one, into the slot that was reserved for it. */
 void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                            uint32_t vendor_err);
+/* A message is in what a RECV named, which is over: with lane_session_has_two_places(). */
+void lane_session_deliver(struct lane *l, struct wr *receive, bool with_imm, uint32_t imm,
+                          const struct schema_cqe_sender *sender);
+/* Whether there is room for one completion more than each that is out may need. */
+bool lane_session_has_two_places(struct session *s);
 /* To the control request that nothing behind is taken before. secret: 16 bytes, or NULL. */
 void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                         uint64_t b, const uint8_t *secret);

@@ -13,6 +13,7 @@
 #include "resolve/prove.h"
 #include "resolve/region_cache.h"
 #include "resolve/signal_read.h"
+#include "schedule/talk.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
 #include "schedule/window_pass.h"
@@ -29,8 +30,6 @@ enum { POLLED = 64 /* completions at a time */ };
 static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
 {
     struct vqp *q = &w->session->vqps[w->vqp];
-    if (w->special & SPECIAL_COPY)
-        lane_small_give(l, w);
     windows_leave(l, w); /* first: that may be the end of its flow's connection */
     if (--q->outstanding == 0 && q->wait != WAIT_NOTHING && vqp_is_listed(q))
         lane_flow_notify(l, w->flow);
@@ -82,12 +81,30 @@ static inline void complete_request(struct lane *l, struct wr *w, enum ibv_wc_st
     lane_session_complete(l, w, status, reason);
 }
 
+/* It may be kept, or take more than most to give back. False: of the former. */
+static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
+{
+    if (w->special & SPECIAL_COPY)
+        lane_small_give(l, w);
+    if (!(w->special & SPECIAL_SEND) || !lane_talk_back(l, w))
+        return true;
+    if (w->stale)
+        lane_arena_rekey(l, w);
+    unpost_worker(l, w, SIGN_LIFE);
+    lane_talk_keep(l, w);
+    return false;
+}
+
 /* Nothing of it was carried out: it goes again, unless its VQP was destroyed, so that nobody waits
  * for it. */
 static void go_again(struct lane *l, struct wr *w)
 {
     struct vqp *q = vqp_of(w);
+    if (w->special & SPECIAL_COPY)
+        lane_small_give(l, w);
     unpost_worker(l, w, SIGN_NONE);
+    if ((w->special & SPECIAL_SEND) && lane_talk_back(l, w))
+        lane_talk_lost(w);
     if (q->state == VQP_FREE) {
         complete_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return;
@@ -110,6 +127,10 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         go_again(l, w);
         return;
     }
+    if (w->special & SPECIAL_COPY)
+        lane_small_give(l, w);
+    if (w->special & SPECIAL_SEND)
+        (void)lane_talk_back(l, w);
     unpost_worker(l, w, sign_of(status));
     complete_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
@@ -120,6 +141,8 @@ static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_stat
     if (w->kind != WR_WORKER) {
         finish_own(l, w, status);
     } else if (status == IBV_WC_SUCCESS) {
+        if ((w->special & (SPECIAL_COPY | SPECIAL_SEND)) && !end_special(l, w))
+            return;
         unpost_worker(l, w, SIGN_LIFE);
         complete_request(l, w, status, 0);
     } else {
@@ -176,6 +199,14 @@ static inline void complete_up_to(struct lane *l, struct physical_qp *p, uint32_
     }
 }
 
+static __attribute__((noinline)) void take_letter(struct lane *l, const struct ibv_wc *wc)
+{
+    if (wc->wr_id >> 32 != UINT32_MAX || l->messages == NULL)
+        return;
+    messages_take(l->messages, wc);
+    l->letters = 1;
+}
+
 uint32_t lane_returns_poll(struct lane *l)
 {
     struct ibv_wc wc[POLLED];
@@ -183,8 +214,10 @@ uint32_t lane_returns_poll(struct lane *l)
     for (int i = 0; i < n; i++) {
         struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
-        if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
-            continue; /* of before a break: it was dealt with then */
+        if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head) {
+            take_letter(l, &wc[i]); /* or of before a break: it was dealt with then */
+            continue;
+        }
         if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {
             lane_physical_qp_complete(l, p, index, wc[i].status);
             lane_returns_take(l);

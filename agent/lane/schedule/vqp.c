@@ -15,6 +15,7 @@
 #include "resolve/region_cache.h"
 #include "schedule/quota.h"
 #include "schedule/room.h"
+#include "schedule/talk.h"
 #include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
@@ -35,11 +36,12 @@ enum {
 /* How long a request waits for a flow, beside twice the time that one may be out. */
 static const uint64_t FLOWLESS_NS = 1000000000;
 
-static const uint8_t vqp_moves[3][3] = {
-    /*                from:  FREE  CONNECTED  ERROR, to the column's */
+static const uint8_t vqp_moves[VQP_STATES][VQP_STATES] = {
+    /* from each to the column's */
     [VQP_FREE] = {[VQP_CONNECTED] = 1},
-    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1},
+    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_TALKING] = 1},
     [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
+    [VQP_TALKING] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_TALKING] = 1},
 };
 
 static void vqp_move(struct vqp *q, enum vqp_state to)
@@ -61,6 +63,12 @@ static enum ibv_wc_status status_of(uint32_t reason)
     case SCHEMA_REASON_ATOMIC:
     case SCHEMA_REASON_ATOMICS:
         return IBV_WC_REM_INV_REQ_ERR;
+    case SCHEMA_REASON_LONG:
+        return IBV_WC_REM_INV_REQ_ERR;
+    case SCHEMA_REASON_PORT:
+        return IBV_WC_REM_OP_ERR;
+    case SCHEMA_REASON_RECEIVER:
+        return IBV_WC_RNR_RETRY_EXC_ERR;
     case SCHEMA_REASON_PEER_DOWN:
     case SCHEMA_REASON_STALE_PEER:
         return IBV_WC_RETRY_EXC_ERR;
@@ -69,10 +77,13 @@ static enum ibv_wc_status status_of(uint32_t reason)
     }
 }
 
-static void enter_error(struct vqp *q)
+static void enter_error(struct lane *l, struct vqp *q)
 {
-    if (q->state == VQP_CONNECTED)
-        vqp_move(q, VQP_ERROR);
+    if (q->state != VQP_CONNECTED && q->state != VQP_TALKING)
+        return;
+    vqp_move(q, VQP_ERROR);
+    if (q->talk != NULL)
+        lane_talk_rewind(l, q->talk);
 }
 
 /* w is the first of its queue again. */
@@ -91,7 +102,7 @@ void lane_vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
 
 void lane_vqp_fail(struct lane *l, struct vqp *q)
 {
-    enter_error(q);
+    enter_error(l, q);
     if (q->queue.head != NULL)
         lane_vqp_wake(l, q);
 }
@@ -105,7 +116,7 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
     lane_windows_desert(l, q);
     COUNT(l, refused, 1);
     request_over(l, w, status_of(reason), reason);
-    enter_error(q);
+    enter_error(l, q);
     return WAIT_NOTHING;
 }
 
@@ -324,11 +335,71 @@ static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, s
 /* On a queue pair in error. */
 static enum vqp_wait flush_request(struct lane *l, struct vqp *q, struct wr *w)
 {
-    if (q->outstanding > 0)
+    if (q->outstanding > 0 || q->kept > 0)
         return WAIT_OWN;
     lane_windows_desert(l, q);
-    request_over(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
+    request_over(l, w, IBV_WC_WR_FLUSH_ERR,
+                 wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
     return WAIT_NOTHING;
+}
+
+/* The last of what a request waits for, and it goes. */
+static enum vqp_wait enter_windows(struct lane *l, struct vqp *q, struct physical_qp *p,
+                                   struct wr *w)
+{
+    if (!lane_physical_qp_has_room(p)) {
+        const enum vqp_wait wait = lane_room_enter(l, q, p, w);
+        if (wait != WAIT_NOTHING)
+            return wait;
+    }
+    return windows_enter(l, q, w);
+}
+
+/* A message. What was posted before it is before it on its queue pair. */
+static enum vqp_wait try_send(struct lane *l, struct vqp *q, struct wr *w)
+{
+    enum vqp_wait wait = WAIT_NOTHING;
+    uint32_t reason = w->refused;
+    bool over = false;
+    if (reason == 0)
+        reason = peer_state(l, q, &wait);
+    if (reason == 0 && wait == WAIT_NOTHING)
+        wait = lane_talk_may_post(l, q, w, &over, &reason);
+    if (reason != 0)
+        return q->kept > 0 ? WAIT_OWN : refuse_request(l, q, w, reason);
+    if (over)
+        request_over(l, w, IBV_WC_SUCCESS, 0);
+    if (over || wait != WAIT_NOTHING)
+        return wait;
+    if (lane_flow_is_stuck(l, q->flow))
+        return WAIT_SIGN;
+    struct physical_qp *p = flow_phys(l, q->flow);
+    if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
+        return wait;
+    if (!has_turn(l, q, w->length))
+        return WAIT_PASS;
+    wait = enter_windows(l, q, p, w);
+    if (wait != WAIT_NOTHING)
+        return wait;
+    lane_talk_post(l, q, w);
+    post_request(l, q, p, w);
+    return WAIT_NOTHING;
+}
+
+/* Of a VQP that is in error, or that sends messages: what is not one waits until those before it
+ * are acknowledged, since what is behind another completes behind it. */
+static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, struct wr *w,
+                                                enum vqp_wait *wait)
+{
+    if (q->state == VQP_ERROR)
+        *wait = flush_request(l, q, w);
+    else if (w->special & SPECIAL_SEND)
+        *wait = try_send(l, q, w);
+    else if (q->kept > 0 || q->talk->out > 0)
+        *wait = WAIT_OWN;
+    else
+        return false;
+    return true;
 }
 
 /* NOTHING: w is posted, or over. Else what q waits for: at a window, or for room, it is in the
@@ -338,8 +409,8 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
     enum vqp_wait wait = WAIT_NOTHING;
     uint32_t reason = w->refused;
     bool over = false;
-    if (q->state == VQP_ERROR)
-        return flush_request(l, q, w);
+    if (q->state != VQP_CONNECTED && try_apart(l, q, w, &wait))
+        return wait;
     if (reason == 0)
         reason = peer_state(l, q, &wait);
     if (reason != 0)
@@ -470,6 +541,7 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
         COUNT(l, vqps, 1);
     }
     forget_flow(q);
+    lane_talk_forget_address(l, q);
     q->flowless_ns = 0;
     q->gen = d->vqp_gen;
     if (q->index >= s->vqps_high)
@@ -479,8 +551,23 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
     vqp_move(q, VQP_CONNECTED);
 }
 
+bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
+{
+    if ((q->state != VQP_CONNECTED && q->state != VQP_TALKING) || q->gen != d->vqp_gen)
+        return true; /* its first SEND says so */
+    if (!lane_talk_address(l, q, d))
+        return false;
+    vqp_move(q, VQP_TALKING);
+    return true;
+}
+
 void lane_vqp_destroy(struct lane *l, struct vqp *q)
 {
+    if (q->talk != NULL) {
+        if (q->state == VQP_FREE)
+            q->gen++;
+        lane_talk_end(l, q);
+    }
     if (q->state == VQP_FREE)
         return;
     q->gen++; /* what is out completes unseen */

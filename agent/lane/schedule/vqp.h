@@ -30,6 +30,8 @@ static inline void flow_release(const struct vqp *q)
 
 void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q,
                    const struct schema_sq_desc *d);
+/* SEND_TO: nothing of it is queued, out or kept. False: there is no room. */
+bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
 /* What is queued goes to its session's list of what is to be flushed. */
 void lane_vqp_destroy(struct lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */

@@ -18,6 +18,9 @@ enum operation_kind {
     OPERATION_BIND,    /* of a VQP; without an answer */
     OPERATION_DESTROY, /* likewise */
     OPERATION_CONTROL, /* answered by its tag */
+    OPERATION_SEND,    /* as a post, but for what it needs of its peer */
+    OPERATION_RECEIVE, /* has a completion, and goes nowhere */
+    OPERATION_ADDRESS, /* of a VQP; without an answer */
 };
 
 /* What a peer that refuses a post (a NAK) has carried out, and will, of those behind it on the same

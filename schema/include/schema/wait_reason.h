@@ -23,6 +23,10 @@
          "its tenant's requests have broken queue pairs, and wait for a while after each")         \
     WAIT(NEWS, "next_look",                                                                        \
          "nothing any more: the lane tries it at its next look")                                   \
+    WAIT(CREDIT, "message_credit",                                                                 \
+         "the node that its message goes to has granted no room for it")                           \
+    WAIT(RECEIVER, "message_receiver",                                                             \
+         "who hears its message has posted no buffer, and it goes again after a while")            \
     WAIT(FLOW, "node_room",                                                                        \
          "its tenant, or the lane, has requests to as many nodes as it may")                       \
     WAIT(ASKING_RECORD, "lookup_room",                                                             \

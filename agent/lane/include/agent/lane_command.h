@@ -13,11 +13,13 @@
 
 struct lane_quota;
 
-/* Registered memory that a worker may use. */
+/* Registered memory that a worker may use. The lane touches it for messages alone. */
 struct lane_arena {
-    uint64_t iova; /* where its registration has its first byte; the lane touches none of them */
+    uint64_t iova; /* where its registration has its first byte */
     uint64_t bytes;
     uint32_t lkey, rkey; /* real */
+    uint8_t *touch;      /* where the lane may write what messages bring, which nobody can keep it
+                          * waiting at (fab_mem.whole); NULL: nowhere */
 };
 
 /* How to reach an endpoint: an address handle with DC, a connection with rc. */
@@ -88,9 +90,10 @@ enum lane_command_kind {
     LANE_COMMAND_METASERVERS, /* replaces the list, nearest first */
     LANE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
                                * is given back, and asked for anew -> READDRESSED */
-    LANE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
-    LANE_COMMAND_PROVE,  /* one READ, to see whether an endpoint or a metaserver is reached ->
-                          * PROVED; one at a time */
+    LANE_COMMAND_WINDOW,   /* changes how much may be in flight from now on; none is set before */
+    LANE_COMMAND_AH_READY, /* answers WANT_AH; NULL: it could not be made */
+    LANE_COMMAND_PROVE,    /* one READ, to see whether an endpoint or a metaserver is reached ->
+                            * PROVED; one at a time */
 };
 
 /* What a window is of; each request is in one of each. */
@@ -130,6 +133,10 @@ struct lane_command {
             struct lane_path path;
             int status;
         } path;
+        struct {
+            uint32_t tag;
+            struct fab_ah *ah; /* the lane's, until DROP_PATH or lane_take_ah() */
+        } ah;
         struct fab_qp *qp;
         struct {
             struct fab_qp *qp;

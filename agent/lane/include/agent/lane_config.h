@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/lane_messages.h"
 #include "fabric/fabric.h"
 
 struct lane_quota;
@@ -106,6 +107,7 @@ struct lane_device_objects {
     struct fab_mem small;
     uint64_t small_iova;
     uint32_t small_lkey;
+    struct lane_messages messages;
     void *peers; /* formatted: schema/peers.h; max_peers slots */
     struct schema_table
         *mr_table; /* this node's, registered for remote READ; the lane is its writer */

@@ -6,16 +6,18 @@
 #include "agent/lane_command.h"
 
 enum lane_event_kind {
-    LANE_EVENT_SESSION_OVER = 1,   /* session: nothing of it is in flight or believed any more;
-                                    * exported tells whether peers ever had a key to its arenas */
-    LANE_EVENT_SESSION_FAULT,      /* the lane has ended it (reason); the control side closes the
-                                    * socket; SESSION_OVER    follows without a command */
-    LANE_EVENT_ARENA_ADDED,        /* arena: its number, or status */
-    LANE_EVENT_WANT_PATH,          /* make one to gid in pd, answer PATH_READY with the same flow */
-    LANE_EVENT_DROP_PATH,          /* path: no longer used: destroy it, disconnect it */
-    LANE_EVENT_WANT_FENCE,         /* fence the registration with that rkey, answer FENCED */
-    LANE_EVENT_REVOKED,            /* no peer finds those regions any more; what believes them ends
-                                    * with the lease. -ENOENT: there is no such session or lease */
+    LANE_EVENT_SESSION_OVER = 1, /* session: nothing of it is in flight or believed any more;
+                                  * exported tells whether peers ever had a key to its arenas */
+    LANE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
+                                  * socket; SESSION_OVER    follows without a command */
+    LANE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
+    LANE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
+    LANE_EVENT_WANT_AH,    /* of messages: an address handle to gid, in pd; answer AH_READY with
+                            * the same tag */
+    LANE_EVENT_DROP_PATH,  /* path: no longer used: destroy it, disconnect it */
+    LANE_EVENT_WANT_FENCE, /* fence the registration with that rkey, answer FENCED */
+    LANE_EVENT_REVOKED,    /* no peer finds those regions any more; what believes them ends
+                            * with the lease. -ENOENT: there is no such session or lease */
     LANE_EVENT_ARENA_REREGISTERED, /* nothing here uses the former registration any more: deregister
                                     * it, answer FENCED with fence_tag. -ENOENT: the session is
                                     * gone; -EBUSY: one of an arena at a time */
@@ -64,6 +66,11 @@ struct lane_event {
             enum ibv_mtu mtu;         /* of its DC target, by its record: what that answers with */
             uint16_t lid;
         } want_path;
+        struct {
+            uint32_t tag;
+            uint8_t gid[16];
+            uint16_t lid;
+        } want_ah;
         struct {
             uint32_t rkey, tag;
             uint32_t arena; /* WANT_DEREG: its number */

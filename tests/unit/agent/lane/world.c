@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world_deaf.h"
 #include "world_fenced.h"
+#include "world_messages.h"
 #include "world_names.h"
 #include "world_narrow.h"
 #include "world_rc.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -170,6 +170,7 @@ static void publish(struct world *w, struct world_node *n)
         r.udqpn_slots |= connector_ud_qpn(n->connector);
         r.ud_qkey = connector_ud_qkey(n->connector);
     }
+    world_messages_publish(n, &r);
     memcpy(r.gid, n->fab->caps.gid, 16);
     memset(n->mr_memory.addr, 0, n->mr_memory.size);
     struct schema_table_desc d = schema_mr_table_desc(&r);
@@ -249,6 +250,7 @@ static void configure(struct world *w, struct world_node *n)
         n->res.small_iova = n->small_mr->addr;
         n->res.small_lkey = n->small_mr->lkey;
     }
+    world_messages_fill(n);
     for (uint32_t i = 0; i < n->res.dcis; i++)
         n->res.dci[i] = world_make_dci(n, n->pd);
     for (uint32_t i = 0; i < n->res.spares; i++)
@@ -294,6 +296,7 @@ static void open_node(struct world *w, uint32_t number)
     n->dct_cq = make_cq(n->fab, 4, NULL);
     n->srq = make_srq(n->fab, n->pd);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
+    world_messages_open(n);
     ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(10), "mr-table", &n->mr_memory), 0);
     ck_assert_int_eq(fab_mem_alloc(64 * LANE_SCRATCH_BYTES, "scratch", &n->scratch), 0);
     n->mr_mr = make_mr(n->fab, n->pd, &n->mr_memory, IBV_ACCESS_REMOTE_READ);
@@ -400,6 +403,11 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         c.path.flow = e->want_path.flow;
         c.path.path.ah = make_ah(n->fab, n->pd, e->want_path.gid);
         break;
+    case LANE_EVENT_WANT_AH:
+        c.kind = LANE_COMMAND_AH_READY;
+        c.ah.tag = e->want_ah.tag;
+        c.ah.ah = make_ah(n->fab, n->pd, e->want_ah.gid);
+        break;
     case LANE_EVENT_WANT_FENCE:
         n->fences++;
         c.kind = LANE_COMMAND_FENCED;
@@ -465,16 +473,6 @@ void world_restart_node(struct world *w, uint32_t number)
     publish(w, n);
 }
 
-/* The device's own files are few, but their names are its own affair. */
-static int run_quietly(const char *command)
-{
-    int status = -1;
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(execl("/bin/sh", "sh", "-c", command, (char *)NULL) == 0 ? 0 : 127);
-    return waitpid(child, &status, 0) == child ? status : -1;
-}
-
 static void close_node(struct world *w, struct world_node *n)
 {
     struct fab_ah *ah;
@@ -490,6 +488,7 @@ static void close_node(struct world *w, struct world_node *n)
         destroy(n->fab, FAB_DESTROY_QP, n->res.dci[i]);
     for (uint32_t i = 0; i < n->res.spares; i++)
         destroy(n->fab, FAB_DESTROY_QP, n->res.spare[i]);
+    world_messages_close(n);
     destroy(n->fab, FAB_DESTROY_DCT, n->dct);
     destroy(n->fab, FAB_DESTROY_SRQ, n->srq);
     destroy(n->fab, FAB_DESTROY_CQ, n->cq);
@@ -526,7 +525,7 @@ void world_close(struct world *w)
     fab_mem_free(&w->meta_memory);
     ck_assert_int_eq(fab_close(w->meta), 0);
     snprintf(command, sizeof command, "rm -rf %s", w->dir);
-    ck_assert_int_eq(run_quietly(command), 0);
+    ck_assert_int_eq(world_run_quietly(command), 0);
 }
 
 /* ---- workers */
@@ -569,6 +568,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                      .memory = k->memory,
                                      .arena = {.iova = k->arena_mr->addr,
                                                .bytes = WORLD_ARENA,
+                                               .touch = k->arena.addr,
                                                .lkey = k->arena_mr->lkey,
                                                .rkey = k->arena_mr->rkey}}};
     ck_assert_int_eq(lane_command(n->lane, &c), 0);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request/messages.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "message_state.h"
+#include "request/active.h"
+#include "request/check.h"
+#include "request/reply.h"
+#include "schedule/talk.h"
+#include "schedule/vqp.h"
+#include "session_state.h"
+
+static struct wr *take_request(struct session *s, const struct operation *op,
+                               const struct schema_sq_desc *d)
+{
+    struct wr *w = s->free_wr;
+    s->free_wr = w->next;
+    session_count(&s->inflight, 1);
+    active_count_out(s->of, 1);
+    w->session = s;
+    w->flow = NULL;
+    w->op = op;
+    w->ahead = w->behind = 0;
+    w->kind = WR_WORKER;
+    w->wr_id = d->post.wr_id;
+    w->remote_addr = 0;
+    w->vkey = 0;
+    w->vqp = d->vqp;
+    w->vqp_gen = d->vqp_gen;
+    w->length = 0;
+    w->special = 0;
+    return w;
+}
+
+/* Whether the VQP is there, as the worker means it. */
+static bool is_present(struct vqp *q, const struct schema_sq_desc *d)
+{
+    return q->gen == d->vqp_gen && q->state != VQP_FREE;
+}
+
+static uint32_t check_send(const struct lane *l, const struct session *s, const struct vqp *q,
+                           const struct schema_sq_desc *d, const void *extra, struct wr *w)
+{
+    const uint32_t reason = lane_check_message(s, d, extra, w);
+    if (l->messages == NULL)
+        return SCHEMA_REASON_MESSAGES;
+    if (reason != 0)
+        return reason;
+    if (w->length > SCHEMA_MESSAGE_MOST)
+        return SCHEMA_REASON_LONG;
+    return q->state == VQP_CONNECTED ? SCHEMA_REASON_UNADDRESSED : 0;
+}
+
+void lane_send_take(struct lane *l, struct session *s, const struct operation *op,
+                    const struct schema_sq_desc *d, const void *extra)
+{
+    struct vqp *q = &s->vqps[d->vqp];
+    struct wr *w = take_request(s, op, d);
+    w->signaled = d->flags & SCHEMA_OP_SIGNALED;
+    w->fab = (struct fab_wr){.opcode = op->opcode, .sg_list = w->sge, .imm_data = d->post.imm};
+    w->refused = (uint8_t)check_send(l, s, q, d, extra, w);
+    w->special |= SPECIAL_SEND;
+    if (!is_present(q, d)) {
+        q->gen = q->state == VQP_FREE && q->talk == NULL ? d->vqp_gen : q->gen;
+        COUNT(l, refused, 1);
+        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
+                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
+        return;
+    }
+    lane_vqp_submit(l, q, w);
+}
+
+/* The VQP's messages; it need not be connected. NULL: it is another one, or there is no room. */
+static struct talk *find_talk(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+{
+    struct vqp *q = &s->vqps[d->vqp];
+    if (q->state == VQP_FREE && q->talk == NULL) {
+        q->gen = d->vqp_gen;
+        q->session = s;
+    }
+    return q->gen == d->vqp_gen ? lane_talk_of(l, q) : NULL;
+}
+
+void lane_receive_take(struct lane *l, struct session *s, const struct operation *op,
+                       const struct schema_sq_desc *d, const void *extra)
+{
+    struct talk *t = find_talk(l, s, d);
+    struct wr *w = take_request(s, op, d);
+    uint32_t reason = t != NULL ? 0 : SCHEMA_REASON_MESSAGES;
+    w->signaled = 1;
+    if (reason == 0)
+        reason = lane_check_message(s, d, extra, w);
+    for (int i = 0; reason == 0 && i < w->fab.num_sge; i++)
+        if (w->sge[i].lkey >= s->arenas || s->arena[w->sge[i].lkey].touch == NULL)
+            reason = SCHEMA_REASON_DEVICE;
+    if (reason != 0) {
+        COUNT(l, refused, 1);
+        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR, reason);
+        return;
+    }
+    queue_push(&t->receives, w);
+    l->letters = 1;
+}
+
+void lane_send_address(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+{
+    struct vqp *q = &s->vqps[d->vqp];
+    const bool knows_kind = (d->send_to.kind == SCHEMA_SEND_TO_VQP && d->send_to.to != 0) ||
+                            (d->send_to.kind == SCHEMA_SEND_TO_PORT && d->send_to.to <= UINT32_MAX);
+    if (l->messages != NULL && knows_kind)
+        (void)lane_vqp_address(l, q, d);
+}
+
+int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+{
+    struct talk *t = find_talk(l, s, d);
+    if (l->messages == NULL)
+        return -EOPNOTSUPP;
+    if (t == NULL)
+        return -EDQUOT;
+    const int status =
+        lane_port_bind(&l->messages->ports, s->tenant, d->bind_port.port, s->id, d->vqp);
+    t->ports += status == 0;
+    return status;
+}
+
+void lane_receives_flush(struct lane *l, struct vqp *q)
+{
+    (void)l;
+    if (q->talk != NULL)
+        queue_append(&q->session->flushing, &q->talk->receives);
+}

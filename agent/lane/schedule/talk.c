@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/talk.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow_news.h"
+#include "schedule/wait_queue.h"
+#include "schema/peers.h"
+#include "session_state.h"
+#include "transmit/returned.h"
+
+enum { LOOKS = 64 /* at those that wait, at a time */ };
+
+/* ---- making and ending */
+
+struct talk *lane_talk_of(struct lane *l, struct vqp *q)
+{
+    struct messages *m = l->messages;
+    if (q->talk != NULL || m == NULL || m->free_talk == 0)
+        return q->talk;
+    struct talk *t = &m->talks[m->free_talk - 1];
+    m->free_talk = t->next_free;
+    *t = (struct talk){.q = q};
+    q->talk = t;
+    if (q->index >= q->session->vqps_high)
+        q->session->vqps_high = q->index + 1;
+    return t;
+}
+
+static void leave_actives(struct lane *l, struct talk *t)
+{
+    if (t->active)
+        TAILQ_REMOVE(&l->messages->actives, t, by_active);
+    t->active = 0;
+}
+
+static void join_actives(struct lane *l, struct talk *t)
+{
+    if (!t->active)
+        TAILQ_INSERT_TAIL(&l->messages->actives, t, by_active);
+    t->active = 1;
+}
+
+static void free_talk(struct lane *l, struct talk *t)
+{
+    struct messages *m = l->messages;
+    *t = (struct talk){.next_free = m->free_talk};
+    m->free_talk = (uint32_t)(t - m->talks) + 1;
+}
+
+static void unbind_ports(struct lane *l, const struct talk *t)
+{
+    struct ports *p = &l->messages->ports;
+    const struct session *s = t->q->session;
+    for (uint32_t i = 0, left = t->ports; left > 0 && i < p->most; i++) {
+        const struct port *port = &p->port[i];
+        if (!port->used || port->session != s->id || port->vqp != t->q->index)
+            continue;
+        lane_port_unbind(p, port->tenant, port->number);
+        left--;
+    }
+}
+
+void lane_talk_end(struct lane *l, struct vqp *q)
+{
+    struct talk *t = q->talk;
+    if (t == NULL)
+        return;
+    BASE_ASSERT(t->receives.head == NULL);
+    unbind_ports(l, t);
+    lane_talker_address(&l->messages->exchange, &t->talker, NULL);
+    leave_actives(l, t);
+    queue_append(&q->session->flushing, &t->kept);
+    q->kept = 0;
+    q->talk = NULL;
+    t->q = NULL;
+    if (t->out == 0)
+        free_talk(l, t);
+}
+
+/* ---- whom */
+
+/* The name of a VQP: where it is, and what only those know whom it has written to. */
+static uint64_t make_name(struct lane *l, const struct vqp *q)
+{
+    uint32_t random = 0;
+    (void)l->random_fill(l->random_user, &random, sizeof random);
+    return (uint64_t)(random | 1) << 32 | (uint64_t)(q->session->id & 0xffff) << 16 | q->index;
+}
+
+void lane_talk_forget_address(struct lane *l, struct vqp *q)
+{
+    struct talk *t = q->talk;
+    if (t == NULL)
+        return;
+    BASE_ASSERT(t->out == 0 && t->kept.head == NULL);
+    lane_talker_address(&l->messages->exchange, &t->talker, NULL);
+    leave_actives(l, t);
+    t->talker = (struct talker){.name = 0};
+    t->failed = t->rewinds = t->to_kind = 0;
+}
+
+bool lane_talk_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
+{
+    struct talk *t = lane_talk_of(l, q);
+    if (t == NULL)
+        return false;
+    lane_talk_forget_address(l, q);
+    t->talker.name = make_name(l, q);
+    t->to_kind = (uint8_t)d->send_to.kind;
+    t->to = d->send_to.to;
+    t->to_tenant = d->send_to.kind != SCHEMA_SEND_TO_PORT ? 0
+                   : d->send_to.tenant != 0               ? d->send_to.tenant
+                                                          : q->session->tenant;
+    return true;
+}
+
+/* The life of the endpoint that its VQP is bound to. False: there is no room to know it. */
+static bool find_correspondent(struct lane *l, struct vqp *q)
+{
+    struct talk *t = q->talk;
+    const struct schema_peer *shared = lane_peer_shared(l, q->peer_slot);
+    const struct peer *p = &l->peers[q->peer_slot];
+    if (t->talker.to != NULL && t->talker.to->incarnation == shared->incarnation)
+        return true;
+    struct correspondent *c =
+        lane_exchange_know(&l->messages->exchange, shared->gid, shared->incarnation, l->now_ns);
+    if (c == NULL)
+        return false;
+    if (c->qpn == 0) {
+        c->qpn = p->ud_qpn;
+        c->qkey = p->ud_qkey;
+        c->lid = p->lid;
+    }
+    c->slot = q->peer_slot;
+    lane_talker_address(&l->messages->exchange, &t->talker, c);
+    return true;
+}
+
+/* ---- posting */
+
+static void *header_at(const struct lane *l, uint32_t place)
+{
+    const struct lane_messages *m = &l->res.messages;
+    return (uint8_t *)m->memory.addr + lane_messages_bytes(m->receives) -
+           (uint64_t)(LANE_HEADERS - place) * LANE_HEADER_PLACE;
+}
+
+enum vqp_wait lane_talk_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
+                                 uint32_t *reason)
+{
+    struct talk *t = q->talk;
+    struct talker *k = &t->talker;
+    if (t->rewinds)
+        return WAIT_OWN;
+    if (wr_is_numbered(w) && (int32_t)(w->vkey - k->out.first) < 0) {
+        *over = q->outstanding == 0 && t->kept.head == NULL;
+        return *over ? WAIT_NOTHING : WAIT_OWN;
+    }
+    *reason = t->failed;
+    if (*reason == 0 && l->peers[q->peer_slot].ud_qpn == 0)
+        *reason = SCHEMA_REASON_MESSAGES;
+    if (*reason != 0)
+        return WAIT_NOTHING;
+    if (!find_correspondent(l, q))
+        return WAIT_CREDIT;
+    if (!wr_is_numbered(w)) {
+        if (!lane_stream_out_has_room(&k->out))
+            return WAIT_OWN;
+        w->vkey = lane_stream_out_add(&k->out);
+        w->remote_addr |= SEND_NUMBERED;
+    }
+    BASE_ASSERT(w->vkey == k->out.next);
+    join_actives(l, t);
+    if (!lane_stream_out_may_post(&k->out, l->now_ns))
+        return WAIT_RECEIVER;
+    if (l->messages->header_count == 0)
+        return WAIT_SMALL;
+    struct schema_message none;
+    if (lane_credit_left(&k->to->purse) == 0) {
+        (void)lane_exchange_take_credit(&l->messages->exchange, k, l->now_ns, &none);
+        l->letters = 1;
+        return WAIT_CREDIT;
+    }
+    return WAIT_NOTHING;
+}
+
+/* Its header, and what was inline behind it. */
+static void write_header(struct lane *l, struct wr *w, const struct schema_message *m)
+{
+    const struct lane_messages *r = &l->res.messages;
+    uint8_t *at = header_at(l, w->index);
+    const uint64_t offset = (uint64_t)(at - (uint8_t *)r->memory.addr);
+    uint32_t bytes = SCHEMA_MESSAGE_BYTES;
+    schema_message_write(m, at);
+    if (w->remote_addr & SEND_INLINE) {
+        memcpy(at + SCHEMA_MESSAGE_BYTES, w->inline_data, w->length);
+        bytes += (uint32_t)w->length;
+    }
+    w->sge[0] = (struct ibv_sge){.addr = r->iova + offset, .length = bytes, .lkey = r->lkey};
+}
+
+void lane_talk_post(struct lane *l, struct vqp *q, struct wr *w)
+{
+    struct talk *t = q->talk;
+    struct talker *k = &t->talker;
+    struct messages *all = l->messages;
+    struct schema_message m = {.kind = t->to_kind == SCHEMA_SEND_TO_PORT ? SCHEMA_MESSAGE_TO_PORT
+                                                                         : SCHEMA_MESSAGE_TO_VQP,
+                               .with_imm = (w->remote_addr & SEND_IMM) != 0,
+                               .opens = !k->known && w->vkey == k->out.first,
+                               .length = (uint32_t)w->length,
+                               .stream = k->name,
+                               .number = w->vkey,
+                               .to_incarnation = k->to->incarnation,
+                               .to = t->to,
+                               .to_tenant = t->to_tenant,
+                               .from_tenant = q->session->tenant,
+                               .imm = w->fab.imm_data};
+    const bool has_credit = lane_exchange_take_credit(&all->exchange, k, l->now_ns, &m);
+    BASE_ASSERT(has_credit);
+    w->index = all->header_free[--all->header_count];
+    w->fab.compare_add = (uintptr_t)t;
+    w->fab.swap = (uint64_t)m.epoch << 32 | m.credit;
+    write_header(l, w, &m);
+    lane_stream_out_posted(&k->out, l->now_ns);
+    t->out++;
+}
+
+/* ---- coming back */
+
+bool lane_talk_back(struct lane *l, struct wr *w)
+{
+    struct messages *m = l->messages;
+    struct talk *t = talk_of_wr(w);
+    m->header_free[m->header_count++] = w->index;
+    l->changed |= l->wanting;
+    t->out--;
+    if (t->q != NULL) {
+        if (t->talker.to != NULL)
+            lane_exchange_credit_over(t->talker.to, (uint32_t)(w->fab.swap >> 32),
+                                      (uint32_t)w->fab.swap);
+        return true;
+    }
+    if (t->out == 0)
+        free_talk(l, t);
+    return false;
+}
+
+/* Those that are acknowledged are over. */
+static void drain_kept(struct lane *l, struct talk *t)
+{
+    const bool any = t->kept.head != NULL;
+    while (t->kept.head != NULL && (int32_t)(t->kept.head->vkey - t->talker.out.first) < 0) {
+        t->q->kept--;
+        request_over(l, queue_pop(&t->kept), IBV_WC_SUCCESS, 0);
+    }
+    if (t->talker.out.first == t->talker.out.end)
+        leave_actives(l, t);
+    if (any && t->q->flow != NULL)
+        lane_flow_notify(l, t->q->flow);
+}
+
+/* Most often it is the last. */
+static void insert_kept(struct talk *t, struct wr *w)
+{
+    struct wr *before = NULL;
+    if (t->kept.tail != NULL && (int32_t)(t->kept.tail->vkey - w->vkey) < 0) {
+        queue_push(&t->kept, w);
+        return;
+    }
+    for (struct wr *at = t->kept.head; at != NULL && (int32_t)(at->vkey - w->vkey) < 0;
+         at = at->next)
+        before = at;
+    if (before == NULL) {
+        queue_push_front(&t->kept, w);
+        return;
+    }
+    w->next = before->next;
+    before->next = w;
+    t->kept.count++;
+}
+
+/* Newest first, so that the oldest is the first of the queue. */
+static void take_kept_back(struct lane *l, struct talk *t)
+{
+    struct wr *reversed = NULL, *next;
+    for (struct wr *w = t->kept.head; w != NULL; w = next) {
+        next = w->next;
+        w->next = reversed;
+        reversed = w;
+    }
+    t->kept = (struct wr_queue){.head = NULL};
+    t->q->kept = 0;
+    t->rewinds = 0;
+    for (struct wr *w = reversed; w != NULL; w = next) {
+        next = w->next;
+        lane_vqp_take_back(l, t->q, w);
+    }
+}
+
+void lane_talk_rewind(struct lane *l, struct talk *t)
+{
+    t->rewinds = 1;
+    drain_kept(l, t);
+    if (t->out > 0)
+        return;
+    take_kept_back(l, t);
+    if (t->q->flow != NULL)
+        lane_flow_notify(l, t->q->flow);
+}
+
+static void go_on(struct lane *l, struct talk *t)
+{
+    if (t->rewinds)
+        lane_talk_rewind(l, t);
+    else
+        drain_kept(l, t);
+}
+
+void lane_talk_keep(struct lane *l, struct wr *w)
+{
+    struct talk *t = talk_of_wr(w);
+    insert_kept(t, w);
+    t->q->kept++;
+    go_on(l, t);
+}
+
+void lane_talk_lost(struct wr *w)
+{
+    lane_stream_out_lost(&talk_of_wr(w)->talker.out, w->vkey);
+}
+
+/* ---- what is heard */
+
+static void fail(struct lane *l, struct talk *t, uint32_t reason)
+{
+    if (t->failed == 0)
+        t->failed = (uint8_t)reason;
+    leave_actives(l, t);
+    lane_talk_rewind(l, t);
+}
+
+static uint32_t reason_of(uint8_t status)
+{
+    switch ((enum ibv_wc_status)status) {
+    case IBV_WC_REM_INV_REQ_ERR:
+        return SCHEMA_REASON_LONG;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+        return SCHEMA_REASON_RECEIVER;
+    default:
+        return SCHEMA_REASON_PORT;
+    }
+}
+
+void lane_talk_hear(struct lane *l, struct talk *t, const struct schema_note *n)
+{
+    uint8_t failed = 0;
+    const uint32_t before = t->talker.out.next;
+    if (lane_talker_hear(&t->talker, n, l->now_ns, &failed) < 0)
+        return; /* its peer's agent says what cannot be */
+    if (failed != 0)
+        fail(l, t, reason_of(failed));
+    else if ((int32_t)(t->talker.out.next - before) < 0)
+        lane_talk_rewind(l, t);
+    else
+        go_on(l, t);
+}
+
+static void look_at(struct lane *l, struct talk *t)
+{
+    const struct lane_messages *r = &l->res.messages;
+    const struct stream_patience patience = {
+        .ask_ns = r->ask_ns, .questions = r->questions, .refused_ns = r->refused_ns};
+    uint64_t due_ns;
+    switch (lane_stream_out_look(&t->talker.out, &patience, l->now_ns, &due_ns)) {
+    case STREAM_WAITS:
+        if (t->q->queue.head != NULL && t->q->flow != NULL)
+            lane_flow_notify(l, t->q->flow);
+        return;
+    case STREAM_ASKS:
+        lane_talker_ask(&l->messages->exchange, &t->talker);
+        l->letters = 1;
+        return;
+    case STREAM_GONE:
+        fail(l, t, SCHEMA_REASON_PEER_DOWN);
+        return;
+    case STREAM_STARVED:
+        fail(l, t, SCHEMA_REASON_RECEIVER);
+        return;
+    }
+}
+
+void lane_talks_look(struct lane *l)
+{
+    struct messages *m = l->messages;
+    struct talk *last = TAILQ_LAST(&m->actives, active_talks);
+    for (int n = 0; n < LOOKS && !TAILQ_EMPTY(&m->actives); n++) {
+        struct talk *t = TAILQ_FIRST(&m->actives);
+        TAILQ_REMOVE(&m->actives, t, by_active);
+        TAILQ_INSERT_TAIL(&m->actives, t, by_active);
+        const bool ends = t == last;
+        look_at(l, t);
+        if (ends)
+            return;
+    }
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SENDs between workers of two nodes, whose lanes are both here. */
+#include <errno.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "world_messages.h"
+
+enum { TENANT = 1, PORT = 80, PATIENCE = 20000 };
+
+static struct world w;
+static struct world_worker sender, hearer;
+
+static uint8_t *memory_of(const struct world_worker *k, uint64_t offset)
+{
+    return (uint8_t *)k->arena.addr + offset;
+}
+
+static void post(struct world_worker *k, struct schema_sq_desc d)
+{
+    world_post(k, &d);
+    lane_doorbell(w.node[k->node].lane, k->id);
+}
+
+/* A worker on node 0 whose VQP 0 sends to a port, and one on node 1 whose VQP 3 hears it. */
+static void begin(void)
+{
+    world_messages = true;
+    world_open(&w);
+    world_attach(&w, &hearer, 1, 0, TENANT);
+    world_attach(&w, &sender, 0, 0, TENANT);
+    ck_assert_int_eq(world_bind_port(&w, &hearer, 3, PORT), 0);
+    ck_assert_int_eq(world_connect(&w, &sender, 0, 1), 0);
+    world_send_to(&sender, 0, SCHEMA_SEND_TO_PORT, PORT);
+}
+
+static void end(void)
+{
+    world_detach(&w, &sender);
+    world_detach(&w, &hearer);
+    world_close(&w);
+    world_messages = false;
+}
+
+static void post_receive(uint64_t wr_id, uint64_t offset, uint32_t length)
+{
+    struct schema_sq_desc d = world_message(SCHEMA_OP_RECV, wr_id, offset, length);
+    d.vqp = 3;
+    post(&hearer, d);
+}
+
+START_TEST(a_message_is_in_the_buffer_that_was_posted_with_its_senders_name)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    memcpy(memory_of(&sender, 100), "hello", 5);
+    post_receive(7, 4096, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 9, 100, 5));
+    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.opcode, IBV_WC_RECV);
+    ck_assert_uint_eq(e.wr_id, 7);
+    ck_assert_uint_eq(e.byte_len, 5);
+    ck_assert_uint_eq(e.extra, 1);
+    ck_assert_mem_eq(memory_of(&hearer, 4096), "hello", 6);
+    ck_assert_mem_eq(from.gid, w.node[0].fab->caps.gid, 16);
+    ck_assert_uint_eq(from.tenant, TENANT);
+    ck_assert_uint_eq(from.incarnation, 100);
+    e = world_done(&w, &sender, PATIENCE);
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.opcode, IBV_WC_SEND);
+    ck_assert_uint_eq(e.wr_id, 9);
+    end();
+}
+END_TEST
+
+START_TEST(who_hears_a_message_answers_to_its_name)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    post(&sender, world_message(SCHEMA_OP_RECV, 1, 0, 64));
+    post_receive(2, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 3, 512, 8));
+    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert_int_eq(world_connect(&w, &hearer, 5, 0), 0);
+    world_send_to(&hearer, 5, SCHEMA_SEND_TO_VQP, from.vqp);
+    memcpy(memory_of(&hearer, 512), "answer", 6);
+    struct schema_sq_desc answer = world_message(SCHEMA_OP_SEND, 4, 512, 6);
+    answer.vqp = 5;
+    answer.flags |= SCHEMA_OP_IMM;
+    answer.post.imm = 0xabcdef;
+    post(&hearer, answer);
+    for (int i = 0; i < 2; i++) { /* its SEND's, and what it hears, in either order */
+        ck_assert(world_hear(&w, &sender, &e, &from, PATIENCE));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        if (e.opcode != IBV_WC_RECV)
+            continue;
+        ck_assert_uint_eq(e.wr_id, 1);
+        ck_assert_uint_eq(e.with_imm, 1);
+        ck_assert_uint_eq(e.imm, 0xabcdef);
+        ck_assert_mem_eq(memory_of(&sender, 0), "answer", 6);
+    }
+    ck_assert_uint_eq(world_done(&w, &hearer, PATIENCE).status, IBV_WC_SUCCESS);
+    end();
+}
+END_TEST
+
+START_TEST(messages_of_all_sizes_come_in_order)
+{
+    static const uint32_t sizes[] = {0, 1, 8, 100, 4096, SCHEMA_MESSAGE_MOST};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    for (uint32_t i = 0; i < SCHEMA_MESSAGE_MOST; i++)
+        *memory_of(&sender, i) = (uint8_t)(i * 7 + i / 256);
+    for (uint32_t i = 0; i < SIZES; i++) {
+        post_receive(i, 0, SCHEMA_MESSAGE_MOST);
+        post(&sender, world_message(SCHEMA_OP_SEND, 100 + i, 0, sizes[i]));
+    }
+    for (uint32_t i = 0; i < SIZES; i++) {
+        ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.wr_id, i);
+        ck_assert_uint_eq(e.byte_len, sizes[i]);
+    }
+    ck_assert_mem_eq(memory_of(&hearer, 0), memory_of(&sender, 0), SCHEMA_MESSAGE_MOST);
+    for (uint32_t i = 0; i < SIZES; i++)
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).wr_id, 100 + i);
+    end();
+}
+END_TEST
+
+START_TEST(a_send_waits_until_a_buffer_is_posted)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+    ck_assert(!world_poll(&w, &sender, &e, 2000));
+    post_receive(2, 0, 64);
+    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    end();
+}
+END_TEST
+
+static void expect_send_fails(struct schema_sq_desc d, enum ibv_wc_status status, uint32_t reason)
+{
+    post(&sender, d);
+    post(&sender, world_message(SCHEMA_OP_SEND, 99, 0, 8)); /* behind it */
+    const struct schema_cqe e = world_done(&w, &sender, 100000);
+    ck_assert_uint_eq(e.status, status);
+    ck_assert_uint_eq(e.vendor_err, reason);
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_WR_FLUSH_ERR);
+}
+
+START_TEST(who_never_gets_a_buffer_fails_as_verbs_do)
+{
+    begin();
+    expect_send_fails(world_message(SCHEMA_OP_SEND, 1, 0, 8), IBV_WC_RNR_RETRY_EXC_ERR,
+                      SCHEMA_REASON_RECEIVER);
+    end();
+}
+END_TEST
+
+START_TEST(a_port_that_nobody_hears_refuses)
+{
+    begin();
+    world_send_to(&sender, 0, SCHEMA_SEND_TO_PORT, PORT + 1);
+    expect_send_fails(world_message(SCHEMA_OP_SEND, 1, 0, 8), IBV_WC_REM_OP_ERR,
+                      SCHEMA_REASON_PORT);
+    end();
+}
+END_TEST
+
+START_TEST(a_port_of_another_tenant_refuses_like_one_that_nobody_hears)
+{
+    begin();
+    struct world_worker stranger;
+    world_attach(&w, &stranger, 0, 1, TENANT + 1);
+    ck_assert_int_eq(world_connect(&w, &stranger, 0, 1), 0);
+    const struct schema_sq_desc d = {
+        .op = SCHEMA_OP_SEND_TO,
+        .slots = 1,
+        .send_to = {.kind = SCHEMA_SEND_TO_PORT, .to = PORT, .tenant = TENANT}};
+    post(&stranger, d);
+    post_receive(1, 0, 64);
+    post(&stranger, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+    const struct schema_cqe e = world_done(&w, &stranger, PATIENCE);
+    ck_assert_uint_eq(e.status, IBV_WC_REM_OP_ERR);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_PORT);
+    world_detach(&w, &stranger);
+    end();
+}
+END_TEST
+
+START_TEST(a_message_longer_than_its_buffer_fails_at_both_ends)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    post_receive(5, 0, 7);
+    expect_send_fails(world_message(SCHEMA_OP_SEND, 1, 0, 8), IBV_WC_REM_INV_REQ_ERR,
+                      SCHEMA_REASON_LONG);
+    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert_uint_eq(e.status, IBV_WC_LOC_LEN_ERR);
+    ck_assert_uint_eq(e.extra, 0);
+    end();
+}
+END_TEST
+
+/* More than the receiver's lane has receives, so that credits have to come back. */
+START_TEST(many_messages_need_no_more_receives_than_there_are)
+{
+    enum { MESSAGES = 500, AHEAD = 12 };
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    uint32_t sent = 0, heard = 0, done = 0, receives = 0;
+    for (uint32_t n = 0; (heard < MESSAGES || done < MESSAGES) && n < 1000000; n++) {
+        for (; receives < MESSAGES && receives - heard < AHEAD; receives++)
+            post_receive(receives, 64 * (receives % AHEAD), 64);
+        for (; sent < MESSAGES && sent - done < AHEAD; sent++) {
+            memcpy(memory_of(&sender, 64 * (sent % AHEAD)), &sent, sizeof sent);
+            post(&sender, world_message(SCHEMA_OP_SEND, sent, 64 * (sent % AHEAD), 8));
+        }
+        if (world_hear(&w, &hearer, &e, &from, 1)) {
+            uint32_t said;
+            ck_assert_uint_eq(e.wr_id, heard);
+            memcpy(&said, memory_of(&hearer, 64 * (heard % AHEAD)), sizeof said);
+            ck_assert_uint_eq(said, heard);
+            heard++;
+        }
+        if (world_poll(&w, &sender, &e, 1)) {
+            ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+            ck_assert_uint_eq(e.wr_id, done);
+            done++;
+        }
+    }
+    ck_assert_uint_eq(heard, MESSAGES);
+    ck_assert_uint_eq(done, MESSAGES);
+    end();
+}
+END_TEST
+
+START_TEST(without_an_address_a_send_is_refused)
+{
+    begin();
+    ck_assert_int_eq(world_connect(&w, &sender, 0, 1), 0); /* which forgets it */
+    expect_send_fails(world_message(SCHEMA_OP_SEND, 1, 0, 8), IBV_WC_LOC_QP_OP_ERR,
+                      SCHEMA_REASON_UNADDRESSED);
+    end();
+}
+END_TEST
+
+/* Its receives and what it has sent end unseen, and its memory is free. */
+START_TEST(a_session_ends_with_messages_under_way)
+{
+    begin();
+    for (uint32_t i = 0; i < 6; i++)
+        post(&sender, world_message(SCHEMA_OP_SEND, i, 0, 8));
+    post(&sender, world_message(SCHEMA_OP_RECV, 9, 0, 64));
+    world_run(&w, 20);
+    end();
+}
+END_TEST
+
+START_TEST(a_port_is_free_when_its_vqp_is_destroyed)
+{
+    begin();
+    ck_assert_int_eq(world_bind_port(&w, &hearer, 4, PORT), -EADDRINUSE);
+    const struct schema_sq_desc d = {.op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = 3};
+    post(&hearer, d);
+    ck_assert_int_eq(world_bind_port(&w, &hearer, 4, PORT), 0);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_message_is_in_the_buffer_that_was_posted_with_its_senders_name)                            \
+    T(who_hears_a_message_answers_to_its_name)                                                     \
+    T(messages_of_all_sizes_come_in_order)                                                         \
+    T(a_send_waits_until_a_buffer_is_posted)                                                       \
+    T(who_never_gets_a_buffer_fails_as_verbs_do)                                                   \
+    T(a_port_that_nobody_hears_refuses)                                                            \
+    T(a_port_of_another_tenant_refuses_like_one_that_nobody_hears)                                 \
+    T(a_message_longer_than_its_buffer_fails_at_both_ends)                                         \
+    T(many_messages_need_no_more_receives_than_there_are)                                          \
+    T(without_an_address_a_send_is_refused)                                                        \
+    T(a_session_ends_with_messages_under_way)                                                      \
+    T(a_port_is_free_when_its_vqp_is_destroyed)
+KEDGE_CHECK_MAIN("agent.lane.messages", TESTS)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world_messages.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <string.h>
+
+bool world_messages;
+
+static struct fab_mr *memory_mr[WORLD_NODES];
+static struct fab_mem memory[WORLD_NODES];
+static struct fab_qp *ud[WORLD_NODES];
+
+enum { QKEY = 0x1234 };
+
+static void call(struct fab *fab, struct fab_ctl *ctl)
+{
+    ck_assert_int_eq(fab_call(fab, ctl), 0);
+}
+
+static void destroy(struct fab *fab, enum fab_ctl_kind kind, void *x)
+{
+    struct fab_ctl c = {.kind = kind};
+    c.pd.x = x;
+    call(fab, &c);
+}
+
+static uint32_t number_of(const struct world_node *n)
+{
+    return n->fab->caps.gid[15] - 1u;
+}
+
+static void raise_ud(struct fab *fab, struct fab_qp *qp)
+{
+    static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+    static const int masks[] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
+    for (int i = 0; i < 3; i++) {
+        struct fab_ctl c = {.kind = FAB_MODIFY_QP, .modify = {.x = qp}};
+        c.modify.attr = (struct ibv_qp_attr){.qp_state = states[i], .port_num = 1, .qkey = QKEY};
+        c.modify.mask = IBV_QP_STATE | masks[i];
+        call(fab, &c);
+    }
+}
+
+static struct fab_qp *make_ud(struct world_node *n)
+{
+    struct fab_ctl c = {.kind = FAB_CREATE_QP,
+                        .qp = {.pd = n->pd,
+                               .type = FAB_QP_UD,
+                               .send_cq = n->cq,
+                               .recv_cq = n->cq,
+                               .cap = {.send_wr = LANE_DATAGRAMS_OUT,
+                                       .recv_wr = LANE_DATAGRAMS_IN,
+                                       .send_sge = 1,
+                                       .recv_sge = 1}}};
+    call(n->fab, &c);
+    raise_ud(n->fab, c.qp.x);
+    return c.qp.x;
+}
+
+/* Another target, whose receives complete on the lane's CQ, in the place of the node's. */
+void world_messages_open(struct world_node *n)
+{
+    const uint32_t i = number_of(n);
+    if (!world_messages)
+        return;
+    destroy(n->fab, FAB_DESTROY_DCT, n->dct);
+    destroy(n->fab, FAB_DESTROY_SRQ, n->srq);
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
+                          .srq = {.pd = n->pd, .max_wr = WORLD_RECEIVES, .max_sge = 1}};
+    call(n->fab, &srq);
+    n->srq = srq.srq.x;
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
+        .dct = {.pd = n->pd, .cq = n->cq, .srq = n->srq, .dc_key = 0x1234567890abcdef + i}};
+    dct.dct.access = fab_target_access(n->fab);
+    call(n->fab, &dct);
+    n->dct = dct.dct.x;
+    ck_assert_int_eq(fab_mem_alloc(lane_messages_bytes(WORLD_RECEIVES), "messages", &memory[i]), 0);
+    struct fab_ctl mr = {.kind = FAB_REG_MR,
+                         .mr = {.pd = n->pd,
+                                .mem = &memory[i],
+                                .length = memory[i].size,
+                                .access = IBV_ACCESS_LOCAL_WRITE}};
+    call(n->fab, &mr);
+    memory_mr[i] = mr.mr.x;
+    ud[i] = make_ud(n);
+}
+
+void world_messages_close(struct world_node *n)
+{
+    const uint32_t i = number_of(n);
+    if (!world_messages)
+        return;
+    destroy(n->fab, FAB_DESTROY_QP, ud[i]);
+    destroy(n->fab, FAB_DEREG_MR, memory_mr[i]);
+    fab_mem_free(&memory[i]);
+}
+
+void world_messages_fill(struct world_node *n)
+{
+    const uint32_t i = number_of(n);
+    if (!world_messages)
+        return;
+    n->res.messages = (struct lane_messages){.srq = n->srq,
+                                             .ud = ud[i],
+                                             .ud_qkey = QKEY,
+                                             .receives = WORLD_RECEIVES,
+                                             .memory = memory[i],
+                                             .iova = memory_mr[i]->addr,
+                                             .lkey = memory_mr[i]->lkey,
+                                             .correspondents = 8,
+                                             .streams = 32,
+                                             .talks = 32,
+                                             .ports = 32,
+                                             .ask_ns = 100000,
+                                             .questions = 8,
+                                             .refused_ns = 20000000};
+}
+
+void world_messages_publish(const struct world_node *n, struct schema_endpoint_record *r)
+{
+    if (!world_messages)
+        return;
+    r->udqpn_slots |= ud[number_of(n)]->qpn;
+    r->ud_qkey = QKEY;
+}
+
+bool world_hear(struct world *w, struct world_worker *k, struct schema_cqe *out,
+                struct schema_cqe_sender *sender, unsigned passes)
+{
+    struct schema_cqe next;
+    if (!world_poll(w, k, out, passes))
+        return false;
+    if (out->extra) {
+        ck_assert(world_poll(w, k, &next, 0)); /* they were published together */
+        memcpy(sender, &next, sizeof *sender);
+    }
+    return true;
+}
+
+int world_bind_port(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t port)
+{
+    return world_ask(
+        w, k,
+        (struct schema_sq_desc){.op = SCHEMA_OP_BIND_PORT, .vqp = vqp, .bind_port = {.port = port}},
+        NULL);
+}
+
+void world_send_to(struct world_worker *k, uint16_t vqp, uint32_t kind, uint64_t to)
+{
+    const struct schema_sq_desc d = {
+        .op = SCHEMA_OP_SEND_TO, .slots = 1, .vqp = vqp, .send_to = {.kind = kind, .to = to}};
+    world_post(k, &d);
+}
+
+struct schema_sq_desc world_message(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length)
+{
+    return (struct schema_sq_desc){.op = op,
+                                   .flags = op == SCHEMA_OP_SEND ? SCHEMA_OP_SIGNALED : 0,
+                                   .num_sge = length != 0,
+                                   .slots = 1,
+                                   .post = {.wr_id = wr_id, .length = length, .offset = offset}};
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes of a world whose lanes carry messages. */
+#ifndef UNIT_AGENT_LANE_WORLD_MESSAGES_H
+#define UNIT_AGENT_LANE_WORLD_MESSAGES_H
+
+#include "schema/record.h"
+#include "world.h"
+
+enum { WORLD_RECEIVES = 16 };
+
+/* Of the next world's nodes, with DC. */
+extern bool world_messages;
+
+void world_messages_open(struct world_node *n);
+void world_messages_close(struct world_node *n);
+void world_messages_fill(struct world_node *n);
+void world_messages_publish(const struct world_node *n, struct schema_endpoint_record *r);
+
+/* What the next completion of a message says, and whose it is. False: none came. */
+bool world_hear(struct world *w, struct world_worker *k, struct schema_cqe *out,
+                struct schema_cqe_sender *sender, unsigned passes);
+int world_bind_port(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t port);
+void world_send_to(struct world_worker *k, uint16_t vqp, uint32_t kind, uint64_t to);
+struct schema_sq_desc world_message(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length);
+
+/* Runs a shell's command, and says how it ended. */
+int world_run_quietly(const char *command);
+
+#endif
