@@ -6,7 +6,7 @@
 #ifndef LIBCLIENT_INTERNAL_H
 #define LIBCLIENT_INTERNAL_H
 
-#include <kedge.h>
+#include <kedge_msg.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +15,7 @@
 #include "processor.h"
 #include "schema/control.h"
 #include "schema/session.h"
+#include "vqp.h"
 
 enum {
     CLIENT_MAX_ARENAS = 64,
@@ -29,24 +30,6 @@ struct client_arena {
     size_t bytes;
     struct client_heap heap;
     int unmapped; /* of one that is the session's and could not be mapped yet: its descriptor + 1 */
-};
-
-enum client_vqp_state {
-    CLIENT_VQP_FREE,
-    CLIENT_VQP_CREATED,
-    CLIENT_VQP_CONNECTED,
-    CLIENT_VQP_DYING, /* destroyed, but the ring has no room to say so */
-};
-
-struct kedge_vqp {
-    struct kedge_session *session;
-    void *user;
-    uint32_t peer_slot, peer_gen;
-    uint16_t index, gen;
-    uint8_t state;      /* enum client_vqp_state */
-    bool bound;         /* the lane was told of the present peer */
-    bool known;         /* the lane was told of this generation */
-    uint32_t out, next; /* completions to be taken; FREE and DYING: index + 1 of the next, or 0 */
 };
 
 struct kedge_mr {
@@ -79,6 +62,7 @@ struct kedge_session {
     struct kedge_vqp *vqps;
     uint32_t free_vqps, dying_vqps, used_vqps; /* lists (index + 1); how many were ever created */
     uint32_t idle;                             /* calls in a row that found nothing */
+    struct client_messages *messages; /* receive.h; NULL: nothing was bound nor posted for them */
     struct client_processor processor;
     int doorbell;        /* eventfd */
     int ended;           /* 0, or the -errno for ever */
@@ -189,9 +173,6 @@ int client_check_name(const struct kedge_session *s, const char *name,
  * the agent sees by itself, a second later at most, that the region is gone. False: it is of no use
  * to try so with others now. */
 bool client_unpublish_all(struct kedge_mr *mr);
-
-/* ---- vqp.c */
-void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);
 
 /* session.c: this host's endpoint, as it is now. */
 void client_gid(const struct kedge_session *s, uint8_t gid[16]);

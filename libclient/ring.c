@@ -23,6 +23,9 @@ enum {
 /* The first reason is the one that counts, in this call and in all that follow. */
 static int say_end(const struct kedge_session *s)
 {
+    if (s->end_reason == SCHEMA_REASON_NONE && s->ended == -EPROTO)
+        return client_fail_text(s->ended, "the agent says what makes no sense, that a receive has "
+                                          "ended which was not posted so: open another session");
     if (s->end_reason == SCHEMA_REASON_NONE)
         return client_fail_text(s->ended, "the agent closed the session or is gone: open another");
     return client_fail(s->ended, "the agent ended the session: %s",
@@ -285,6 +288,9 @@ static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
               "the tag's place");
 static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
                   offsetof(struct schema_sq_desc, lookup.tag),
+              "the tag's place");
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                  offsetof(struct schema_sq_desc, bind_port.tag),
               "the tag's place");
 static_assert(sizeof(struct client_reply) == sizeof(struct schema_found), "all of an answer");
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lent.h"
+#include "receive.h"
 
 #include <stdatomic.h>
 #include <errno.h>
@@ -90,6 +91,7 @@ void kedge_close(struct kedge_session *s)
         s->mrs = mr->next;
         client_free_mr(mr);
     }
+    client_messages_free(s->messages);
     free(s->vqps);
     munmap((void *)(uintptr_t)s->alive, (size_t)sysconf(_SC_PAGESIZE));
     free(s);
@@ -107,6 +109,7 @@ void kedge_session_query(const struct kedge_session *s, struct kedge_session_inf
                                        .max_vqps = s->max_vqps,
                                        .max_inflight = s->max_inflight,
                                        .cq_entries = s->cq_mask + 1,
+                                       .max_recvs = client_receives_most(s),
                                        .arena_bytes = arena_bytes};
     client_gid(s, out->gid);
 }

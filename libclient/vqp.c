@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "receive.h"
 #include "request.h"
+#include "sender.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 #include "base/text.h"
 #include "schema/peers.h"
 
-/* Back to the free list. An index that the lane never heard of keeps its generation. */
 void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q)
 {
     if (q->known)
@@ -47,9 +48,11 @@ void kedge_vqp_destroy(struct kedge_vqp *q)
     if (q == NULL || *q->session->alive == 0)
         return;
     struct kedge_session *s = q->session;
-    if (q->state != CLIENT_VQP_CREATED && q->state != CLIENT_VQP_CONNECTED)
+    if (!client_vqp_is_there(q))
         return;
     s->processor.out -= q->out; /* nobody is told of these any more */
+    client_receives_forget(q);
+    client_sender_forget(q);
     if (!q->known) {
         client_vqp_release(s, q);
         return;
@@ -80,12 +83,13 @@ struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32_t qp_num)
     if (index >= s->used_vqps)
         return NULL;
     struct kedge_vqp *q = &s->vqps[index];
-    bool mine = q->state == CLIENT_VQP_CREATED || q->state == CLIENT_VQP_CONNECTED;
-    return mine && q->gen == qp_num >> 16 ? q : NULL;
+    return client_vqp_is_there(q) && q->gen == qp_num >> 16 ? q : NULL;
 }
 
-static void point_at(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
+void client_vqp_point(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
 {
+    client_sender_forget(q);
+    q->to_kind = 0;
     q->peer_slot = slot;
     q->peer_gen = gen;
     q->state = CLIENT_VQP_CONNECTED;
@@ -125,13 +129,18 @@ static int refuse_gid(const uint8_t gid[16], int status)
     return status;
 }
 
-static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
+int client_vqp_connect(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
 {
     struct kedge_session *s = q->session;
     struct client_reply reply;
     uint32_t slot, gen;
+    if (q->state == CLIENT_VQP_HEARING)
+        return client_fail(-EISCONN,
+                           "the queue pair is bound to port %llu, and hears alone: connect another "
+                           "one",
+                           (unsigned long long)q->to);
     if (schema_peers_find(s->peers, gid, pool, &slot, &gen) == 0) {
-        point_at(q, slot, gen);
+        client_vqp_point(q, slot, gen);
         return 0;
     }
     struct schema_sq_desc d = {
@@ -140,7 +149,7 @@ static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
     int status = client_request(s, &d, &reply);
     if (status != 0)
         return refuse_gid(gid, status);
-    point_at(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
+    client_vqp_point(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
     return 0;
 }
 
@@ -149,7 +158,7 @@ int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16])
     if (client_is_null(q) || client_is_null(gid))
         return -EINVAL;
     int status = client_usable(q->session);
-    return status != 0 ? status : connect_to(q, gid, q->session->pool);
+    return status != 0 ? status : client_vqp_connect(q, gid, q->session->pool);
 }
 
 int kedge_connect_node(struct kedge_vqp *q, const char *name)
@@ -172,5 +181,5 @@ int kedge_connect_node(struct kedge_vqp *q, const char *name)
                            "no node is called \"%s\": it is not registered, or no longer (rdmactl "
                            "node list)",
                            name);
-    return status != 0 ? status : connect_to(q, answer.gid, answer.pool);
+    return status != 0 ? status : client_vqp_connect(q, answer.gid, answer.pool);
 }

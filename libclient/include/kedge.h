@@ -81,6 +81,7 @@ struct kedge_session_info {
     uint32_t max_vqps;
     uint32_t max_inflight; /* posts not yet completed, over all VQPs */
     uint32_t cq_entries;   /* completions that may wait to be polled */
+    uint32_t max_recvs;    /* receives posted or not popped yet (kedge_msg.h); 0: no messages */
     size_t arena_bytes;    /* of the first arena */
 };
 KEDGE_API void kedge_session_query(const struct kedge_session *s, struct kedge_session_info *out);
@@ -276,21 +277,23 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 /* ---- posting and polling */
 
 /* Posts a list, as ibv_post_send. Opcodes RDMA_READ, RDMA_WRITE, ATOMIC_CMP_AND_SWP,
- * ATOMIC_FETCH_AND_ADD; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE; 1 to 4 SGEs (0: no
- * bytes), each inside one arena. A region of one's own may overlap the SGEs: what the destination
- * holds then is not defined, and nothing else is touched. On failure *bad is the first that was not
- * posted; those before it were. bad may be NULL, and wr, which posts nothing. -EINVAL: malformed;
- * -ENOTCONN; -ENOMEM: too much in flight, or completions not polled; -EPIPE and others: as
- * kedge_session_status(). No system call while the agent's lane is awake. READs of adjacent memory
- * may be carried out as one, which has no order in itself: FENCE, or wait, where it matters. */
+ * ATOMIC_FETCH_AND_ADD, and those of kedge_msg.h; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE;
+ * 1 to 4 SGEs (0: no bytes), each inside one arena. A region of one's own may overlap the SGEs:
+ * what the destination holds then is not defined, and nothing else is touched. On failure *bad is
+ * the first that was not posted; those before it were. bad may be NULL, and wr, which posts
+ * nothing. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or completions not polled;
+ * -EPIPE and others: as kedge_session_status(). No system call while the agent's lane is awake.
+ * READs of adjacent memory may be carried out as one, which has no order in itself: FENCE, or wait,
+ * where it matters. */
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
-/* wc has room for n, and may be NULL if that is 0. Up to n completions of all the session's VQPs
- * (wc.qp_num tells which), in order for each. Of one that failed kedge_never_sent() says whether it
- * may be repeated. A count, or as kedge_session_status() when nothing is left and the session has
- * ended, or the agent stands still (-EHOSTDOWN). No system call, but for a look at the socket once
- * in 65536 calls in a row that found nothing; and where the agent's lane has no processor but this
- * thread's, one in 16 of such sleeps until it has answered, 0.1 ms at most, four times at most. */
+/* wc has room for n, and may be NULL if that is 0. Up to n completions of requests of all the
+ * session's VQPs (wc.qp_num tells which), in order for each; receives' are kedge_msg.h's. Of one
+ * that failed kedge_never_sent() says whether it may be repeated. A count, or as
+ * kedge_session_status() when nothing is left and the session has ended, or the agent stands still
+ * (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a row that
+ * found nothing; and where the agent's lane has no processor but this thread's, one in 16 of such
+ * sleeps until it has answered, 0.1 ms at most, four times at most. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
 /* Sleeps until a completion can be polled, or there is something new in kedge_session_notices(): 1,
  * or 0 after timeout_ms (-1: no limit), or as kedge_session_status(). While the agent stands still,

@@ -14,7 +14,7 @@ root=$work/root
 DESTDIR=$root cmake --install "$build" >"$work/install.log" ||
     fail "installing: $(tail -n 3 "$work/install.log")"
 prefix=$root$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
-for file in bin/rdmactl bin/kedge-perf sbin/kedge-agentd sbin/kedge-metad include/kedge.h \
+for file in bin/rdmactl bin/kedge-perf sbin/kedge-agentd sbin/kedge-metad include/kedge{,_msg}.h \
     share/man/man1/rdmactl.1 share/man/man1/kedge-perf.1 share/man/man3/kedge.3 \
     share/man/man5/kedge-agent.conf.5 \
     share/doc/kedge/{openapi.yaml,README.md,CHANGELOG.md,LICENSE} \

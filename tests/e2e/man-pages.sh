@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each call that libkedge exports has a manual page of its own name, with the prototype of the
+# Each call that libkedge exports has a manual page of its own name, with the prototype of its
 # header, and each example in them compiles.
 set -euo pipefail
 build=${1:?usage: $0 BUILD_DIRECTORY}
@@ -28,7 +28,7 @@ for call in $calls; do
     prototype=$(sed -n "s/^\.Fn $call //p" "$page" | tr -d '"' | sed -n 1p)
     [[ -n $prototype ]] || fail "$page has no prototype of $call"
     # The header's, with nothing between parameters but blanks.
-    header=$(tr '\n' ' ' <"$root/libclient/include/kedge.h" |
+    header=$(cat "$root"/libclient/include/*.h | tr '\n' ' ' |
         grep -oE "\b$call\([^;{/]*\);" | sed -n 1p |
         sed -E "s/^$call\((.*)\);$/\1/; s/, */ /g; s/ +/ /g")
     [[ $prototype == "$header" ]] || fail "$call: the page says ($prototype), the header ($header)"
@@ -44,7 +44,7 @@ prelude='#include <assert.h>
 #include <err.h>
 #include <errno.h>
 #include <stdio.h>
-#include <kedge.h>
+#include <kedge_msg.h>
 void work(struct kedge_session *s);
 void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote,
     const char *token, void *buffer, uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b);

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <kedge.h>
+#include <kedge_msg.h>
 
 #include "../check_main.h"
 #include "base/fds.h"

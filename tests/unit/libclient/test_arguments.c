@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every function does with a pointer that is NULL: one rule (kedge.h), held against all
- * pointers of the header's functions. */
+ * pointers of the headers' functions. */
 #include <stdio.h>
 
 #include "fake_lane.h"
@@ -22,6 +22,7 @@ static void setup(struct fixture *f)
 {
     f->seen_count = 0;
     fake_agent_start(&f->a);
+    f->a.attached.features = SCHEMA_FEATURE_MESSAGES;
     f->s = fake_agent_open(&f->a);
     ck_assert_int_eq(kedge_vqp_create(f->s, f, &f->q), 0);
     ck_assert_int_eq(kedge_alloc(f->s, 64, &f->memory, &f->lkey), 0);
@@ -177,6 +178,26 @@ static void walk_queue_pairs(struct fixture *f)
     REFUSES(kedge_never_sent, wc, 0, NULL);
 }
 
+static void walk_messages(struct fixture *f)
+{
+    static const uint8_t gid[16] = {0xfd};
+    struct ibv_recv_wr wr = {.num_sge = 0}, *bad = NULL;
+    struct kedge_msg msg;
+    REFUSES(kedge_bind, q, -EINVAL, NULL, 1);
+    REFUSES(kedge_connect_port, q, -EINVAL, NULL, gid, 1);
+    REFUSES(kedge_connect_port, gid, -EINVAL, f->q, NULL, 1);
+    REFUSES(kedge_post_recv, q, -EINVAL, NULL, &wr, &bad);
+    ck_assert_ptr_eq(bad, &wr);
+    ck_assert_int_eq(kedge_post_recv(f->q, NULL, &bad), 0); /* a list without an element */
+    TAKES(kedge_post_recv, wr);
+    wr.num_sge = 1;
+    ck_assert_int_eq(kedge_post_recv(f->q, &wr, NULL), -EINVAL);
+    TAKES(kedge_post_recv, bad);
+    REFUSES(kedge_pop_msgs, s, -EINVAL, NULL, 1, &msg);
+    REFUSES(kedge_pop_msgs, msgs, -EINVAL, f->s, 1, NULL);
+    ck_assert_int_eq(kedge_pop_msgs(f->s, 0, NULL), 0);
+}
+
 static bool was_seen(const struct fixture *f, const char *pointer)
 {
     for (unsigned i = 0; i < f->seen_count; i++)
@@ -221,17 +242,12 @@ static unsigned look_at_prototype(const struct fixture *f, const char *at)
     return pointers;
 }
 
-START_TEST(every_pointer_of_every_function_may_be_null_and_is_refused_by_name_or_means_something)
+/* How many pointers its functions have. */
+static unsigned look_at_header(const struct fixture *f, const char *path)
 {
     static char header[64 * 1024];
-    static struct fixture fixture;
-    struct fixture *f = &fixture;
     unsigned pointers = 0;
-    setup(f);
-    walk_sessions(f);
-    walk_memory(f);
-    walk_queue_pairs(f);
-    FILE *file = fopen(KEDGE_SOURCE_DIR "/libclient/include/kedge.h", "r");
+    FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     header[fread(header, 1, sizeof header - 1, file)] = '\0';
     ck_assert_int_ne(feof(file), 0);
@@ -239,6 +255,21 @@ START_TEST(every_pointer_of_every_function_may_be_null_and_is_refused_by_name_or
     for (const char *at = strstr(header, "\nKEDGE_API "); at != NULL;
          at = strstr(at + 1, "\nKEDGE_API "))
         pointers += look_at_prototype(f, at);
+    return pointers;
+}
+
+START_TEST(every_pointer_of_every_function_may_be_null_and_is_refused_by_name_or_means_something)
+{
+    static struct fixture fixture;
+    struct fixture *f = &fixture;
+    unsigned pointers = 0;
+    setup(f);
+    walk_sessions(f);
+    walk_memory(f);
+    walk_queue_pairs(f);
+    walk_messages(f);
+    pointers += look_at_header(f, KEDGE_SOURCE_DIR "/libclient/include/kedge.h");
+    pointers += look_at_header(f, KEDGE_SOURCE_DIR "/libclient/include/kedge_msg.h");
     ck_assert_uint_eq(pointers, f->seen_count);
     teardown(f);
 }

@@ -204,9 +204,9 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
         change;                                                                                    \
         ck_assert_int_eq(post(&f, &wr), -EINVAL);                                                  \
     } while (0)
-    REFUSED(wr.opcode = IBV_WR_SEND);
-    SAYS("opcode 2 is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP and "
-         "IBV_WR_ATOMIC_FETCH_AND_ADD");
+    REFUSED(wr.opcode = IBV_WR_LOCAL_INV);
+    SAYS("opcode 7 is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP, "
+         "IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND and IBV_WR_SEND_WITH_IMM");
     REFUSED(wr.num_sge = 5);
     REFUSED(wr.num_sge = -1);
     REFUSED(wr.sg_list = NULL);
@@ -217,7 +217,7 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
     SAYS("send_flags has 0x4, which no request here can have: IBV_SEND_SIGNALED, IBV_SEND_INLINE "
          "and IBV_SEND_FENCE are possible");
     REFUSED(wr.send_flags |= IBV_SEND_INLINE);
-    SAYS("IBV_SEND_INLINE is for IBV_WR_RDMA_WRITE alone");
+    SAYS("IBV_SEND_INLINE is for WRITEs and SENDs alone");
     REFUSED(sge.lkey = 0);
     REFUSED(sge.lkey = 2);
     SAYS("sg_list[0].lkey is 2, which is none of kedge_alloc()'s");

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libkedge: messages between workers, SEND and RECV. What kedge.h says of threads, pointers, order
+ * and results holds here.
+ *
+ * Who hears binds a VQP to a port and posts receives there; who sends connects a VQP to that port
+ * and posts SENDs, which arrive once each and in order. A message comes with a VQP that is
+ * connected to its sender, and an answer is a SEND there, for which the sender has posted receives
+ * on the VQP that it has sent from:
+ *
+ *   hears: kedge_bind(q, 7); kedge_post_recv(q, ...); kedge_pop_msgs(s, ...); post to msg.from
+ *   sends: kedge_connect_port(q, gid, 7); kedge_post_recv(q, ...); kedge_post_send(q, ...)
+ *
+ * Requests end in kedge_poll(), receives in kedge_pop_msgs(), and never the other way round.
+ * kedge_wait() returns 1 for either.
+ *
+ * Errors are verbs'. Of a SEND: IBV_WC_RNR_RETRY_EXC_ERR: no receive was posted there in time;
+ * IBV_WC_REM_INV_REQ_ERR: it was longer than the receive; IBV_WC_REM_OP_ERR: nobody has bound the
+ * port, or the VQP that it answers is gone; IBV_WC_RETRY_EXC_ERR: the peer is gone. Its VQP is in
+ * error then, as after any other request, until it is connected again: what stood behind it is
+ * flushed, requests in order, and receives in order. Who hears is not to blame: of a message that
+ * is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its VQP hears on.
+ *
+ * An agent without messages has none of this: every call here is -EOPNOTSUPP, and changes nothing.
+ */
+#ifndef KEDGE_MSG_H
+#define KEDGE_MSG_H
+
+#include <kedge.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- hearing */
+
+/* What workers of the session's tenant, on any node, send to that port of this host's endpoint is
+ * for q from now on, until kedge_vqp_destroy() or the end of the session. A tenant's ports are its
+ * own, any number of 32 bits. A request to the agent, of which no other node hears. Bound to that
+ * port already: 0. -EISCONN: q is connected, or bound to another port; -EADDRINUSE: another VQP of
+ * the tenant, on this node, has the port; -EDQUOT: as many are bound as may be, or the tenant has
+ * used up its control operations; -ENOMEM; -EOPNOTSUPP; -ETIMEDOUT. */
+KEDGE_API int kedge_bind(struct kedge_vqp *q, uint32_t port);
+
+/* Posts a list of receives, as ibv_post_recv: wr_id, next, and 0 to 4 SGEs, each inside one arena,
+ * where one message goes. On a VQP that is bound they are for whoever sends to its port; on one
+ * that is connected, or will be, for answers to what it sends. On failure *bad is the first that
+ * was not posted; those before it were. bad may be NULL, and wr, which posts nothing. -EINVAL:
+ * malformed; -ENOMEM: the session has max_recvs of them (struct kedge_session_info), posted or not
+ * popped yet: pop first; or the ring is full, or there is no memory; -EOPNOTSUPP. What they name is
+ * the agent's to write until they are popped; after kedge_vqp_destroy(), until the session ends, or
+ * a request to the agent that was made since has been answered. */
+KEDGE_API int kedge_post_recv(struct kedge_vqp *q, struct ibv_recv_wr *wr,
+                              struct ibv_recv_wr **bad);
+
+/* A receive that has ended. */
+struct kedge_msg {
+    /* wr_id: the receive's; qp_num: of the VQP that it was posted on; opcode: IBV_WC_RECV;
+     * byte_len: of the message; imm_data where wc_flags has IBV_WC_WITH_IMM; status and vendor_err
+     * as of kedge_poll(). */
+    struct ibv_wc wc;
+    /* Where an answer goes: a VQP that is connected to the one that the message was sent from, made
+     * of what the message says, with no lookup and no system call. Where the receive was posted on
+     * a connected VQP, that one. It is the worker's: all messages of one sender have the same,
+     * until the worker destroys it, which it may at any time, or connects it elsewhere. NULL: the
+     * session had no VQP left, or the host does not know the sender's endpoint any more; or there
+     * is no message (wc.status). */
+    struct kedge_vqp *from;
+    uint32_t tenant; /* the sender's, as its agent says: its number (struct kedge_session_info) */
+};
+
+/* Up to n receives of all the session's VQPs that have ended, those of one VQP in the order in
+ * which they have: messages of one sender in the order in which they were sent. msgs has room for
+ * n, and may be NULL if that is 0. A count, or as kedge_session_status() when nothing is left and
+ * the session has ended, or the agent stands still (-EHOSTDOWN). System calls: as kedge_poll().
+ * What a worker does not pop keeps its receive: where none is left its senders wait, and are told
+ * so in the end (IBV_WC_RNR_RETRY_EXC_ERR). While messages are popped completions of requests are
+ * put aside for kedge_poll(), as many as cq_entries; with more than that the next messages wait
+ * behind them. -EOPNOTSUPP. */
+KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *msgs);
+
+/* ---- sending */
+
+/* kedge_connect(), and q's SENDs go to that port of the session's tenant there, which
+ * kedge_connect() forgets again. Whether somebody has bound it says the first SEND. Errors: as
+ * kedge_connect(); -EISCONN: q is bound; -EOPNOTSUPP.
+ *
+ * On such a VQP, and on struct kedge_msg's, kedge_post_send() takes IBV_WR_SEND and
+ * IBV_WR_SEND_WITH_IMM besides, with the flags that a WRITE has: 0 to 3 SGEs of 16 KiB together at
+ * the most (-EMSGSIZE), or 128 bytes inline. imm_data arrives as it is. On any other VQP that is
+ * -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted before it on
+ * its VQP, a WRITE too, has been carried out when it is heard. There is no
+ * IBV_WR_RDMA_WRITE_WITH_IMM
+ * (-EOPNOTSUPP): a WRITE and a SEND with immediate behind it do the same. */
+KEDGE_API int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sender.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "receive.h"
+#include "schema/peers.h"
+
+/* Of the VQP with that index, if it answers one. */
+struct client_sender {
+    struct schema_cqe_sender is;
+    uint32_t next; /* in its chain: index + 1, or 0 */
+};
+
+struct client_senders {
+    uint32_t mask;             /* of the chains */
+    uint32_t *chain;           /* index + 1 of the first */
+    struct client_sender of[]; /* by VQP: max_vqps */
+};
+
+static struct client_senders *new_senders(const struct kedge_session *s)
+{
+    struct client_senders *all = calloc(1, sizeof *all + s->max_vqps * sizeof *all->of);
+    uint32_t chains = 1;
+    if (all == NULL)
+        return NULL;
+    while (chains < s->max_vqps)
+        chains *= 2;
+    all->mask = chains - 1;
+    all->chain = calloc(chains, sizeof *all->chain);
+    if (all->chain != NULL)
+        return all;
+    free(all);
+    return NULL;
+}
+
+void client_senders_free(struct client_senders *all)
+{
+    if (all != NULL)
+        free(all->chain);
+    free(all);
+}
+
+/* A VQP's name is random. */
+static uint32_t *chain_of(struct client_senders *all, uint64_t name)
+{
+    return &all->chain[(name ^ name >> 32) & all->mask];
+}
+
+static struct kedge_vqp *find_answering(struct kedge_session *s, struct client_senders *all,
+                                        const struct schema_cqe_sender *from)
+{
+    for (uint32_t i = *chain_of(all, from->vqp); i != 0; i = all->of[i - 1].next)
+        if (memcmp(&all->of[i - 1].is, from, sizeof *from) == 0)
+            return &s->vqps[i - 1];
+    return NULL;
+}
+
+static struct kedge_vqp *make_answering(struct kedge_session *s, struct client_senders *all,
+                                        const struct schema_cqe_sender *from)
+{
+    uint32_t *chain = chain_of(all, from->vqp), slot, gen;
+    struct kedge_vqp *q;
+    if (schema_peers_find(s->peers, from->gid, s->pool, &slot, &gen) != 0 ||
+        kedge_vqp_create(s, NULL, &q) != 0)
+        return NULL;
+    client_vqp_point(q, slot, gen);
+    q->to_kind = SCHEMA_SEND_TO_VQP;
+    q->to = from->vqp;
+    q->answers = true;
+    all->of[q->index] = (struct client_sender){.is = *from, .next = *chain};
+    *chain = q->index + 1u;
+    return q;
+}
+
+struct kedge_vqp *client_sender_vqp(struct kedge_session *s, const struct schema_cqe_sender *from)
+{
+    struct client_messages *m = s->messages;
+    if (m->senders == NULL && (m->senders = new_senders(s)) == NULL)
+        return NULL;
+    struct kedge_vqp *q = find_answering(s, m->senders, from);
+    return q != NULL ? q : make_answering(s, m->senders, from);
+}
+
+void client_sender_forget(struct kedge_vqp *q)
+{
+    if (!q->answers)
+        return;
+    struct client_senders *all = q->session->messages->senders;
+    struct client_sender *mine = &all->of[q->index];
+    uint32_t *link = chain_of(all, mine->is.vqp);
+    while (*link != q->index + 1u)
+        link = &all->of[*link - 1].next;
+    *link = mine->next;
+    q->answers = false;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The VQPs that were made for senders of messages: by sender, so that all messages of one come with
+ * the same. One thread at a time. */
+#ifndef LIBCLIENT_SENDER_H
+#define LIBCLIENT_SENDER_H
+
+#include "internal.h"
+
+struct client_senders; /* allocated with the first message to a port */
+
+/* A VQP that is connected to that sender: the one of before, or a new one. NULL: the session has
+ * none left, or no memory; or the host knows the sender's endpoint no more. */
+struct kedge_vqp *client_sender_vqp(struct kedge_session *s, const struct schema_cqe_sender *from);
+/* The VQP is connected to something else from now on, or is none any more. */
+void client_sender_forget(struct kedge_vqp *q);
+
+#endif
