@@ -7,8 +7,8 @@
  * connected to its sender, and an answer is a SEND there, for which the sender has posted receives
  * on the VQP that it has sent from:
  *
- *   hears: kedge_bind(q, 7); kedge_post_recv(q, ...); kedge_pop_msgs(s, ...); post to msg.from
- *   sends: kedge_connect_port(q, gid, 7); kedge_post_recv(q, ...); kedge_post_send(q, ...)
+ *   hears: kedge_bind(), kedge_post_recv(), kedge_pop_msgs(), kedge_post_send() to msg.from
+ *   sends: kedge_connect_port(), kedge_post_recv() for the answer, kedge_post_send()
  *
  * Requests end in kedge_poll(), receives in kedge_pop_msgs(), and never the other way round.
  * kedge_wait() returns 1 for either.

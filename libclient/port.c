@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who hears messages, and whom they go to: asked of the lane. */
+/* Ports: who hears them, and whose SENDs go there. */
 #include "receive.h"
 #include "request.h"
 
