@@ -22,24 +22,25 @@ static bool has_cqe(struct kedge_session *s)
 }
 
 /* Of a VQP that still exists. */
-static struct kedge_vqp *owner_of(struct kedge_session *s, const struct schema_cqe *c)
+static inline struct kedge_vqp *owner_of(struct kedge_session *s, const struct schema_cqe *c)
 {
-    return kedge_vqp_find(s, c->vqp | (uint32_t)c->vqp_gen << 16);
+    struct kedge_vqp *q = &s->vqps[c->vqp];
+    return c->vqp < s->used_vqps && client_vqp_is_there(q) && q->gen == c->vqp_gen ? q : NULL;
 }
 
-static struct ibv_wc take_wc(struct kedge_session *s, struct kedge_vqp *q,
-                             const struct schema_cqe *c)
+static inline void take_wc(struct kedge_session *s, struct kedge_vqp *q, const struct schema_cqe *c,
+                           struct ibv_wc *to)
 {
     if (q->out > 0) { /* else it failed without a flag */
         q->out--;
         s->processor.out--;
     }
-    return (struct ibv_wc){.wr_id = c->wr_id,
-                           .status = c->status,
-                           .opcode = c->opcode,
-                           .vendor_err = c->vendor_err,
-                           .byte_len = c->byte_len,
-                           .qp_num = kedge_vqp_num(q)};
+    *to = (struct ibv_wc){.wr_id = c->wr_id,
+                          .status = c->status,
+                          .opcode = c->opcode,
+                          .vendor_err = c->vendor_err,
+                          .byte_len = c->byte_len,
+                          .qp_num = q->index | (uint32_t)q->gen << 16};
 }
 
 static void publish_head(struct kedge_session *s, uint32_t before)
@@ -49,7 +50,7 @@ static void publish_head(struct kedge_session *s, uint32_t before)
 }
 
 /* Of those that were put aside while messages were asked for. */
-static int poll_aside(struct kedge_session *s, int n, struct ibv_wc *wc)
+static __attribute__((noinline)) int poll_aside(struct kedge_session *s, int n, struct ibv_wc *wc)
 {
     struct client_messages *m = s->messages;
     int count = 0;
@@ -57,12 +58,12 @@ static int poll_aside(struct kedge_session *s, int n, struct ibv_wc *wc)
         const struct schema_cqe *c = &m->aside[m->aside_head++ & s->cq_mask];
         struct kedge_vqp *q = owner_of(s, c);
         if (q != NULL)
-            wc[count++] = take_wc(s, q, c);
+            take_wc(s, q, c, &wc[count++]);
     }
     return count;
 }
 
-static bool take_receive(struct kedge_session *s)
+static __attribute__((noinline)) bool take_receive(struct kedge_session *s)
 {
     return client_receive_take(s, s->cq_tail_seen - s->cq_head);
 }
@@ -82,8 +83,9 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
         }
         s->cq_head++;
         struct kedge_vqp *q = owner_of(s, &c);
-        if (q != NULL)
-            wc[count++] = take_wc(s, q, &c);
+        if (q == NULL)
+            continue;
+        take_wc(s, q, &c, &wc[count++]);
     }
     if (count > 0 && client_is_taken_back(s)) /* these may be zeros */
         return 0;

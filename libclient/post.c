@@ -87,8 +87,8 @@ static int gather_inline(const struct ibv_send_wr *wr, union client_post *p)
     return 0;
 }
 
-int client_gather(const struct kedge_session *s, const struct ibv_sge *list, int n,
-                  union client_post *p)
+static inline int gather_sges(const struct kedge_session *s, const struct ibv_sge *list, int n,
+                              union client_post *p)
 {
     struct schema_sge sge = {0};
     int status = 0;
@@ -107,6 +107,12 @@ int client_gather(const struct kedge_session *s, const struct ibv_sge *list, int
         p->d.slots = 2;
     }
     return status;
+}
+
+int client_gather(const struct kedge_session *s, const struct ibv_sge *list, int n,
+                  union client_post *p)
+{
+    return gather_sges(s, list, n, p);
 }
 
 int client_refuse_sges(int n, int most)
@@ -197,7 +203,7 @@ static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr 
     }
     if ((wr->send_flags & IBV_SEND_INLINE) != 0)
         return gather_inline(wr, p);
-    return client_gather(q->session, wr->sg_list, wr->num_sge, p);
+    return gather_sges(q->session, wr->sg_list, wr->num_sge, p);
 }
 
 /* How many slots put_bind() is to take before the next post. */
@@ -206,7 +212,7 @@ static uint32_t bind_slots(const struct kedge_vqp *q)
     return q->bound || q->state != CLIENT_VQP_CONNECTED ? 0 : q->to_kind == 0 ? 1 : 2;
 }
 
-static void put_bind(struct kedge_vqp *q)
+static __attribute__((noinline)) void put_bind(struct kedge_vqp *q)
 {
     struct schema_sq_desc d = {.op = SCHEMA_OP_BIND,
                                .slots = 1,
@@ -224,18 +230,23 @@ static void put_bind(struct kedge_vqp *q)
     client_ring_put(q->session, &d);
 }
 
-int client_post_put(struct kedge_vqp *q, const union client_post *p)
+static __attribute__((cold, noinline)) int refuse_full(struct kedge_vqp *q, uint32_t slots)
 {
     struct kedge_session *s = q->session;
-    const uint32_t first = bind_slots(q), slots = first + p->d.slots;
-    if (!client_ring_room(s, slots)) {
-        /* The smallest ring has room for the largest SEND only when these two are gone. */
-        if (slots > s->sq_mask + 1 && client_ring_room(s, first))
-            put_bind(q);
-        const int status = client_idle(s);
-        return status != 0 ? status
-                           : client_fail_text(-ENOMEM, "the submission ring is full: poll first");
-    }
+    /* The smallest ring has room for the largest SEND only when these two are gone. */
+    if (slots > s->sq_mask + 1 && client_ring_room(s, bind_slots(q)))
+        put_bind(q);
+    const int status = client_idle(s);
+    return status != 0 ? status
+                       : client_fail_text(-ENOMEM, "the submission ring is full: poll first");
+}
+
+static inline int put_post(struct kedge_vqp *q, const union client_post *p)
+{
+    struct kedge_session *s = q->session;
+    const uint32_t first = q->bound ? 0 : bind_slots(q);
+    if (!client_ring_room(s, first + p->d.slots))
+        return refuse_full(q, first + p->d.slots);
     if (first > 0)
         put_bind(q);
     for (uint32_t i = 0; i < p->d.slots; i++)
@@ -243,12 +254,17 @@ int client_post_put(struct kedge_vqp *q, const union client_post *p)
     return 0;
 }
 
+int client_post_put(struct kedge_vqp *q, const union client_post *p)
+{
+    return put_post(q, p);
+}
+
 static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
 {
     union client_post p;
     int status = build_descriptor(q, wr, &p);
     if (status == 0)
-        status = client_post_put(q, &p);
+        status = put_post(q, &p);
     if (status == 0 && (wr->send_flags & IBV_SEND_SIGNALED) != 0) {
         q->out++;
         q->session->processor.out++;
