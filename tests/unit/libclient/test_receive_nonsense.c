@@ -142,6 +142,13 @@ START_TEST(pages_that_are_taken_back_say_nothing_of_messages)
     ck_assert_int_eq(kedge_pop_msgs(f.s, 1, &msg), -EPIPE);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "closed the session or is gone"));
     teardown(&f);
+    /* Of a message that is there whole it cannot be told that it is. */
+    setup(&f);
+    bind_port(&f);
+    message(&f, f.q, receive(&f, f.q, 1, 64), 77);
+    atomic_store(&f.a.ro->magic, 0);
+    ck_assert_int_eq(kedge_pop_msgs(f.s, 1, &msg), -EPIPE);
+    teardown(&f);
 }
 END_TEST
 

@@ -219,6 +219,7 @@ START_TEST(requests_are_polled_and_messages_popped_whatever_stands_first_in_the_
     fake_lane_complete(&f.a, kedge_vqp_num(q), 13, 0);
     message(&f, f.q, third, 77);
     ck_assert_uint_eq(pop_one(&f).wc.wr_id, 3);
+    ck_assert_int_eq(kedge_wait(f.s, 0), 1);
     kedge_vqp_destroy(q);
     ck_assert_int_eq(kedge_wait(f.s, 0), 0);
     ck_assert_int_eq(kedge_poll(f.s, 4, wc), 0);
@@ -309,6 +310,13 @@ START_TEST(receives_go_with_their_queue_pair_and_what_the_lane_says_of_them_late
     ck_assert(all_was_taken(&f));
     for (uint64_t i = 0; i < MOST; i++) /* there is room for all */
         (void)receive(&f, stays, i, 64);
+    /* The lane hears that one is gone which it knows of by a receive alone. */
+    kedge_vqp_destroy(stays);
+    struct kedge_vqp *alone;
+    ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &alone), 0);
+    (void)receive(&f, alone, 1, 64);
+    kedge_vqp_destroy(alone);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
     ck_assert_int_eq(kedge_session_status(f.s), 0);
     teardown(&f);
 }
