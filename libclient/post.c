@@ -127,7 +127,7 @@ static __attribute__((cold)) int refuse_shape(const struct ibv_send_wr *wr, unsi
     if ((wr->send_flags & ~known) != 0)
         return client_fail(-EINVAL,
                            "send_flags has %#x, which no request here can have: IBV_SEND_SIGNALED, "
-                           "IBV_SEND_INLINE and IBV_SEND_FENCE are possible",
+                           "IBV_SEND_INLINE, IBV_SEND_FENCE and KEDGE_SEND_RELAXED are possible",
                            wr->send_flags & ~known);
     return client_refuse_sges(wr->num_sge, SCHEMA_MAX_SGE);
 }
@@ -164,10 +164,17 @@ static int check_send(const struct kedge_vqp *q, const struct ibv_send_wr *wr)
     return 0;
 }
 
+/* It may, and need not: an agent that does not know it is not told. */
+static uint8_t relaxed_flag(const struct kedge_session *s)
+{
+    return s->features & SCHEMA_FEATURE_RELAXED ? SCHEMA_OP_RELAXED : 0;
+}
+
 static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr *wr,
                             union client_post *p)
 {
-    const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE;
+    const unsigned known =
+        IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE | KEDGE_SEND_RELAXED;
     int op = operation_of(wr->opcode);
     if (op < 0)
         return op;
@@ -200,6 +207,8 @@ static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr 
     } else {
         p->d.post.remote_addr = wr->wr.rdma.remote_addr;
         p->d.post.vkey = wr->wr.rdma.rkey;
+        if ((wr->send_flags & KEDGE_SEND_RELAXED) != 0)
+            p->d.flags |= relaxed_flag(q->session);
     }
     if ((wr->send_flags & IBV_SEND_INLINE) != 0)
         return gather_inline(wr, p);

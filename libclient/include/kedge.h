@@ -276,15 +276,20 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 
 /* ---- posting and polling */
 
+/* In send_flags, beside libibverbs' own: this READ or WRITE may be carried out together with the
+ * one that the VQP posted before it, if it goes on where that one ends at the peer. Then their
+ * bytes are READ or written in any order, as those of one request are. The device has fewer
+ * requests so; each has its own completion, in its order, as without. */
+#define KEDGE_SEND_RELAXED (1u << 16)
+
 /* Posts a list, as ibv_post_send. Opcodes RDMA_READ, RDMA_WRITE, ATOMIC_CMP_AND_SWP,
- * ATOMIC_FETCH_AND_ADD, and those of kedge_msg.h; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE;
- * 1 to 4 SGEs (0: no bytes), each inside one arena. A region of one's own may overlap the SGEs:
- * what the destination holds then is not defined, and nothing else is touched. On failure *bad is
- * the first that was not posted; those before it were. bad may be NULL, and wr, which posts
- * nothing. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or completions not polled;
- * -EPIPE and others: as kedge_session_status(). No system call while the agent's lane is awake.
- * READs of adjacent memory may be carried out as one, which has no order in itself: FENCE, or wait,
- * where it matters. */
+ * ATOMIC_FETCH_AND_ADD, and those of kedge_msg.h; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE,
+ * KEDGE_SEND_RELAXED; 1 to 4 SGEs (0: no bytes), each inside one arena. A region of one's own may
+ * overlap the SGEs: what the destination holds then is not defined, and nothing else is touched. On
+ * failure *bad is the first that was not posted; those before it were. bad may be NULL, and wr,
+ * which posts nothing. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or completions
+ * not polled; -EPIPE and others: as kedge_session_status(). No system call while the agent's lane
+ * is awake. */
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
 /* wc has room for n, and may be NULL if that is 0. Up to n completions of requests of all the

@@ -112,10 +112,11 @@ uint32_t lane_check_post(const struct session *s, const struct operation *op,
 {
     out->op = op;
     if (op->kind != OPERATION_POST || d->num_sge > SCHEMA_MAX_SGE ||
-        (d->flags & ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE)) != 0)
+        (d->flags &
+         ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE | SCHEMA_OP_RELAXED)) != 0)
         return SCHEMA_REASON_DESCRIPTOR;
     out->fab.opcode = op->opcode;
-    out->special = d->flags & SPECIAL_FENCE;
+    out->special = d->flags & (SPECIAL_FENCE | SPECIAL_RELAXED);
     out->fab.send_flags = d->flags & SCHEMA_OP_FENCE ? IBV_SEND_FENCE : 0;
     out->fab.sg_list = out->sge;
     out->fab.num_sge = d->num_sge;

@@ -10,6 +10,7 @@
 #include "transmit/blame.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
+#include "vqp_state.h"
 
 enum {
     /* Each of several is over when all are: so the first waits for the last, for as long as its
@@ -101,6 +102,7 @@ static bool take_list(struct lane *l, struct wr *lead)
     if (l->merges.lists == LANE_MERGE_LISTS)
         return false;
     struct merge_list *list = &l->merges.list[l->merges.lists++];
+    list->number = vqp_of(lead)->merged_in = ++l->merges.taken;
     memcpy(list->sge, lead->sge, (size_t)lead->fab.num_sge * sizeof list->sge[0]);
     lead->pieces = (uint8_t)lead->fab.num_sge;
     lead->fab.sg_list = list->sge;
@@ -110,6 +112,15 @@ static bool take_list(struct lane *l, struct wr *lead)
 static struct merge_list *list_of(const struct wr *lead)
 {
     return (struct merge_list *)(uintptr_t)lead->fab.sg_list; /* of l->merges */
+}
+
+/* The bytes of one work request have no order, and a VQP's requests have one. */
+static bool keeps_order(const struct wr *lead, const struct wr *w)
+{
+    const struct vqp *q = vqp_of(w);
+    if (w->special & SPECIAL_RELAXED)
+        return true;
+    return lead->behind > 0 ? q->merged_in != list_of(lead)->number : q != vqp_of(lead);
 }
 
 static bool add_inline(struct lane *l, struct wr *lead, const struct wr *w)
@@ -147,14 +158,16 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     const struct wr *last = *ring_at(l, p, p->tail - 1);
     struct wr *lead = (struct wr *)(void *)p->chain_tail;
-    if (!may_merge(l, p) || !is_of_one_kind(last, w) || (last->special | w->special) != 0 ||
-        !is_to_one_region(last, w) || last->session->tenant_slot != w->session->tenant_slot)
+    if (!may_merge(l, p) || !is_of_one_kind(last, w) ||
+        ((last->special | w->special) & ~SPECIAL_RELAXED) != 0 || !is_to_one_region(last, w) ||
+        last->session->tenant_slot != w->session->tenant_slot)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
     if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST ||
-        l->now_ns < w->flow->apart_until_ns ||
+        l->now_ns < w->flow->apart_until_ns || !keeps_order(lead, w) ||
         !(w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w))
         return false;
+    vqp_of(w)->merged_in = list_of(lead)->number;
     w->ahead = ++lead->behind;
     lead->fab.wr_id = (lead->fab.wr_id & ~(uint64_t)UINT32_MAX) | p->tail;
     if (w->signaled | l->config.streams)

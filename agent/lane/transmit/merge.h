@@ -3,6 +3,11 @@
  * to one region that come one behind the other in a pass, each where the one before it ends.
  * Private to agent/lane, and the lane thread's.
  *
+ * A device moves the bytes of one work request in any order (IBTA 9.5), and those of two of a queue
+ * pair in theirs. So of one VQP there is one request in each, and more only of those whose worker
+ * has said that it does not matter (SCHEMA_OP_RELAXED): with whom it shares a queue pair changes
+ * nothing of what it may rely on.
+ *
  * Nothing waits to be merged, and nothing is moved: a request joins the last one of its queue
  * pair's chain, or stands behind it. In the queue pair's ring each has a place, as it would apart,
  * so that room, windows, accounts and completions are as they are without; the device has fewer.
@@ -31,6 +36,7 @@ enum { LANE_MERGE_LISTS = 64 /* work requests of several, in a pass */ };
 struct merge_list {
     struct ibv_sge sge[LANE_MERGE_SGES];
     uint8_t inline_data[SCHEMA_MAX_INLINE];
+    uint64_t number; /* of this work request: none before it had that */
 };
 static_assert(offsetof(struct merge_list, sge) == 0, "what a request has of it is a list");
 
@@ -38,6 +44,7 @@ struct merges {
     struct merge_list list[LANE_MERGE_LISTS];
     uint64_t pass; /* in which `lists` of them were taken */
     uint32_t lists;
+    uint64_t taken;         /* ever */
     uint64_t rest_until_ns; /* nothing is merged before, since what was has failed here; what fails
                              * for its peer is of its flow (apart_until_ns) */
 };

@@ -21,13 +21,14 @@ enum special {
     SPECIAL_EMPTY = 1 << 0, /* no byte is to be moved: it never reaches a queue pair */
     SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
     SPECIAL_FENCE = SCHEMA_OP_FENCE,
+    SPECIAL_RELAXED = SCHEMA_OP_RELAXED,
     SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
     SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
-    SPECIAL_ALIGNED = 1 << 3, /* to an address that the device can do it at */
     SPECIAL_APART = 1 << 6,   /* what it was merged into has failed: it is merged no more */
-    SPECIAL_SEND = 1 << 7,    /* a message (schedule/talk.h) */
+    SPECIAL_ALIGNED = 1 << 7, /* to an address that the device can do it at */
+    SPECIAL_SEND = 1 << 8,    /* a message (schedule/talk.h) */
 };
-static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");
+static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3, "each a bit of its own");
 
 enum wr_back {
     BACK_ENDED,   /* it was out, and `ended` says how it ended */
@@ -51,10 +52,10 @@ struct wr {
     uint64_t length;
     uint32_t vkey;
     uint16_t vqp, vqp_gen;
-    uint16_t stale; /* bit i: posted with the key of arena i's former registration, which goes */
+    uint16_t stale;   /* bit i: posted with the key of arena i's former registration, which goes */
+    uint16_t special; /* of enum special */
     uint8_t kind, signaled; /* kind: enum wr_kind */
     uint8_t refused; /* enum schema_reason: completes with an error when all before it are over */
-    uint8_t special; /* of enum special */
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited, or it
                       * has returned so */
     uint8_t back;    /* enum wr_back, in the list of what has returned */

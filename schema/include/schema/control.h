@@ -44,6 +44,7 @@ enum schema_control_feature {
     SCHEMA_FEATURE_IMPORT_MANY = 1 << 4, /* SCHEMA_OP_IMPORT_MANY, likewise */
     SCHEMA_FEATURE_MESSAGES = 1 << 5,    /* SEND, RECV, SEND_TO, BIND_PORT, where its pool has a
                                           * lane that hears messages */
+    SCHEMA_FEATURE_RELAXED = 1 << 6,     /* SCHEMA_OP_RELAXED, its lanes */
 };
 
 enum schema_attached_fd {

@@ -56,7 +56,10 @@ enum schema_op_flag {
     SCHEMA_OP_SIGNALED = 1 << 0,
     SCHEMA_OP_INLINE = 1 << 1, /* `length` bytes follow in whole slots, at most SCHEMA_MAX_INLINE */
     SCHEMA_OP_FENCE = 1 << 2,
-    SCHEMA_OP_IMM = 1 << 3, /* SEND: with post.imm */
+    /* its bytes and those of the one before it, where it goes on, may be moved in any order. Not
+     * for an agent that has not said SCHEMA_FEATURE_RELAXED, which refuses it */
+    SCHEMA_OP_RELAXED = 1 << 3,
+    SCHEMA_OP_IMM = 1 << 4, /* SEND: with post.imm */
 };
 
 #define SCHEMA_SEND_SGES    3     /* of a SEND: one is its header's */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_lane.h"
+#include "internal.h"
 
 static const uint8_t peer_gid[16] = {0xfd, 1};
 
@@ -121,6 +122,22 @@ START_TEST(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)
 }
 END_TEST
 
+START_TEST(an_agent_that_does_not_know_of_relaxed_requests_is_not_told)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 64, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    wr.send_flags |= KEDGE_SEND_RELAXED;
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 1)->flags, SCHEMA_OP_SIGNALED);
+    f.s->features = SCHEMA_FEATURE_RELAXED;
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 2)->flags, SCHEMA_OP_SIGNALED | SCHEMA_OP_RELAXED);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(several_sges_go_into_the_next_slot_and_inline_data_into_the_following_ones)
 {
     struct fixture f;
@@ -214,8 +231,8 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
     REFUSED(wr.sg_list = NULL; wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD);
     REFUSED(wr.sg_list = NULL; wr.opcode = IBV_WR_RDMA_WRITE; wr.send_flags |= IBV_SEND_INLINE);
     REFUSED(wr.send_flags |= IBV_SEND_SOLICITED);
-    SAYS("send_flags has 0x4, which no request here can have: IBV_SEND_SIGNALED, IBV_SEND_INLINE "
-         "and IBV_SEND_FENCE are possible");
+    SAYS("send_flags has 0x4, which no request here can have: IBV_SEND_SIGNALED, "
+         "IBV_SEND_INLINE, IBV_SEND_FENCE and KEDGE_SEND_RELAXED are possible");
     REFUSED(wr.send_flags |= IBV_SEND_INLINE);
     SAYS("IBV_SEND_INLINE is for WRITEs and SENDs alone");
     REFUSED(sge.lkey = 0);
@@ -344,6 +361,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_known_peer_connects_without_a_descriptor_and_binds_once_at_the_first_post)                 \
     T(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)                           \
+    T(an_agent_that_does_not_know_of_relaxed_requests_is_not_told)                                 \
     T(several_sges_go_into_the_next_slot_and_inline_data_into_the_following_ones)                  \
     T(a_full_ring_refuses_with_the_first_request_that_did_not_fit_and_wraps_when_taken)            \
     T(malformed_requests_are_refused_and_put_nothing_into_the_ring)                                \

@@ -29,17 +29,24 @@ static void close_scene(void)
     world_mergers_close(w, &m);
 }
 
+/* It may share a work request with others of its VQP. */
+static struct schema_sq_desc relaxed(struct schema_sq_desc d)
+{
+    d.flags |= SCHEMA_OP_RELAXED;
+    return d;
+}
+
 /* Of that worker's, from its block of that number to the owner's `to`. */
 static struct schema_sq_desc write_block(uint64_t id, uint32_t from, uint32_t to)
 {
-    return world_rw(SCHEMA_OP_WRITE, id, (uint64_t)from * BLOCK, BLOCK, m.vkey,
-                    (uint64_t)to * BLOCK);
+    return relaxed(
+        world_rw(SCHEMA_OP_WRITE, id, (uint64_t)from * BLOCK, BLOCK, m.vkey, (uint64_t)to * BLOCK));
 }
 
 static struct schema_sq_desc read_block(uint64_t id, uint32_t into, uint32_t of)
 {
-    return world_rw(SCHEMA_OP_READ, id, (uint64_t)into * BLOCK, BLOCK, m.vkey,
-                    (uint64_t)of * BLOCK);
+    return relaxed(
+        world_rw(SCHEMA_OP_READ, id, (uint64_t)into * BLOCK, BLOCK, m.vkey, (uint64_t)of * BLOCK));
 }
 
 static void post(uint32_t worker, struct schema_sq_desc d)
@@ -267,7 +274,7 @@ END_TEST
 static void post_inline(uint32_t worker, uint64_t id, uint32_t length, uint64_t to, uint8_t byte)
 {
     uint8_t bytes[2 * SCHEMA_LINE];
-    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, id, 0, length, m.vkey, to);
+    struct schema_sq_desc d = relaxed(world_rw(SCHEMA_OP_WRITE, id, 0, length, m.vkey, to));
     memset(bytes, byte, sizeof bytes);
     d.flags |= SCHEMA_OP_INLINE;
     d.num_sge = 0;
@@ -300,7 +307,7 @@ START_TEST(each_has_the_completion_that_it_asked_for)
     for (uint64_t id = 1; id <= 6; id++) {
         struct schema_sq_desc d = write_block(id, (uint32_t)id, (uint32_t)id);
         if (id != 2 && id != 6)
-            d.flags = 0;
+            d.flags = SCHEMA_OP_RELAXED;
         post(0, d);
     }
     expect_done(0, 2, BLOCK);
@@ -391,6 +398,66 @@ START_TEST(work_requests_only_grow)
 }
 END_TEST
 
+/* That worker's next one, of which the bytes come behind those of what was posted before it. */
+static void post_strict(uint32_t worker, struct schema_sq_desc d)
+{
+    d.flags &= (uint8_t)~SCHEMA_OP_RELAXED;
+    post(worker, d);
+}
+
+/* Who READs a flag and then what it announces, or WRITEs what the other then announces. */
+START_TEST(those_of_one_vqp_keep_their_order)
+{
+    open_scene(1);
+    for (uint32_t i = 0; i < 4; i++)
+        post_strict(0, write_block(i, i, i));
+    for (uint32_t i = 0; i < 4; i++)
+        post_strict(0, read_block(4 + i, 40 + i, 4 + i));
+    for (uint64_t id = 0; id < 8; id++)
+        expect_done(0, id, BLOCK);
+    ck_assert_uint_eq(posts->requests, 8);
+    close_scene();
+}
+END_TEST
+
+START_TEST(one_of_each_vqp_is_merged_with_others)
+{
+    open_scene(3);
+    static const uint32_t OF[] = {0, 1, 1, 2};
+    for (uint32_t i = 0; i < 4; i++)
+        post_strict(OF[i], write_block(i, i, i));
+    world_mergers_ring(w, &m);
+    for (uint32_t i = 0; i < 4; i++)
+        expect_done(OF[i], i, BLOCK);
+    for (uint32_t i = 0; i < 4; i++)
+        expect_block(i, OF[i], i);
+    ck_assert_uint_eq(posts->requests, 2); /* 0 and 1; 2 and 3 */
+    close_scene();
+}
+END_TEST
+
+/* The second one alone says whether it matters that it comes behind the first. */
+START_TEST(who_goes_behind_says_whether_order_matters)
+{
+    open_scene(2);
+    post_strict(0, write_block(1, 0, 0));
+    post(0, write_block(2, 1, 1));
+    post_strict(0, write_block(3, 2, 2));
+    for (uint64_t id = 1; id <= 3; id++)
+        expect_done(0, id, BLOCK);
+    ck_assert_uint_eq(posts->requests, 2); /* 1 and 2; 3 */
+    post(0, write_block(4, 3, 3));
+    post(1, write_block(5, 4, 4));
+    post_strict(1, write_block(6, 5, 5));
+    world_mergers_ring(w, &m);
+    expect_done(0, 4, BLOCK);
+    expect_done(1, 5, BLOCK);
+    expect_done(1, 6, BLOCK);
+    ck_assert_uint_eq(posts->requests, 4); /* 4 and 5; 6 */
+    close_scene();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(adjacent_writes_of_several_workers_are_one)                                                  \
     T(what_is_contiguous_here_too_is_one_piece)                                                    \
@@ -408,5 +475,8 @@ END_TEST
     T(a_window_counts_each_of_them)                                                                \
     T(where_it_is_switched_off_each_goes_alone)                                                    \
     T(work_requests_are_counted)                                                                   \
-    T(work_requests_only_grow)
+    T(work_requests_only_grow)                                                                     \
+    T(those_of_one_vqp_keep_their_order)                                                           \
+    T(one_of_each_vqp_is_merged_with_others)                                                       \
+    T(who_goes_behind_says_whether_order_matters)
 KEDGE_CHECK_MAIN("agent.lane.merge", TESTS)

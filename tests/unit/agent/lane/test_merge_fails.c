@@ -37,8 +37,9 @@ static void close_scene(void)
 static void post_all(uint8_t op)
 {
     for (uint32_t i = 0; i < 2 * EACH; i++) {
-        const struct schema_sq_desc d =
+        struct schema_sq_desc d =
             world_rw(op, 1 + i % EACH, (uint64_t)i * 2 * BLOCK, BLOCK, m.vkey, (uint64_t)i * BLOCK);
+        d.flags |= SCHEMA_OP_RELAXED;
         world_post(&m.worker[i / EACH], &d);
     }
     world_mergers_ring(w, &m);
@@ -119,8 +120,9 @@ static uint32_t count_elsewhere(struct world_elsewhere *e)
 {
     const uint32_t before = posts->requests;
     for (uint32_t i = 0; i < EACH; i++) {
-        const struct schema_sq_desc d =
+        struct schema_sq_desc d =
             world_rw(SCHEMA_OP_READ, 1 + i, (uint64_t)i * BLOCK, BLOCK, e->vkey, i * BLOCK);
+        d.flags |= SCHEMA_OP_RELAXED;
         world_post(&e->worker, &d);
     }
     for (uint32_t i = 0; i < EACH; i++)
