@@ -24,6 +24,7 @@
 #include "operators.h"
 #include "os.h"
 #include "os_calls.h"
+#include "post_looks.h"
 #include "published.h"
 #include "random.h"
 #include "refusals.h"
@@ -511,6 +512,7 @@ static void fill_result(struct play_cluster_result *r)
     r->events = play_events_count();
     r->net_events = sim_net_events(cluster.net);
     r->accesses = play_ledger_accesses();
+    r->merged = play_posts_merged();
     r->faults = cluster.faults;
     r->workers = cluster.gone;
 }

@@ -43,6 +43,7 @@ struct play_cluster_result {
     uint64_t hash;         /* of the story: the same for the same seed and settings */
     uint64_t simulated_ns, events, net_events;
     uint64_t accesses; /* to workers' memory that were held against whose it is, and what is lent */
+    uint64_t merged;   /* requests that went in the work request of another */
     uint64_t faults;   /* that have happened, of: */
     uint32_t planned;
     struct play_worker_counts workers; /* all together */

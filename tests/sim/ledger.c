@@ -147,12 +147,12 @@ void play_ledger_no_arena(void *at)
 
 uint64_t play_slot_offset(const struct play_slot *s)
 {
-    return (uint64_t)s->number * (PLAY_SLOT_BYTES + PLAY_COUNTER_BYTES);
+    return (uint64_t)s->number * PLAY_SLOT_BYTES;
 }
 
 uint64_t play_slot_counter_offset(const struct play_slot *s)
 {
-    return play_slot_offset(s) + PLAY_SLOT_BYTES;
+    return PLAY_SLOTS * PLAY_SLOT_BYTES + (uint64_t)s->number * PLAY_COUNTER_BYTES;
 }
 
 /* No two regions begin with the same bytes, and none with zeros. */
@@ -338,13 +338,14 @@ void play_slot_give(struct play_slot *s)
     drop_region(r);
 }
 
-void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t bytes, void *out)
+void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t at, uint32_t bytes,
+                     void *out)
 {
     for (uint32_t i = 0; i < bytes; i += 8) {
         const uint64_t word = base_prng_next(r);
-        memcpy(s->content + i, &word, bytes - i < 8 ? bytes - i : 8);
+        memcpy(s->content + at + i, &word, bytes - i < 8 ? bytes - i : 8);
     }
-    memcpy(out, s->content, bytes);
+    memcpy(out, s->content + at, bytes);
 }
 
 /* ---- the network */
@@ -388,7 +389,7 @@ static void look_at_remote(const struct arena *a, const struct sim_access *acces
                        "a %s of node %u is carried out in region %llu by a registration that is "
                        "older than that",
                        KINDS[access->kind], access->initiator, (unsigned long long)r->id);
-    const enum play_post post = play_posts_reach(access, r->tenant_id);
+    const enum play_posted post = play_posts_reach(access, r->tenant_id);
     if (post != PLAY_POST_OUT)
         play_violation(a->owner, "a %s of node %u is carried out in region %llu, %s",
                        KINDS[access->kind], access->initiator, (unsigned long long)r->id,
@@ -402,7 +403,7 @@ static void look_at_own(const struct arena *a, const struct sim_access *access)
     static const char *const FAULTS[] = {[PLAY_POST_NONE] = "which no request of its own names",
                                          [PLAY_POST_OVER] =
                                              "which a request names that is over, or out anew"};
-    const enum play_post post = play_posts_own(access, a->session);
+    const enum play_posted post = play_posts_own(access, a->session);
     if (post != PLAY_POST_OUT)
         play_violation(a->owner, "its device %s %u bytes at %llu of its arena, %s",
                        access->kind == SIM_READ ? "sends" : "fills", access->bytes,

@@ -28,7 +28,7 @@
 
 enum {
     PLAY_SLOTS = 4,
-    PLAY_SLOT_BYTES = 4096, /* of content, and behind it a counter for atomics */
+    PLAY_SLOT_BYTES = 4096, /* of content; behind all of them each has a counter for atomics */
     PLAY_COUNTER_BYTES = 64,
     PLAY_REGION_BYTES = PLAY_SLOTS * (PLAY_SLOT_BYTES + PLAY_COUNTER_BYTES),
     PLAY_TOKEN = 96
@@ -105,8 +105,9 @@ bool play_slot_is_gone(const struct play_slot *s);
 /* Offset of its content and of its counter from the region's beginning. */
 uint64_t play_slot_offset(const struct play_slot *s);
 uint64_t play_slot_counter_offset(const struct play_slot *s);
-/* The user posts a WRITE of that there, which it has made up. */
-void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t bytes, void *out);
+/* The user posts a WRITE of that there, from byte `at` on, which it has made up. */
+void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t at, uint32_t bytes,
+                     void *out);
 
 /* ---- the network */
 

@@ -6,12 +6,24 @@
 
 #include "base/assert.h"
 #include "cluster.h"
+#include "kedge.h"
 #include "ledger.h"
 #include "process.h"
 #include "session_state.h"
+#include "transmit/merge.h"
+#include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 
-enum { POSTS_KEPT = 1 << 14, NODES = CLUSTER_NODES + CLUSTER_METASERVERS };
+enum {
+    POSTS_KEPT = 1 << 14,
+    NODES = CLUSTER_NODES + CLUSTER_METASERVERS,
+    RIDERS = 1024 /* of one node, that are merged and not posted yet */
+};
+
+/* A request that goes in another one's work request. */
+struct rider {
+    const struct wr *lead, *wr;
+};
 
 /* Memory that a request names. */
 struct claim {
@@ -35,11 +47,20 @@ static struct node_posts {
     uint64_t next, post;
     struct out *out;
     uint32_t outs, room;
+    struct rider rider[RIDERS];
+    uint32_t riders;
 } posts[NODES];
+static uint64_t merged;
+
+uint64_t play_posts_merged(void)
+{
+    return merged;
+}
 
 void play_posts_init(void)
 {
     memset(posts, 0, sizeof posts);
+    merged = 0;
 }
 
 void play_posts_fini(void)
@@ -53,7 +74,7 @@ void play_posts_fini(void)
 
 void play_posts_new_life(uint32_t node)
 {
-    posts[node].outs = 0;
+    posts[node].outs = posts[node].riders = 0;
 }
 
 static struct node_posts *posts_here(void)
@@ -114,12 +135,35 @@ static bool is_out(const struct node_posts *p, const struct claim *c)
     return false;
 }
 
-enum play_post play_posts_own(const struct sim_access *access, const void *session)
+/* The first bytes of *rest, as far as one request names them, which *rest loses. */
+static const struct claim *take_claim(struct sim_access *rest,
+                                      bool (*is)(const struct claim *, const void *),
+                                      const void *whose)
 {
-    const struct claim *c = find_claim(access, is_of_session, session);
+    struct sim_access first = *rest;
+    first.bytes = first.bytes > 0;
+    const struct claim *c = find_claim(&first, is, whose);
     if (c == NULL)
-        return PLAY_POST_NONE;
-    return is_out(&posts[access->initiator], c) ? PLAY_POST_OUT : PLAY_POST_OVER;
+        return NULL;
+    const uint64_t room = c->length - (rest->addr - c->addr);
+    const uint32_t n = rest->bytes < room ? rest->bytes : (uint32_t)room;
+    rest->addr += n;
+    rest->bytes -= n;
+    return c;
+}
+
+/* A device moves what was merged as one: each part has to be somebody's. */
+enum play_posted play_posts_own(const struct sim_access *access, const void *session)
+{
+    struct sim_access rest = *access;
+    bool over = false;
+    do {
+        const struct claim *c = take_claim(&rest, is_of_session, session);
+        if (c == NULL)
+            return PLAY_POST_NONE;
+        over |= !is_out(&posts[access->initiator], c);
+    } while (rest.bytes > 0);
+    return over ? PLAY_POST_OVER : PLAY_POST_OUT;
 }
 
 /* Whether it was, by another post than this claim is of. Over is over: nobody posts it again. */
@@ -133,14 +177,17 @@ static bool was_carried_out(const struct node_posts *p, const struct claim *c)
     return o->carried != c->post;
 }
 
-enum play_post play_posts_reach(const struct sim_access *access, uint32_t tenant)
+enum play_posted play_posts_reach(const struct sim_access *access, uint32_t tenant)
 {
-    const struct claim *c = find_claim(access, is_of_tenant, &tenant);
-    if (c == NULL)
-        return PLAY_POST_NONE;
-    return access->kind != SIM_READ && was_carried_out(&posts[access->initiator], c)
-               ? PLAY_POST_AGAIN
-               : PLAY_POST_OUT;
+    struct sim_access rest = *access;
+    bool again = false;
+    do {
+        const struct claim *c = take_claim(&rest, is_of_tenant, &tenant);
+        if (c == NULL)
+            return PLAY_POST_NONE;
+        again |= access->kind != SIM_READ && was_carried_out(&posts[access->initiator], c);
+    } while (rest.bytes > 0);
+    return again ? PLAY_POST_AGAIN : PLAY_POST_OUT;
 }
 
 /* ---- what is posted */
@@ -181,32 +228,45 @@ static void note_out(struct node_posts *p, const struct wr *w)
     o->post = p->post;
 }
 
+/* What has reached its peer's memory was sent, whatever became of the rest of it. */
+static void look_at_end(const struct out *o, enum ibv_wc_status status, uint32_t vendor_err)
+{
+    const struct ibv_wc wc = {.status = status, .vendor_err = vendor_err};
+    if (o->carried != 0 && kedge_never_sent(&wc) == 1)
+        play_violation(play_process->name,
+                       "a request of which bytes were written is said to have never been sent: %s",
+                       kedge_reason_str(vendor_err));
+}
+
 void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                                   uint32_t vendor_err)
 {
     struct node_posts *p = posts_here();
     struct out *o = find_out(p, w);
-    if (o != NULL)
+    if (o != NULL) {
+        look_at_end(o, status, vendor_err);
         *o = p->out[--p->outs];
+    }
     __real_lane_session_complete(l, w, status, vendor_err);
 }
 
-/* What a WRITE carries itself is in the request, or in memory of the lane's. */
-static void take_down(const struct wr *w, uint32_t qpn)
+/* What a WRITE carries itself is in the request, or in memory of the lane's. wr_id: of its work
+ * request. */
+static void take_down(const struct wr *w, uint32_t qpn, uint64_t wr_id)
 {
     note_out(posts_here(), w);
     struct claim c = {.session = w->session->ro,
                       .tenant = w->session->tenant,
                       .qpn = qpn,
                       .wr = w,
-                      .wr_id = w->fab.wr_id,
+                      .wr_id = wr_id,
                       .post = posts_here()->post};
     const bool carries = (w->fab.send_flags & IBV_SEND_INLINE) || (w->special & SPECIAL_COPY);
-    for (int i = 0; i < w->fab.num_sge && !carries; i++) {
-        c.addr = w->fab.sg_list[i].addr;
-        c.length = w->fab.sg_list[i].length;
+    for (int i = 0; i < wr_pieces(w) && !carries; i++) {
+        c.addr = w->sge[i].addr;
+        c.length = w->sge[i].length;
         note_claim(&c);
-        if (!is_own(w->session, &w->fab.sg_list[i]))
+        if (!is_own(w->session, &w->sge[i]))
             play_violation(play_process->name,
                            "a request of session %u names memory that the session does not have: "
                            "%llu bytes at 0x%llx",
@@ -220,14 +280,91 @@ static void take_down(const struct wr *w, uint32_t qpn)
     note_claim(&c);
 }
 
+/* ---- what is merged */
+
+static bool is_of_vqp(const struct wr *a, const struct wr *b)
+{
+    return a->session == b->session && a->vqp == b->vqp;
+}
+
+/* Whether one that is there is of w's virtual queue pair, and how many bytes there are. */
+static bool look_before(const struct node_posts *p, const struct wr *lead, const struct wr *w,
+                        uint64_t *bytes)
+{
+    bool is = is_of_vqp(lead, w);
+    *bytes = lead->length;
+    for (uint32_t i = 0; i < p->riders; i++)
+        if (p->rider[i].lead == lead) {
+            is |= is_of_vqp(p->rider[i].wr, w);
+            *bytes += p->rider[i].wr->length;
+        }
+    return is;
+}
+
+/* Those of a virtual queue pair are in order: of one work request the bytes have none. */
+static void look_at_rider(const struct wr *lead, const struct wr *w, uint64_t before, bool is_own)
+{
+    const char *what = NULL;
+    if (w->session->tenant != lead->session->tenant)
+        what = "of another tenant";
+    else if (w->op != lead->op || !w->op->merges || ((w->special | lead->special) & SPECIAL_FENCE))
+        what = "of another kind";
+    else if (w->vkey != lead->vkey || w->flow != lead->flow)
+        what = "to another region";
+    else if (w->fab.remote_addr != lead->fab.remote_addr + before)
+        what = "that does not go on where it ends";
+    else if (is_own && (w->special & SPECIAL_RELAXED) == 0)
+        what = "of the same virtual queue pair, that is to keep its order";
+    if (what != NULL)
+        play_violation(play_process->name, "a request joins a work request %s", what);
+}
+
+bool __wrap_lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    struct node_posts *here = posts_here();
+    const struct wr *lead = (const struct wr *)(const void *)p->chain_tail;
+    uint64_t before;
+    const bool is_own = look_before(here, lead, w, &before);
+    if (!__real_lane_merge(l, p, w))
+        return false;
+    look_at_rider(lead, w, before, is_own);
+    BASE_ASSERT(here->riders < RIDERS);
+    here->rider[here->riders++] = (struct rider){lead, w};
+    merged++;
+    return true;
+}
+
+/* Those of one work request, which has as many bytes as they have together. */
+static void take_down_riders(const struct wr *lead, uint32_t qpn)
+{
+    struct node_posts *p = posts_here();
+    uint64_t bytes = lead->length;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->riders; i++) {
+        if (p->rider[i].lead != lead) {
+            p->rider[kept++] = p->rider[i];
+            continue;
+        }
+        take_down(p->rider[i].wr, qpn, lead->fab.wr_id);
+        bytes += p->rider[i].wr->length;
+    }
+    p->riders = kept;
+    for (int i = 0; i < lead->fab.num_sge; i++)
+        bytes -= lead->fab.sg_list[i].length;
+    if (bytes != 0)
+        play_violation(play_process->name, "a work request has other bytes than its requests have");
+}
+
 /* Lanes alone post what is none of a datagram. */
 int __wrap_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
     for (struct fab_wr *f = wr; f != NULL && qp->type != FAB_QP_UD; f = f->next) {
         const struct wr *w =
             (const struct wr *)(const void *)((const uint8_t *)f - offsetof(struct wr, fab));
-        if (w->kind == WR_WORKER)
-            take_down(w, qp->qpn);
+        if (w->kind != WR_WORKER)
+            continue;
+        take_down(w, qp->qpn, w->fab.wr_id);
+        take_down_riders(w, qp->qpn);
     }
     return __real_fab_post_send(qp, wr, bad);
 }

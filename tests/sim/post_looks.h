@@ -20,24 +20,30 @@ void play_posts_init(void);
 void play_posts_fini(void);
 /* That node's agent begins another life: none of its requests is out. */
 void play_posts_new_life(uint32_t node);
-enum play_post {
+enum play_posted {
     PLAY_POST_NONE,  /* no such request names those bytes */
     PLAY_POST_OUT,   /* one does, which is out */
     PLAY_POST_OVER,  /* which is over, or was posted again */
     PLAY_POST_AGAIN, /* which was carried out already, by another post: of a WRITE or an atomic */
 };
 /* Of requests of that session, and its own memory: access is not remote. NONE, OUT or OVER. */
-enum play_post play_posts_own(const struct sim_access *access, const void *session);
+enum play_posted play_posts_own(const struct sim_access *access, const void *session);
+/* Requests that went in another one's work request. */
+uint64_t play_posts_merged(void);
 /* Of requests of that tenant's (agent_tenant_id()), and its peer's: access is remote. NONE, OUT or
  * AGAIN. */
-enum play_post play_posts_reach(const struct sim_access *access, uint32_t tenant);
+enum play_posted play_posts_reach(const struct sim_access *access, uint32_t tenant);
 
 /* What callers of fab_post_send() call instead, and that one. */
 int __wrap_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
 int __real_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
-/* Likewise of lane_session_complete(). */
+/* Likewise of lane_merge(): of requests that share a work request each has its own memory. */
 struct lane;
+struct physical_qp;
 struct wr;
+bool __wrap_lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);
+bool __real_lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);
+/* And of lane_session_complete(). */
 void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                                   uint32_t vendor_err);
 void __real_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,

@@ -18,6 +18,9 @@ enum {
     BURST_PPM = 100000,
     QUIET_PPM = 500000,    /* bursts of which some have no completion: */
     SIGNALED_PPM = 250000, /* all but these, and the last */
+    NEXT_PPM = 600000,     /* of requests that could go on where the one before ended do */
+    END_PPM = 250000,      /* of others end with their slot, where another worker's may begin */
+    RELAXED_PPM = 500000,  /* bursts in which these may be carried out together */
     ABANDON_PPM = 5000,
     ABANDONED_S = 10,
     CALLED_BURST_PPM = 500000, /* when it is called */
@@ -283,6 +286,22 @@ static uint8_t *take_buffer(struct play_worker *w, struct request *r)
     return w->buffers + r->offset;
 }
 
+/* Where it is in its slot: often right behind the request before it, as lanes merge them, or over
+ * that; or before the next slot. */
+static void place_request(struct play_worker *w, struct request *r)
+{
+    const struct request *before = r > w->request ? r - 1 : NULL;
+    const bool goes_on = before != NULL && before->kind != REQUEST_ADD &&
+                         before->at + before->bytes < PLAY_SLOT_BYTES && happens(w, NEXT_PPM);
+    r->at = goes_on               ? before->at + before->bytes
+            : happens(w, END_PPM) ? PLAY_SLOT_BYTES - r->bytes
+                                  : 0;
+    if (goes_on && happens(w, NEXT_PPM))
+        r->kind = before->kind;
+    if (r->at + r->bytes > PLAY_SLOT_BYTES)
+        r->bytes = PLAY_SLOT_BYTES - r->at;
+}
+
 /* What it is to find, or leaves there. */
 static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
                                        struct ibv_sge *sge)
@@ -295,6 +314,9 @@ static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
                                                    : REQUEST_READ;
     r->wr_id = ++w->last_id;
     r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
+    r->at = 0;
+    if (r->kind != REQUEST_ADD)
+        place_request(w, r);
     uint8_t *buffer = take_buffer(w, r);
     r->never_sent = false;
     r->outlived = slot->begun && play_slot_is_outlived(slot, w->process->host->number);
@@ -309,12 +331,12 @@ static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
         r->counter = slot->counter++;
         return wr;
     }
-    wr.wr.rdma.remote_addr = remote->addr + play_slot_offset(slot);
+    wr.wr.rdma.remote_addr = remote->addr + play_slot_offset(slot) + r->at;
     wr.wr.rdma.rkey = remote->rkey;
-    memcpy(r->expected, slot->content, r->bytes);
+    memcpy(r->expected, slot->content + r->at, r->bytes);
     wr.opcode = r->kind == REQUEST_WRITE ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
     if (r->kind == REQUEST_WRITE)
-        play_slot_write(slot, &w->random, r->bytes, buffer);
+        play_slot_write(slot, &w->random, r->at, r->bytes, buffer);
     return wr;
 }
 
@@ -334,7 +356,7 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
     struct ibv_send_wr wr[BURST_MOST], *bad = NULL;
     struct ibv_sge sge[BURST_MOST];
     bool waits = false;
-    const bool quiet = happens(w, QUIET_PPM);
+    const bool quiet = happens(w, QUIET_PPM), relaxed = happens(w, RELAXED_PPM);
     w->busy = t;
     w->broken = false;
     w->posted = w->done = w->filled = 0;
@@ -343,6 +365,8 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
         wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
         if (w->request[i].kind != REQUEST_READ && waits)
             wr[i].send_flags |= IBV_SEND_FENCE;
+        if (relaxed)
+            wr[i].send_flags |= KEDGE_SEND_RELAXED;
         waits |= w->request[i].kind != REQUEST_WRITE;
         w->request[i].quiet = quiet && i + 1 < n && !happens(w, SIGNALED_PPM);
         if (w->request[i].quiet)
@@ -394,7 +418,7 @@ static void undo_never_sent(struct play_worker *w)
         if (!r->never_sent)
             continue;
         if (r->kind == REQUEST_WRITE)
-            memcpy(slot->content, r->expected, r->bytes);
+            memcpy(slot->content + r->at, r->expected, r->bytes);
         else if (r->kind == REQUEST_ADD)
             slot->counter = r->counter;
     }

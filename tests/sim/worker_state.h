@@ -20,6 +20,7 @@ struct request {
     enum request_kind kind;
     uint64_t wr_id, counter;
     uint32_t bytes, offset;            /* of its buffer, in the worker's */
+    uint32_t at;                       /* its first byte in the slot */
     bool outlived;                     /* posted behind a success, with a later life of the peer */
     bool quiet;                        /* it has no completion, unless it fails */
     bool never_sent;                   /* it failed, and was not carried out at all */
