@@ -34,12 +34,29 @@ static void watch_count(void)
     watch.posts.counted = stats.work_requests;
 }
 
+/* By the test's clock: the device's own, which is another, is not asked. */
+static bool is_too_late(struct fab_wr *first)
+{
+    for (struct fab_wr *wr = first; wr != NULL && watch.posts.now_ns != NULL; wr = wr->next) {
+        const uint64_t until_ns = wr->key.not_after_ns;
+        if (until_ns != 0 && *watch.posts.now_ns + watch.posts.pauses_ns > until_ns)
+            return true;
+    }
+    for (struct fab_wr *wr = first; wr != NULL && watch.posts.now_ns != NULL; wr = wr->next)
+        wr->key.not_after_ns = 0;
+    return false;
+}
+
 static int post_watched(struct fab_qp *qp, struct fab_wr *first, struct fab_wr **bad)
 {
     struct fab_wr *wr = first;
     watch_count();
     for (; wr != NULL && !(watch.posts.refuses_lists && wr->num_sge > 1); wr = wr->next)
         count_post(wr);
+    if (wr == NULL && is_too_late(first)) {
+        *bad = first;
+        return -ETIME;
+    }
     if (wr == NULL)
         return watch.real->post_send(qp, first, bad);
     watch.posts.refused++;
@@ -57,6 +74,11 @@ static int post_watched(struct fab_qp *qp, struct fab_wr *first, struct fab_wr *
 
 struct world_posts *world_watch_posts(struct world_node *n)
 {
+    const uint64_t *now_ns = watch.posts.now_ns;
+    if (n->fab->ops == &watch.ops) { /* already */
+        watch.posts = (struct world_posts){.now_ns = now_ns};
+        return &watch.posts;
+    }
     watch.fab = n->fab;
     watch.lane = n->lane;
     watch.real = n->fab->ops;
@@ -81,6 +103,8 @@ void world_mergers_open(struct world *w, struct world_mergers *m, uint32_t worke
     world_open(w);
     if (world_streams && !w->rc)
         world_streams_begin(&w->node[0], 3);
+    if (world_posts_in_time || world_deadlines)
+        world_watch_posts(&w->node[0])->now_ns = &w->now_ns;
     m->workers = workers;
     world_attach(w, &m->owner, 1, 0, TENANT);
     m->vkey = world_register(w, &m->owner, 0, WORLD_ARENA,

@@ -11,10 +11,14 @@ struct world_posts {
     uint32_t signaled;       /* of them */
     int most_sges;           /* of one of them */
     uint64_t last_not_after; /* of the last one */
-    uint32_t refused;        /* work requests */
-    bool refuses_lists;      /* of more than one piece */
-    uint64_t counted;        /* the lane's work_requests at the last doorbell; they have been */
-    bool fell;               /* fewer than at the one before it */
+    /* Not NULL: the device takes nothing after its not_after_ns by this clock, and so much passes
+     * between the lane's look at it and the doorbell. */
+    const uint64_t *now_ns;
+    uint64_t pauses_ns;
+    uint32_t refused;   /* work requests */
+    bool refuses_lists; /* of more than one piece */
+    uint64_t counted;   /* the lane's work_requests at the last doorbell; they have been */
+    bool fell;          /* fewer than at the one before it */
 };
 
 /* From now on, from 0. */
@@ -29,6 +33,7 @@ struct world_mergers {
     struct world_worker owner, worker[WORLD_MERGERS];
     uint32_t workers, vkey;
 };
+/* Where deadlines are kept it is by the test's clock, and watched from the first post on. */
 void world_mergers_open(struct world *w, struct world_mergers *m, uint32_t workers);
 void world_mergers_close(struct world *w, struct world_mergers *m);
 /* A worker on node 0 that is connected to an owner on node 2, and knows its region: of the same
