@@ -27,7 +27,7 @@ int kedge_bind(struct kedge_vqp *q, uint32_t port)
         status = client_messages_make(s);
     if (status != 0)
         return status;
-    if (q->state == CLIENT_VQP_CONNECTED)
+    if (q->state == CLIENT_VQP_CONNECTED || q->answers)
         return client_fail_text(-EISCONN, "the queue pair is connected: bind another one");
     if (q->state == CLIENT_VQP_HEARING && q->to != port)
         return client_fail(-EISCONN, "the queue pair is bound to port %u: bind another one",

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sender.h"
+
 static int operation_of(enum ibv_wr_opcode opcode)
 {
     switch (opcode) {
@@ -296,7 +298,7 @@ int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr, struct ibv_send
         before = s->sq_tail;
     }
     if (status == 0 && q->state != CLIENT_VQP_CONNECTED)
-        status = client_fail_text(-ENOTCONN, "the queue pair is not connected");
+        status = client_sender_connect(q);
     for (; status == 0 && wr != NULL; wr = wr->next) {
         status = post_one(q, wr);
         if (status != 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sender.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,10 +63,10 @@ static struct kedge_vqp *make_answering(struct kedge_session *s, struct client_s
 {
     uint32_t *chain = chain_of(all, from->vqp), slot, gen;
     struct kedge_vqp *q;
-    if (schema_peers_find(s->peers, from->gid, s->pool, &slot, &gen) != 0 ||
-        kedge_vqp_create(s, NULL, &q) != 0)
+    if (kedge_vqp_create(s, NULL, &q) != 0)
         return NULL;
-    client_vqp_point(q, slot, gen);
+    if (schema_peers_find(s->peers, from->gid, s->pool, &slot, &gen) == 0)
+        client_vqp_point(q, slot, gen);
     q->to_kind = SCHEMA_SEND_TO_VQP;
     q->to = from->vqp;
     q->answers = true;
@@ -81,6 +82,19 @@ struct kedge_vqp *client_sender_vqp(struct kedge_session *s, const struct schema
         return NULL;
     struct kedge_vqp *q = find_answering(s, m->senders, from);
     return q != NULL ? q : make_answering(s, m->senders, from);
+}
+
+int client_sender_connect(struct kedge_vqp *q)
+{
+    struct kedge_session *s = q->session;
+    uint32_t slot, gen;
+    if (!q->answers)
+        return client_fail_text(-ENOTCONN, "the queue pair is not connected");
+    const uint8_t *gid = s->messages->senders->of[q->index].is.gid;
+    const int status = client_vqp_resolve(q, gid, s->pool, &slot, &gen);
+    if (status == 0)
+        client_vqp_point(q, slot, gen);
+    return status;
 }
 
 void client_sender_forget(struct kedge_vqp *q)

@@ -88,8 +88,6 @@ struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32_t qp_num)
 
 void client_vqp_point(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
 {
-    client_sender_forget(q);
-    q->to_kind = 0;
     q->peer_slot = slot;
     q->peer_gen = gen;
     q->state = CLIENT_VQP_CONNECTED;
@@ -129,27 +127,38 @@ static int refuse_gid(const uint8_t gid[16], int status)
     return status;
 }
 
-int client_vqp_connect(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
+int client_vqp_resolve(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
+                       uint32_t *gen)
 {
     struct kedge_session *s = q->session;
     struct client_reply reply;
-    uint32_t slot, gen;
-    if (q->state == CLIENT_VQP_HEARING)
-        return client_fail(-EISCONN,
-                           "the queue pair is bound to port %llu, and hears alone: connect another "
-                           "one",
-                           (unsigned long long)q->to);
-    if (schema_peers_find(s->peers, gid, pool, &slot, &gen) == 0) {
-        client_vqp_point(q, slot, gen);
+    if (schema_peers_find(s->peers, gid, pool, slot, gen) == 0)
         return 0;
-    }
     struct schema_sq_desc d = {
         .op = SCHEMA_OP_CONNECT, .vqp = q->index, .vqp_gen = q->gen, .connect = {.pool = pool}};
     memcpy(d.connect.gid, gid, sizeof d.connect.gid);
     int status = client_request(s, &d, &reply);
     if (status != 0)
         return refuse_gid(gid, status);
-    client_vqp_point(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
+    *slot = (uint32_t)reply.value[0];
+    *gen = (uint32_t)reply.value[1];
+    return 0;
+}
+
+int client_vqp_connect(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
+{
+    uint32_t slot, gen;
+    if (q->state == CLIENT_VQP_HEARING)
+        return client_fail(-EISCONN,
+                           "the queue pair is bound to port %llu, and hears alone: connect another "
+                           "one",
+                           (unsigned long long)q->to);
+    const int status = client_vqp_resolve(q, gid, pool, &slot, &gen);
+    if (status != 0)
+        return status;
+    client_sender_forget(q);
+    q->to_kind = 0;
+    client_vqp_point(q, slot, gen);
     return 0;
 }
 

@@ -28,7 +28,7 @@ struct kedge_vqp {
     uint8_t to_kind; /* enum schema_send_to; 0: its SENDs go nowhere */
     bool bound;      /* the lane was told of the present peer */
     bool known;      /* the lane was told of this generation */
-    bool answers;    /* it was made for a sender, and is connected to it (sender.h) */
+    bool answers;    /* it was made for a sender (sender.h), and CREATED is not connected yet */
 };
 
 /* Whether it was created, and not destroyed. */
@@ -39,9 +39,12 @@ static inline bool client_vqp_is_there(const struct kedge_vqp *q)
 }
 /* Back to the free list. An index that the lane never heard of keeps its generation. */
 void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);
-/* Connected to the peer in that slot, of which the lane hears with the next post. SENDs go nowhere
- * until that is said. */
+/* Connected to the peer in that slot, of which the lane hears with the next post. */
 void client_vqp_point(struct kedge_vqp *q, uint32_t slot, uint32_t gen);
+/* Where the peer is in the table of those that the host knows, which its agent is asked for where
+ * it is not: 0, or an error that is said. */
+int client_vqp_resolve(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
+                       uint32_t *gen);
 /* kedge_connect(), after the arguments were looked at, and within the session's pool. */
 int client_vqp_connect(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool);
 

@@ -59,11 +59,12 @@ struct kedge_msg {
      * as of kedge_poll(). */
     struct ibv_wc wc;
     /* Where an answer goes: a VQP that is connected to the one that the message was sent from, made
-     * of what the message says, with no lookup and no system call. Where the receive was posted on
-     * a connected VQP, that one. It is the worker's: all messages of one sender have the same,
-     * until the worker destroys it, which it may at any time, or connects it elsewhere. NULL: the
-     * session had no VQP left, or the host does not know the sender's endpoint any more; or there
-     * is no message (wc.status). */
+     * of what the message says, with no lookup and no system call; if this host does not know the
+     * sender's endpoint, the first post to it asks the agent, as kedge_connect() does and with its
+     * errors. Where the receive was posted on a connected VQP, that one. It is the worker's: all
+     * messages of one sender have the same, until the worker destroys it, which it may at any time,
+     * or connects it elsewhere. NULL: the session had no VQP left; or there is no message
+     * (wc.status). */
     struct kedge_vqp *from;
     uint32_t tenant; /* the sender's, as its agent says: its number (struct kedge_session_info) */
 };

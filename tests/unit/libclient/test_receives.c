@@ -82,7 +82,6 @@ END_TEST
 START_TEST(a_message_is_there_also_where_no_queue_pair_can_be_made)
 {
     struct fixture f;
-    static const uint8_t stranger[16] = {0xfd, 99};
     setup(&f);
     bind_port(&f);
     for (uint64_t sender = 1; sender <= MAX_VQPS; sender++) { /* one is the hearing one */
@@ -90,17 +89,45 @@ START_TEST(a_message_is_there_also_where_no_queue_pair_can_be_made)
         const struct kedge_msg msg = pop_one(&f);
         ck_assert_uint_eq(msg.wc.wr_id, sender);
         ck_assert_int_eq(msg.from == NULL, sender == MAX_VQPS);
-        if (sender == 1)
-            kedge_vqp_destroy(msg.from);
-        take_all(&f);
-        if (sender == 1) { /* one that the host does not know */
-            const struct schema_cqe_sender from = sender_of(stranger, 1);
-            put(&f, received(f.q, receive(&f, f.q, 50, 64), 8), &from);
-            ck_assert_ptr_null(pop_one(&f).from);
-            struct kedge_vqp *q;
-            ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q), 0);
-        }
     }
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_sender_that_the_host_does_not_know_is_asked_for_when_it_is_answered)
+{
+    struct fixture f;
+    static const uint8_t stranger[16] = {0xfd, 99};
+    const struct schema_cqe_sender from = sender_of(stranger, 77);
+    setup(&f);
+    bind_port(&f);
+    put(&f, received(f.q, receive(&f, f.q, 1, 64), 8), &from);
+    struct kedge_vqp *q = pop_one(&f).from;
+    ck_assert_ptr_nonnull(q);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
+    ck_assert_int_eq(kedge_bind(q, PORT + 1), -EISCONN); /* it is for answers */
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = send_of(&sge, 1);
+    f.a.reply = (struct schema_reply){.status = -ENOENT};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(post(q, &wr), -ENOENT);
+    ck_assert_uint_eq(fake_agent_asked(&f.a)->op, SCHEMA_OP_CONNECT);
+    ck_assert_mem_eq(f.a.asked.connect.gid, stranger, 16);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "no node has the GID"));
+    f.a.reply = (struct schema_reply){.value = {6, 2}};
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(post(q, &wr), 0);
+    (void)fake_agent_asked(&f.a);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->bind.peer_slot, 6);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->bind.peer_gen, 2);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 1)->send_to.kind, SCHEMA_SEND_TO_VQP);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 1)->send_to.to, 77);
+    ck_assert_int_eq(post(q, &wr), 0);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 4);
+    take_all(&f);
+    put(&f, received(f.q, receive(&f, f.q, 2, 64), 8), &from);
+    ck_assert_ptr_eq(pop_one(&f).from, q);
     teardown(&f);
 }
 END_TEST
@@ -347,6 +374,7 @@ END_TEST
     T(messages_come_with_what_was_posted_for_them_also_across_the_rings_end)                       \
     T(each_sender_has_one_queue_pair_that_goes_to_it_until_that_is_destroyed)                      \
     T(a_message_is_there_also_where_no_queue_pair_can_be_made)                                     \
+    T(a_sender_that_the_host_does_not_know_is_asked_for_when_it_is_answered)                       \
     T(an_answer_comes_with_the_queue_pair_that_has_asked)                                          \
     T(as_many_receives_as_a_session_may_have_are_taken_and_no_more)                                \
     T(malformed_receives_are_refused_and_put_nothing_into_the_ring)                                \
