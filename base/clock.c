@@ -30,9 +30,9 @@ static void read_both(uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < 8; i++) {
-        uint64_t before = __rdtsc();
+        uint64_t before = base_clock_counter();
         uint64_t now = monotonic_ns();
-        uint64_t after = __rdtsc();
+        uint64_t after = base_clock_counter();
         if (after >= before && after - before < best) {
             best = after - before;
             *ticks = before + best / 2;
@@ -66,7 +66,7 @@ void base_clock_fast_init(struct base_clock_fast *clock)
         uint64_t apart = first > second ? first - second : second - first;
         if (first != 0 && second != 0 && apart <= first / 1000) {
             clock->ns_per_2_32 = first / 2 + second / 2;
-            clock->base = __rdtsc();
+            clock->base = base_clock_counter();
             clock->counter = true;
             return;
         }

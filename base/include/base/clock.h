@@ -6,9 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 #define BASE_NS_PER_US 1000ull
 #define BASE_NS_PER_MS 1000000ull
@@ -57,12 +54,22 @@ struct base_clock_fast {
 /* Takes some 10 ms. Always works. */
 void base_clock_fast_init(struct base_clock_fast *clock);
 
+#if defined(__x86_64__)
+/* The processor's counter. The compiler's builtin, because <x86intrin.h>, which has a name for it,
+ * is 60,000 lines more in each of 400 sources. */
+static inline uint64_t base_clock_counter(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+#endif
+
 /* Nanoseconds since some moment. Within one thread it never runs backwards. */
 static inline uint64_t base_clock_fast_ns(const struct base_clock_fast *clock)
 {
 #if defined(__x86_64__)
     if (clock->counter)
-        return (uint64_t)(((unsigned __int128)(__rdtsc() - clock->base) * clock->ns_per_2_32) >>
+        return (uint64_t)(((unsigned __int128)(base_clock_counter() - clock->base) *
+                           clock->ns_per_2_32) >>
                           32);
 #endif
     (void)clock;
