@@ -56,6 +56,7 @@ part() { # its name
     conformance) timeout 800 "$build/tests/conformance-suite" verbs rxe0 ;;
     perftest) perftest ;;
     verbs-connect) verbs_connect ;;
+    attacks) bash "$here/guest-attacks.sh" "$build" ;;
     promises) bash "$here/guest-promises.sh" "$build" ;;
     readers) bash "$here/guest-readers.sh" "$build" ;;
     lookup) bash "$here/guest-lookup.sh" "$build" ;;
