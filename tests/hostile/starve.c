@@ -25,13 +25,16 @@ static const size_t HUGE_PAGE = 2u << 20;
 
 enum { HOGS = 4, SESSIONS = 8, OUT = 4, STOOD_MS = 10000 };
 
+static cpu_set_t all;       /* processors that this process may have */
+static _Atomic bool over;   /* the hogs leave */
+static _Atomic pid_t idler; /* the thread that they keep from its processor, or 0 */
+
 /* All of them on one processor: the first that this process may have. */
 static void gather(void)
 {
-    cpu_set_t all, one;
+    cpu_set_t one;
     int cpu = 0;
-    CPU_ZERO(&all);
-    if (sched_getaffinity(0, sizeof all, &all) != 0)
+    if (!CPU_COUNT(&all))
         return;
     while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &all))
         cpu++;
@@ -43,7 +46,7 @@ static void gather(void)
 static void *hog(void *user)
 {
     gather();
-    for (;;)
+    while (!over)
         (void)getppid();
     return user;
 }
@@ -52,12 +55,24 @@ static void become_idle(void)
 {
     const struct sched_param none = {0};
     gather();
+    idler = gettid();
     (void)sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+/* The starved thread may end what it is in, wherever there is a processor for it: the process
+ * cannot end before that. */
+static void release(void)
+{
+    over = true;
+    if (idler != 0 && CPU_COUNT(&all))
+        (void)sched_setaffinity(idler, sizeof all, &all);
 }
 
 static void begin_thread(void *(*run)(void *user), void *user)
 {
     pthread_t thread;
+    if (!CPU_COUNT(&all) && sched_getaffinity(0, sizeof all, &all) != 0)
+        CPU_ZERO(&all);
     if (pthread_create(&thread, NULL, run, user) != 0 || pthread_detach(thread) != 0)
         hostile_fail("no thread");
 }
@@ -120,22 +135,27 @@ void attack_idle_punch(struct hostile *h)
             hostile_fail("the lane stands still");
         usleep(20);
     }
+    release();
     raw_close(&r);
 }
 
 /* ---- huge pages of the memory of a session */
 
-enum { MAPPINGS = 60000, CALLS = 3, CALLS_S = 30 };
+enum { MAPPINGS = 60000, PAGE = 4096, CALLS = 3, LONGER = 30 };
 
 static _Atomic uint32_t calls; /* that have come back */
+static char *often;
 
 /* The kernel looks at each mapping of a page that is to go into a huge one, and ends its turn
  * between two of them. */
 static void map_often(int fd)
 {
-    for (int i = 0; i < MAPPINGS; i++)
-        if (mmap(NULL, 4096, i % 2 != 0 ? PROT_READ : PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+    often = mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (often == MAP_FAILED)
+        hostile_fail("mmap: %s", strerror(errno));
+    for (size_t i = 0; i < MAPPINGS; i++)
+        if (mmap(often + i * PAGE, PAGE, i % 2 != 0 ? PROT_READ : PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_POPULATE | MAP_FIXED, fd, 0) == MAP_FAILED)
             return;
 }
 
@@ -159,7 +179,6 @@ static void *collapse_for_ever(void *user)
     char *rw = map_huge(r->fd[SCHEMA_FD_RW], r->rw_bytes);
     char *ro = map_huge(r->fd[SCHEMA_FD_RO], r->ro_bytes);
     char *peers = map_huge(r->fd[SCHEMA_FD_PEERS], r->peers_bytes);
-    map_often(r->fd[SCHEMA_FD_RW]);
     for (int i = 0; i < HOGS; i++)
         begin_thread(hog, NULL);
     become_idle();
@@ -178,8 +197,10 @@ void attack_idle_collapse(struct hostile *h)
     static struct raw r, other;
     raw_open(h, &r);
     raw_open(h, &other);
+    map_often(r.fd[SCHEMA_FD_RW]);
     begin_thread(collapse_for_ever, &r);
-    const uint64_t end_ns = base_clock_ns() + CALLS_S * BASE_NS_PER_S;
+    /* Starved, it is in its first calls all the time: longer than others take. */
+    const uint64_t end_ns = base_clock_ns() + LONGER * h->ms * BASE_NS_PER_MS;
     for (bool last = false; !last;) {
         struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS};
         last = hostile_over(h) && (calls >= CALLS || base_clock_ns() >= end_ns);
@@ -189,8 +210,11 @@ void attack_idle_collapse(struct hostile *h)
         h->did++;
         usleep(100);
     }
+    release();
     raw_close(&other);
     raw_close(&r);
+    /* Not by the starved thread, if that is the process's last one. */
+    (void)munmap(often, (size_t)MAPPINGS * PAGE);
 }
 
 /* ---- the lock of files whose session is over */
