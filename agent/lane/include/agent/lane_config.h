@@ -26,6 +26,14 @@ enum {
     LANE_SCRATCH_BYTES = 2048,   /* of scratch for one READ: a span of the widest table */
 };
 
+/* How large the windows of the device and of each destination are, beside what is set for them. */
+enum lane_window_policy {
+    LANE_WINDOW_STATIC, /* only what is set */
+    LANE_WINDOW_LADDER, /* sizes are tried in turn */
+    LANE_WINDOW_DELAY,  /* by how long requests take */
+    LANE_WINDOW_POLICIES
+};
+
 struct lane_config {
     uint32_t max_sessions;
     uint32_t max_peers;              /* known endpoints */
@@ -56,6 +64,7 @@ struct lane_config {
                                  * within so long */
     uint64_t path_patience_ns;  /* what is posted waits for a path for at least so long, whoever was
                                  * refused one before it */
+    enum lane_window_policy window_policy; /* at first */
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */
     uint64_t mr_lease_ns;       /* how long an MR record is believed */
     uint64_t bound_ns,
