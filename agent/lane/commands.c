@@ -22,6 +22,7 @@
 #include "resolve/prove.h"
 #include "resolve/readdress.h"
 #include "schedule/window.h"
+#include "schedule/window_find.h"
 #include "session_state.h"
 #include "transmit/lane_events.h"
 #include "transmit/inflight_timeout.h"
@@ -312,6 +313,9 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         if (c->window.scope == LANE_WINDOW_TENANT && c->window.anew)
             forget_tenant(l, c->window.tenant);
         lane_windows_set(l, c);
+        break;
+    case LANE_COMMAND_WINDOW_POLICY:
+        lane_windows_choose(l, c->window_policy);
         break;
     case LANE_COMMAND_PROVE:
         lane_proof_begin(l, c);

@@ -30,6 +30,7 @@
 #include "schedule/rounds.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
+#include "schedule/window_find.h"
 #include "session_state.h"
 #include "transmit/inflight_timeout.h"
 #include "transmit/initiators.h"
@@ -183,6 +184,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     if (status == 0)
         status = lane_windows_new(l);
     if (status == 0)
+        lane_windows_choose(l, config->window_policy);
+    if (status == 0)
         status = lane_inflight_new(l);
     if (status == 0)
         status = lane_smalls_new(l);
@@ -309,6 +312,15 @@ static void look_at_clock(struct lane *l)
         lane_remote_clock_is_back(l);
 }
 
+/* Requests of workers that are not over. */
+static uint32_t count_taken(const struct lane *l)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        taken += active_out(&l->actives[i]);
+    return taken;
+}
+
 static void keep_house(struct lane *l)
 {
     if (l->waiting > 0 && l->lets_go > 0)
@@ -345,6 +357,8 @@ static void keep_house(struct lane *l)
             lane_quarantine_look(l);
         if (returns_wait(l))
             lane_returns_take(l);
+        if (l->search.policy->finds)
+            lane_windows_find(l, count_taken(l));
         lane_latency_want(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
@@ -485,9 +499,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     /* Of what only grows, so that it does too, whenever somebody looks. */
     out->work_requests =
         out->doorbells + atomic_load_explicit(&l->counters.chained_behind, memory_order_relaxed);
-    out->inflight = 0;
-    for (uint32_t i = 0; i < l->config.max_tenants; i++)
-        out->inflight += active_out(&l->actives[i]);
+    out->inflight = count_taken(l);
 }
 
 uint64_t lane_lookups_failed(const struct lane *l)

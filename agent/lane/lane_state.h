@@ -20,6 +20,7 @@
 #include "resolve/prove.h"
 #include "resolve/quarantined_flows.h"
 #include "schedule/window.h"
+#include "schedule/window_find.h"
 #include "transmit/merge.h"
 #include "transmit/narrow.h"
 #include "transmit/own_read.h"
@@ -178,6 +179,7 @@ struct lane {
     struct window_limit destination_limit; /* of each */
     struct own_window *own_windows;        /* of some alone */
     uint32_t own_window_count;
+    struct window_search_all search; /* window_find.c */
     /* inflight_timeout.c: the looks at each part of phys, and how far each of phys had posted then;
      * which part is next. */
     struct inflight_check_all *looks;

@@ -30,13 +30,16 @@ struct window {
      * while somebody waits. */
     uint64_t pass_bytes, pass_ops;
     _Atomic uint64_t waiting; /* VQPs */
+    uint64_t done_work, done_ops; /* that have left it: what was served, and requests */
     /* -- seldom used from here on */
-    _Atomic uint64_t limit_bytes, limit_ops; /* 0: none */
+    _Atomic uint64_t limit_bytes, limit_ops; /* that are set; 0: none */
+    _Atomic uint64_t found_ops;              /* that were found beside them; 0: none */
     _Atomic uint64_t most_bytes, most_ops;   /* in flight so far */
     _Atomic uint64_t waits, waited_ns;       /* requests that waited here, and for how long */
     _Atomic uint64_t gid[2];                 /* a destination's; 0: it is not in use */
     uint8_t scope;                           /* enum lane_window_scope */
     uint8_t due;                             /* in the lane's list */
+    uint8_t search; /* the place + 1 where its size is found; 0: it is not (window_find.h) */
     STAILQ_ENTRY(window) by_due;
     struct fair_queue turns;    /* of tenants */
     struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a

@@ -12,6 +12,7 @@
 #include "schedule/fair_queue.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
+#include "schedule/window_find.h"
 #include "session_state.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
@@ -43,12 +44,13 @@ int lane_windows_new(struct lane *l)
     /* For every tenant at the device, at its own, and in each queue. */
     l->turns = calloc((size_t)tenants * (queues + 2), sizeof l->turns[0]);
     l->queues = calloc(queues, sizeof l->queues[0]);
+    l->search.at = calloc(WINDOW_SEARCHES, sizeof l->search.at[0]);
     l->own_windows = calloc(LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
     l->device_window = make_windows(1, &l->raw_windows[0]);
     l->tenant_windows = make_windows(tenants, &l->raw_windows[1]);
     l->flow_windows = make_windows(l->config.max_flows, &l->raw_windows[2]);
     l->rooms = make_windows(l->phys_room, &l->raw_windows[3]);
-    if (l->turns == NULL || l->queues == NULL || l->own_windows == NULL ||
+    if (l->search.at == NULL || l->turns == NULL || l->queues == NULL || l->own_windows == NULL ||
         l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL ||
         l->rooms == NULL)
         return -ENOMEM;
@@ -71,6 +73,7 @@ void lane_windows_free(struct lane *l)
     for (size_t i = 0; i < sizeof l->raw_windows / sizeof l->raw_windows[0]; i++)
         free(l->raw_windows[i]);
     free(l->own_windows);
+    free(l->search.at);
 }
 
 static uint64_t least_of(uint64_t limit, uint64_t most)
@@ -78,11 +81,18 @@ static uint64_t least_of(uint64_t limit, uint64_t most)
     return limit != 0 && limit < most ? limit : most;
 }
 
+/* What is set and what was found, both hold. */
+static uint64_t ops_limit(const struct window *n)
+{
+    const uint64_t set = WINDOW_GET(n->limit_ops), found = WINDOW_GET(n->found_ops);
+    return set == 0 || (found != 0 && found < set) ? found : set;
+}
+
 static void look_again(struct window *n)
 {
     bool wait = WINDOW_GET(n->waiting) > 0;
     n->pass_bytes = wait ? 0 : least_of(WINDOW_GET(n->limit_bytes), WINDOW_GET(n->most_bytes));
-    n->pass_ops = wait ? 0 : least_of(WINDOW_GET(n->limit_ops), WINDOW_GET(n->most_ops));
+    n->pass_ops = wait ? 0 : least_of(ops_limit(n), WINDOW_GET(n->most_ops));
 }
 
 void lane_window_become_due(struct lane *l, struct window *n)
@@ -98,6 +108,15 @@ static void set_limit(struct lane *l, struct window *n, const struct window_limi
     /* Who sees the limit sees what went out under the former one. */
     atomic_store_explicit(&n->limit_bytes, limit->bytes, memory_order_release);
     atomic_store_explicit(&n->limit_ops, limit->ops, memory_order_release);
+    look_again(n);
+    lane_window_become_due(l, n);
+}
+
+void lane_window_set_found(struct lane *l, struct window *n, uint32_t ops)
+{
+    if (WINDOW_GET(n->found_ops) == ops)
+        return;
+    WINDOW_PUT(n->found_ops, ops);
     look_again(n);
     lane_window_become_due(l, n);
 }
@@ -145,6 +164,7 @@ void lane_window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
     struct window *n = &l->flow_windows[f - l->flows];
     uint64_t words[2];
     memcpy(words, gid, sizeof words);
+    lane_window_forget_search(l, n);
     f->window = n;
     n->scope = LANE_WINDOW_DESTINATION;
     begin_anew(n);
@@ -157,13 +177,13 @@ void lane_window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
 
 static bool is_limited(const struct window *n)
 {
-    return (WINDOW_GET(n->limit_bytes) | WINDOW_GET(n->limit_ops)) != 0;
+    return (WINDOW_GET(n->limit_bytes) | WINDOW_GET(n->limit_ops) | WINDOW_GET(n->found_ops)) != 0;
 }
 
 static bool are_limited(const struct lane *l)
 {
-    bool any =
-        is_limited(l->device_window) || !is_none(&l->destination_limit) || l->own_window_count > 0;
+    bool any = l->search.on || is_limited(l->device_window) || !is_none(&l->destination_limit) ||
+               l->own_window_count > 0;
     for (uint32_t i = 0; i < l->config.max_tenants; i++)
         any |= is_limited(&l->tenant_windows[i]);
     return any;
@@ -212,6 +232,11 @@ static void switch_as_needed(struct lane *l)
         switch_on(l);
     if (!wanted && on && l->windows_waiting == 0)
         switch_off(l);
+}
+
+void lane_windows_switch(struct lane *l)
+{
+    switch_as_needed(l);
 }
 
 static void set_own_window(struct lane *l, const uint64_t gid[2], const struct window_limit *limit)
@@ -361,7 +386,7 @@ bool lane_windows_are_full(const struct lane *l, const struct vqp *q)
 
 static bool fits_window(const struct window *n, uint64_t length)
 {
-    uint64_t limit_bytes = WINDOW_GET(n->limit_bytes), limit_ops = WINDOW_GET(n->limit_ops);
+    uint64_t limit_bytes = WINDOW_GET(n->limit_bytes), limit_ops = ops_limit(n);
     uint64_t bytes = WINDOW_GET(n->bytes);
     return (limit_ops == 0 || WINDOW_GET(n->ops) < limit_ops) &&
            (limit_bytes == 0 || bytes == 0 ||
@@ -486,6 +511,7 @@ bool lane_window(const struct lane *l, enum lane_window_scope scope, uint32_t nu
     *out = (struct lane_window){.counted = counted,
                                 .limit_bytes = limit.bytes,
                                 .limit_ops = limit.ops,
+                                .found_ops = WINDOW_GET(n->found_ops),
                                 .bytes = WINDOW_GET(n->bytes),
                                 .ops = WINDOW_GET(n->ops),
                                 .most_bytes = WINDOW_GET(n->most_bytes),

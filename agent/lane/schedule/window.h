@@ -70,6 +70,12 @@ static inline void window_uncount(struct window *n, uint64_t length)
     WINDOW_ADD(n->ops, -1);
 }
 
+static inline void window_note_done(struct window *n, uint64_t length)
+{
+    n->done_work += length + WINDOW_REQUEST_COST;
+    n->done_ops++;
+}
+
 struct lane_command;
 struct lane;
 struct vqp;
@@ -84,6 +90,10 @@ void lane_window_open(struct lane *l, struct flow *f, const uint8_t gid[16]);
 /* LANE_COMMAND_WINDOW: also while more than that is in flight; then nothing goes until it is less.
  */
 void lane_windows_set(struct lane *l, const struct lane_command *c);
+/* So many requests beside what is set; 0: as many as that says. */
+void lane_window_set_found(struct lane *l, struct window *n, uint32_t ops);
+/* Sizes are found from now on, or not any more (window_find.c). */
+void lane_windows_switch(struct lane *l);
 
 /* Whether somebody waits at one of them already, so that q waits for its turn. */
 bool lane_windows_are_full(const struct lane *l, const struct vqp *q);

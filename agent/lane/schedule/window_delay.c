@@ -9,9 +9,10 @@ enum {
     ROUND_NS = 4 * NS_PER_MS,
     ROUND_OPS = 32,
     BASE_NS = 2 * NS_PER_MS,
-    BASE_ROUNDS = 120,    /* after which it is measured again */
+    BASE_ROUNDS = 120,     /* after which it is measured again */
     SLOWED_MOST = 3 * 128, /* 256ths of the least: so much longer a request may take */
-    LEAST_FACTOR = 128, MOST_FACTOR = 512, /* that a size becomes in a round, 256ths */
+    LEAST_FACTOR = 128,
+    MOST_FACTOR = 512, /* that a size becomes in a round, 256ths */
     SIZE_MOST = 4096
 };
 
@@ -89,7 +90,8 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
 {
     struct window_delay *d = &f->delay;
     if (d->stage == STAGE_IDLE) {
-        if (s->may_explore && s->wanted > s->floor)
+        f->waits = s->wanted > s->floor && !s->may_explore;
+        if (s->wanted > s->floor && s->may_explore)
             measure_base(f, s);
         return;
     }

@@ -15,7 +15,7 @@
 enum {
     NS_PER_MS = 1000000,
     TRY_NS = 8 * NS_PER_MS,
-    TRY_OPS = 64,             /* at least, however long they take, */
+    TRY_OPS = 64,              /* at least, however long they take, */
     TRY_MOST_NS = 16 * TRY_NS, /* but for that */
     SETTLE_NS = 2 * NS_PER_MS, /* at most, until what is out is of the size that is tried */
     KEEP_ROUNDS = 60,
@@ -27,7 +27,7 @@ enum {
 };
 
 /* The last one: no limit. */
-static const uint16_t rungs[WINDOW_RUNGS] = {4,  6,   8,   11,  16,  23,  32,  45,
+static const uint16_t rungs[WINDOW_RUNGS] = {4,  6,  8,   11,  16,  23,  32,  45,
                                              64, 91, 128, 181, 256, 362, 512, 0};
 
 enum stage { STAGE_BEGIN, STAGE_DOWN, STAGE_BELOW, STAGE_ABOVE, STAGE_KEEP };
@@ -186,8 +186,8 @@ static void end_kept_round(struct window_finder *f, const struct window_sample *
 {
     struct window_ladder *l = &f->ladder;
     const uint64_t rate = rate_of(l), was = l->expected;
-    const bool alike = rate >= was - was * STRANGE_PERCENT / 100 &&
-                       rate <= was + was * STRANGE_PERCENT / 100;
+    const bool alike =
+        rate >= was - was * STRANGE_PERCENT / 100 && rate <= was + was * STRANGE_PERCENT / 100;
     begin_round(l);
     if (s->may_explore) {
         l->strange = alike ? 0 : l->strange + 1;
@@ -218,7 +218,8 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
 {
     struct window_ladder *l = &f->ladder;
     if (l->stage == STAGE_BEGIN) {
-        if (s->may_explore && s->wanted > s->floor)
+        f->waits = s->wanted > s->floor && !s->may_explore;
+        if (s->wanted > s->floor && s->may_explore)
             try_all(f, s);
         return;
     }
@@ -229,6 +230,7 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
     }
     if (!tells(f, s))
         return;
+    f->waits = !is_tried(l) && l->rounds >= KEEP_ROUNDS && !s->may_explore;
     if (l->unsettled) {
         l->unsettled = f->size != 0 && s->out > f->size && l->past_ns < SETTLE_NS;
         l->past_ns -= s->ns;

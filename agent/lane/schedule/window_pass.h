@@ -31,6 +31,8 @@ static inline void windows_leave(struct lane *l, const struct wr *w)
     window_uncount(w->session->window, w->length);
     window_uncount(w->flow->window, w->length);
     window_uncount(l->device_window, w->length);
+    window_note_done(w->flow->window, w->length);
+    window_note_done(l->device_window, w->length);
     if (l->windows_waiting > 0)
         lane_windows_left(l, w);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/window_policy.h"
 
+#include <string.h>
+
+#include "agent/lane_stats.h"
 #include "base/assert.h"
 
 static const struct window_policy *const policies[LANE_WINDOW_POLICIES] = {
@@ -14,6 +17,19 @@ const struct window_policy *lane_window_policy(enum lane_window_policy which)
     return policies[which];
 }
 
+const char *lane_window_policy_name(enum lane_window_policy which)
+{
+    return lane_window_policy(which)->name;
+}
+
+enum lane_window_policy lane_window_policy_named(const char *name)
+{
+    enum lane_window_policy which = LANE_WINDOW_STATIC;
+    while (which < LANE_WINDOW_POLICIES && strcmp(policies[which]->name, name) != 0)
+        which++;
+    return which;
+}
+
 void lane_window_finder_begin(struct window_finder *f, const struct window_policy *policy)
 {
     *f = (struct window_finder){.policy = policy};
@@ -24,6 +40,7 @@ void lane_window_finder_take(struct window_finder *f, const struct window_sample
 {
     if (s->ns == 0 || s->ns > WINDOW_AWAY_NS)
         return;
+    f->waits = false;
     f->policy->take(f, s);
     if (f->size != 0 && f->size < s->floor)
         f->size = s->floor;

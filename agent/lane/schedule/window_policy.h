@@ -65,6 +65,7 @@ struct window_finder {
     uint32_t size;                      /* requests; 0: no limit */
     uint32_t slowed;                    /* as in a sample, by what is out; 0: not known */
     bool explores;                      /* it tries sizes: others had better not */
+    bool waits;                         /* it would, and may not explore yet */
     union {
         struct window_ladder ladder;
         struct window_delay delay;

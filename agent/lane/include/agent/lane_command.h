@@ -90,10 +90,11 @@ enum lane_command_kind {
     LANE_COMMAND_METASERVERS, /* replaces the list, nearest first */
     LANE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
                                * is given back, and asked for anew -> READDRESSED */
-    LANE_COMMAND_WINDOW,   /* changes how much may be in flight from now on; none is set before */
-    LANE_COMMAND_AH_READY, /* answers WANT_AH; NULL: it could not be made */
-    LANE_COMMAND_PROVE,    /* one READ, to see whether an endpoint or a metaserver is reached ->
-                            * PROVED; one at a time */
+    LANE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
+    LANE_COMMAND_WINDOW_POLICY, /* how sizes are found beside what is set, from now on */
+    LANE_COMMAND_AH_READY,      /* answers WANT_AH; NULL: it could not be made */
+    LANE_COMMAND_PROVE, /* one READ, to see whether an endpoint or a metaserver is reached ->
+                         * PROVED; one at a time */
 };
 
 /* What a window is of; each request is in one of each. */
@@ -173,6 +174,7 @@ struct lane_command {
             uint64_t bytes, ops; /* 0: no limit */
             bool anew; /* TENANT: the slot is for another one now; nothing is in flight of it */
         } window;
+        enum lane_window_policy window_policy;
         struct {
             uint8_t gid[16];
             uint32_t incarnation;

@@ -65,8 +65,8 @@ struct lane_config {
     uint64_t path_patience_ns;  /* what is posted waits for a path for at least so long, whoever was
                                  * refused one before it */
     enum lane_window_policy window_policy; /* at first */
-    uint64_t node_lease_ns;     /* how long an endpoint record is believed */
-    uint64_t mr_lease_ns;       /* how long an MR record is believed */
+    uint64_t node_lease_ns;                /* how long an endpoint record is believed */
+    uint64_t mr_lease_ns;                  /* how long an MR record is believed */
     uint64_t bound_ns,
         slack_ns;       /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
     bool rc;            /* peers are reached through RC connections, one each; else through DC */

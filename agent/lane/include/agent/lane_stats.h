@@ -124,7 +124,8 @@ void lane_posted_of(const struct lane_memory *memory, uint64_t *operations, uint
  * was in flight when it came into force, or later. */
 struct lane_window {
     bool counted; /* false: no window of the lane has a limit, and nothing is counted */
-    uint64_t limit_bytes, limit_ops; /* 0: none */
+    uint64_t limit_bytes, limit_ops; /* that are set; 0: none */
+    uint64_t found_ops;              /* that the lane has found beside them; 0: none */
     uint64_t bytes, ops;             /* of workers' requests, in flight */
     uint64_t most_bytes, most_ops;   /* in flight so far */
     uint64_t waiting;                /* VQPs whose first request waits here now */
@@ -135,6 +136,9 @@ struct lane_window {
  * device, 0. False: no such destination is in use. Any thread. */
 bool lane_window(const struct lane *lane, enum lane_window_scope scope, uint32_t number,
                  struct lane_window *out);
+/* "ladder"; and the other way round, where LANE_WINDOW_POLICIES is none of them. */
+const char *lane_window_policy_name(enum lane_window_policy policy);
+enum lane_window_policy lane_window_policy_named(const char *name);
 /* How many places for destinations were ever used. Any thread. */
 uint32_t lane_destinations(const struct lane *lane);
 
