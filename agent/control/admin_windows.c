@@ -17,6 +17,7 @@ enum { DESTINATIONS_SHOWN = 64 /* of those where something is in flight or has w
 enum field {
     LIMIT_BYTES,
     LIMIT_OPS,
+    FOUND_OPS,
     IN_FLIGHT_BYTES,
     IN_FLIGHT_OPS,
     MOST_BYTES,
@@ -33,6 +34,8 @@ static const struct {
                      "Most bytes that may be in flight; 0: no limit."},
     [LIMIT_OPS] = {"limit_ops", "kedge_agent_window_limit_operations",
                    "Most requests that may be in flight; 0: no limit."},
+    [FOUND_OPS] = {"found_ops", "kedge_agent_window_found_operations",
+                   "Most requests that may be in flight, as window_policy has found; 0: no limit."},
     [IN_FLIGHT_BYTES] = {"in_flight_bytes", "kedge_agent_window_in_flight_bytes",
                          "Bytes in flight; counted while any window has a limit."},
     [IN_FLIGHT_OPS] = {"in_flight_ops", "kedge_agent_window_in_flight_operations",
@@ -50,9 +53,9 @@ static const struct {
 
 static void values_of(const struct lane_window *n, uint64_t value[FIELDS])
 {
-    const uint64_t all[FIELDS] = {n->limit_bytes, n->limit_ops,  n->bytes,
-                                  n->ops,         n->most_bytes, n->most_ops,
-                                  n->waiting,     n->waits,      n->waited_ns};
+    const uint64_t all[FIELDS] = {n->limit_bytes, n->limit_ops,  n->found_ops, n->bytes,
+                                  n->ops,         n->most_bytes, n->most_ops,  n->waiting,
+                                  n->waits,       n->waited_ns};
     memcpy(value, all, sizeof all);
 }
 
@@ -62,7 +65,7 @@ static void print_window(struct base_text *t, const struct lane_window *n)
     uint64_t value[FIELDS];
     values_of(n, value);
     for (int i = 0; i < FIELDS; i++) {
-        bool limit = i == LIMIT_BYTES || i == LIMIT_OPS;
+        bool limit = i == LIMIT_BYTES || i == LIMIT_OPS || i == FOUND_OPS;
         bool counted = i == IN_FLIGHT_BYTES || i == IN_FLIGHT_OPS;
         if ((limit && value[i] == 0) || (counted && !n->counted))
             base_json_null(t, fields[i].json);
@@ -77,6 +80,7 @@ static void print_window(struct base_text *t, const struct lane_window *n)
  */
 static void add_window(struct lane_window *sum, const struct lane_window *n)
 {
+    sum->found_ops += n->found_ops;
     sum->bytes += n->bytes;
     sum->ops += n->ops;
     sum->most_bytes += n->most_bytes;
@@ -206,6 +210,7 @@ void agent_windows_status(struct agent *a, struct base_text *t)
     struct lane_window n = of_device(a);
     uint32_t shown = 0;
     base_json_object(t, "windows");
+    base_json_string(t, "policy", lane_window_policy_name(a->config.window_policy));
     base_json_object(t, "device");
     print_window(t, &n);
     base_json_array(t, "tenants");

@@ -60,6 +60,7 @@ void agent_tenant_config_take_tokens(struct agent_tenant_config *to,
 bool agent_config_update(struct agent_config *c, const struct agent_config *from)
 {
     c->window = from->window;
+    c->window_policy = from->window_policy;
     c->destination_window = from->destination_window;
     for (uint32_t i = 0; i < c->tenants; i++) {
         const struct agent_tenant_config *t = same_name(from, c->tenant[i].name);

@@ -77,6 +77,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
         .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
+        .window_policy = c->window_policy,
         .rc = d->rc,
         .max_links = p->prewarm.connections,
         .silent_ns = silent_ns(c),

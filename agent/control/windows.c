@@ -143,8 +143,17 @@ void agent_windows_forget_tenant(struct agent *a, uint32_t tenant)
         agent_pool_command(p, &command);
 }
 
+static void tell_policy(struct agent *a)
+{
+    const struct lane_command c = {.kind = LANE_COMMAND_WINDOW_POLICY,
+                                   .window_policy = a->config.window_policy};
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        agent_pool_command(p, &c);
+}
+
 int agent_windows_reload(struct agent *a, const struct agent_config *fresh, struct base_errbuf *err)
 {
+    const enum lane_window_policy before = a->config.window_policy;
     const int status = agent_tenants_reload(&a->tenants, fresh, err);
     if (status != 0)
         return status;
@@ -153,9 +162,12 @@ int agent_windows_reload(struct agent *a, const struct agent_config *fresh, stru
                   "only windows and tokens change while the agent runs: restart it for the other "
                   "settings",
                   "file=\"%s\"", a->config_path);
+    if (a->config.window_policy != before)
+        tell_policy(a);
     agent_windows_apply(a);
     const struct agent_limits device = agent_windows_device(a);
-    world_log(a->world, BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
+    world_log(a->world, BASE_LOG_INFO, "windows are as the settings say",
+              "policy=%s bytes=%llu ops=%llu", lane_window_policy_name(a->config.window_policy),
               (unsigned long long)device.bytes, (unsigned long long)device.ops);
     return 0;
 }

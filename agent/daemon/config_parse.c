@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "agent/lane_stats.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -125,6 +126,15 @@ static int set_polling(void *at, const char *value, struct base_errbuf *must)
     return base_err(must, -EINVAL, "must be adaptive, busy or event");
 }
 
+static int set_window_policy(void *at, const char *value, struct base_errbuf *must)
+{
+    const enum lane_window_policy policy = lane_window_policy_named(value);
+    if (policy == LANE_WINDOW_POLICIES)
+        return base_err(must, -EINVAL, "must be ladder, delay or static");
+    memcpy(at, &policy, sizeof policy);
+    return 0;
+}
+
 static int set_fault(void *at, const char *value, struct base_errbuf *must)
 {
     struct fault_plan plan;
@@ -160,6 +170,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_transport(at, value, must);
     case A_POLLING:
         return set_polling(at, value, must);
+    case A_WINDOW_POLICY:
+        return set_window_policy(at, value, must);
     case A_FAULT:
         return set_fault(at, value, must);
     case A_COUNT_OR_AUTO:

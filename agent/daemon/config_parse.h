@@ -19,6 +19,7 @@ enum agentd_type {
     A_CPU,
     A_TRANSPORT,
     A_POLLING,
+    A_WINDOW_POLICY,
     A_FAULT,
     A_COUNT_OR_AUTO, /* 0: auto */
     A_TIME_OR_AUTO,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "agent/lane_config.h"
 #include "agent/polling.h"
 #include "base/digest.h"
 #include "base/error.h"
@@ -107,6 +108,7 @@ struct agent_config {
     uint64_t max_retry, lane_cpu; /* or AGENT_ANY_CPU */
     bool says_spin;               /* which is no setting any more, and changes nothing */
     bool merge;
+    enum lane_window_policy window_policy;
     struct agent_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */
     struct agent_tenant_config tenant[AGENT_TENANTS];
