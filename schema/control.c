@@ -17,6 +17,8 @@ static const uint16_t sizes[] = {
     [SCHEMA_CONTROL_UNPUBLISH] = sizeof(struct schema_control_publish),
     [SCHEMA_CONTROL_PUBLISHED] = sizeof(struct schema_control_published),
     [SCHEMA_CONTROL_PUBLISH_FOR] = sizeof(struct schema_control_publish_for),
+    [SCHEMA_CONTROL_CHANNEL] = sizeof(struct schema_control_channel),
+    [SCHEMA_CONTROL_CHANNEL_OK] = sizeof(struct schema_control_channel),
 };
 
 /* The last byte of an array in a packet whose size was checked. */

@@ -138,7 +138,8 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
 
 enum {
     FEATURES = SCHEMA_FEATURE_PUBLISH | SCHEMA_FEATURE_LOOKUP | SCHEMA_FEATURE_TENANTS |
-               SCHEMA_FEATURE_UNIMPORT | SCHEMA_FEATURE_IMPORT_MANY | SCHEMA_FEATURE_RELAXED
+               SCHEMA_FEATURE_UNIMPORT | SCHEMA_FEATURE_IMPORT_MANY | SCHEMA_FEATURE_RELAXED |
+               SCHEMA_FEATURE_CHANNEL
 };
 
 /* The worker maps what it got while the lane hears of it. */

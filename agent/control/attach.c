@@ -310,6 +310,29 @@ static void ask_arena(struct connection *c, const struct schema_control_arena *m
         answer_error(c, m->h.tag, status, why.text);
 }
 
+static void ask_channel(struct connection *c, uint32_t tag)
+{
+    struct schema_control_channel m = {.h = {.tag = 0}};
+    struct world_lent lent = {.channel = 0};
+    struct base_errbuf why;
+    int fd;
+    int status = agent_unread_check(c->agent, c->tenant, &why);
+    if (status == 0)
+        status = agent_session_add_channel(c->pool, c->session, &fd, &why);
+    if (status != 0) {
+        answer_error(c, tag, status, why.text);
+        return;
+    }
+    lent.channel = fd + 1;
+    status = agent_connection_send(c, &m, SCHEMA_CONTROL_CHANNEL_OK, sizeof m, tag, &lent);
+    if (status == 0)
+        agent_unread_sent(c, 1);
+    else if (agent_unread_failed(c->agent, status, &why))
+        answer_error(c, tag, -EAGAIN, why.text);
+    else
+        agent_connection_close(c);
+}
+
 /* ---- what comes in */
 
 static bool is_flood(struct connection *c)
@@ -336,10 +359,25 @@ static void refuse_version(struct connection *c, uint16_t version)
     agent_connection_close(c);
 }
 
+static void take_request(struct connection *c, const struct schema_control_header *h)
+{
+    struct base_errbuf why;
+    const int status = agent_quota_ask(c->pool, c->tenant, &why);
+    if (status != 0)
+        answer_error(c, h->tag, status, why.text);
+    else if (h->type == SCHEMA_CONTROL_RESOLVE)
+        resolve_name(c, (const struct schema_control_resolve *)h);
+    else if (h->type == SCHEMA_CONTROL_ARENA)
+        ask_arena(c, (const struct schema_control_arena *)h);
+    else if (h->type == SCHEMA_CONTROL_CHANNEL)
+        ask_channel(c, h->tag);
+    else
+        publish_name(c, (const struct schema_control_publish *)h);
+}
+
 static void take_message(struct connection *c, const void *packet, size_t bytes)
 {
     const struct schema_control_header *h = packet;
-    struct base_errbuf why;
     int status = schema_control_check(packet, bytes);
     if (status != 0) {
         if (status == -EPROTONOSUPPORT)
@@ -358,19 +396,11 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     }
     if (h->type != SCHEMA_CONTROL_ARENA && h->type != SCHEMA_CONTROL_RESOLVE &&
         h->type != SCHEMA_CONTROL_PUBLISH && h->type != SCHEMA_CONTROL_UNPUBLISH &&
-        h->type != SCHEMA_CONTROL_PUBLISH_FOR) {
+        h->type != SCHEMA_CONTROL_PUBLISH_FOR && h->type != SCHEMA_CONTROL_CHANNEL) {
         agent_connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
         return;
     }
-    status = agent_quota_ask(c->pool, c->tenant, &why);
-    if (status != 0)
-        answer_error(c, h->tag, status, why.text);
-    else if (h->type == SCHEMA_CONTROL_RESOLVE)
-        resolve_name(c, packet);
-    else if (h->type == SCHEMA_CONTROL_ARENA)
-        ask_arena(c, packet);
-    else
-        publish_name(c, packet);
+    take_request(c, h);
 }
 
 void agent_attach_received(struct connection *c, int status, const void *message, size_t bytes)

@@ -95,9 +95,9 @@ enum {
     SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
     MORE_ARENAS = 4,         /* beside its first one, so many times max_sessions of all sessions */
-    FDS_PER_SESSION = 20,    /* LimitNOFILE must have room for max_sessions of these (rings, arena,
-                              * socket, process, those arenas, what holds the pages of each, and a
-                              * tenth of all that lingers) */
+    FDS_PER_SESSION = 21,    /* LimitNOFILE must have room for max_sessions of these (rings, arena,
+                              * socket, process, completion channel, those arenas, what holds the
+                              * pages of each, and a tenth of all that lingers) */
     FDS_PER_WAITING = 2,     /* likewise for WAITING_ALL_OF(max_sessions) of these */
     FDS_BESIDE = 1536,       /* likewise for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */

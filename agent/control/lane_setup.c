@@ -17,10 +17,16 @@
 #include "quotas.h"
 #include "sessions.h"
 
-/* Both on the lane's thread. */
+/* All on the lane's thread. */
 static uint64_t wake_worker(void *world, _Atomic uint32_t *word)
 {
     return world_wake(world, word);
+}
+
+static void tell_worker(void *pool, uint32_t session)
+{
+    struct pool *p = pool;
+    world_lane_tell(p->world, &p->stepping, session);
 }
 
 static int fill_random(void *world, void *bytes, size_t n)
@@ -148,6 +154,7 @@ static int make_lane(struct pool *p)
     if (status == 0) {
         lane_set_random(p->lane, fill_random, p->world);
         lane_set_wake(p->lane, wake_worker, p->world);
+        lane_set_tell(p->lane, tell_worker, p);
     }
     return status;
 }

@@ -318,6 +318,14 @@ int agent_session_add_arena(struct pool *p, uint32_t number, uint64_t bytes,
     return status;
 }
 
+int agent_session_add_channel(struct pool *p, uint32_t number, int *fd, struct base_errbuf *why)
+{
+    struct agent_session *s = &p->sessions[number];
+    if (s->stage != STAGE_LIVE)
+        return base_err(why, -ECANCELED, "the session is over");
+    return world_lane_channel(p->world, &p->stepping, number, s->tenant, fd, why);
+}
+
 /* What a worker is told is -ENOMEM, whatever the device has said: EAGAIN, which an rdma cgroup's
  * limit is to the kernel, would have it ask again and again. */
 static void give_arena(struct pool *p, struct arena *arena, int status)
@@ -418,8 +426,10 @@ void agent_sessions_end_all(struct pool *p, uint32_t reason)
 
 static void finish_session(struct pool *p, struct agent_session *s)
 {
-    if (!s->over) /* else it was when the lane had ended it */
+    if (!s->over) { /* else it was when the lane had ended it */
         world_lane_unwatch(p->world, &p->stepping, &s->rings);
+        world_lane_channel_end(p->world, &p->stepping, s->rings.session);
+    }
     for (uint32_t i = 0; i < s->arenas; i++)
         agent_dedicated_mrs_drop(s->arena[i]);
     if (s->connection != NULL)

@@ -86,6 +86,9 @@ void agent_session_begin(struct pool *p, uint32_t number);
  */
 int agent_session_add_arena(struct pool *p, uint32_t number, uint64_t bytes,
                             struct base_errbuf *why);
+/* Gives it a completion channel in place of the one that it may have: 0 and the worker's end
+ * (world_lent.channel); or -errno and a sentence. */
+int agent_session_add_channel(struct pool *p, uint32_t number, int *fd, struct base_errbuf *why);
 /* Its worker is gone, or all of this ends. */
 void agent_session_release(struct pool *p, uint32_t number, uint32_t reason);
 /* Events of the lane about sessions. */

@@ -12,6 +12,8 @@ void agent_sessions_drain(struct pool *p, bool drains)
         if (p->sessions[i].stage != STAGE_LIVE || atomic_load(&ro->drains) == drains)
             continue;
         atomic_store(&ro->drains, drains);
+        if ((atomic_load(&p->sessions[i].rings.rw->armed) & 1) != 0)
+            world_lane_tell(p->world, &p->stepping, (uint32_t)i);
         if (atomic_load(&p->sessions[i].rings.rw->want_wake) == 0)
             continue;
         atomic_fetch_add(&ro->wake, 1);

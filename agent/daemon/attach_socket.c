@@ -118,7 +118,7 @@ static bool close_socket(struct world *w, struct world_socket *s)
 static int send_message(struct world *w, struct world_socket *s, const void *message, size_t bytes,
                         const struct world_lent *lent)
 {
-    int fds[SCHEMA_FD_COUNT];
+    int fds[SCHEMA_CONTROL_MAX_FDS] = {-1};
     unsigned count = 0;
     (void)w;
     if (lent != NULL && lent->rings != NULL) {
@@ -130,7 +130,12 @@ static int send_message(struct world *w, struct world_socket *s, const void *mes
         fds[count++] = lent->peers->fd;
     if (lent != NULL && lent->arena != NULL)
         fds[count++] = lent->arena->fd;
-    return base_fds_send(s->fd, message, bytes, fds, count);
+    if (lent != NULL && lent->channel != 0)
+        fds[count++] = lent->channel - 1;
+    const int status = base_fds_send(s->fd, message, bytes, fds, count);
+    if (lent != NULL && lent->channel != 0)
+        close(lent->channel - 1);
+    return status;
 }
 
 static void shut_socket(struct world *w, struct world_socket *s)

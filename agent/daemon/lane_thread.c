@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "comp_channels.h"
 #include "device.h"
 #include "doorbells.h"
 #include "fabric/placement.h"
@@ -38,6 +39,7 @@ struct lane_thread {
     int epfd, kick;
     struct doorbells doorbells;
     struct polling polling;
+    struct comp_channels *_Atomic channels; /* NULL: nobody has asked for one */
     _Atomic bool stop, asleep;
 };
 
@@ -204,6 +206,7 @@ static void kick_lane(const struct lane_thread *t)
 static void free_thread(struct lane_thread *t)
 {
     agentd_wake_fini(&t->news);
+    agentd_comp_channels_free(t->channels);
     agentd_doorbells_fini(&t->doorbells);
     free(t);
 }
@@ -268,6 +271,39 @@ static uint64_t wake_worker(struct world *w, _Atomic uint32_t *word)
     return took_ns < WAKE_LONG_NS ? 0 : took_ns;
 }
 
+/* Their threads begin with the first one. */
+static int open_channel(struct world *w, struct world_lane *l, uint32_t session, uint32_t tenant,
+                        int *fd, struct base_errbuf *err)
+{
+    struct lane_thread *t = l->of_world;
+    struct comp_channels *c = atomic_load(&t->channels);
+    if (c == NULL) {
+        const int status = agentd_comp_channels_new(
+            (uint32_t)loop_world_of(w)->agent->config.max_sessions, &c, err);
+        if (status != 0)
+            return status;
+        atomic_store(&t->channels, c);
+    }
+    return agentd_comp_channels_open(c, session, tenant, fd, err);
+}
+
+static void end_channel(struct world *w, struct world_lane *l, uint32_t session)
+{
+    const struct lane_thread *t = l->of_world;
+    (void)w;
+    if (t != NULL && t->channels != NULL)
+        agentd_comp_channels_close(t->channels, session);
+}
+
+static void tell_worker(struct world *w, struct world_lane *l, uint32_t session)
+{
+    const struct lane_thread *t = l->of_world;
+    struct comp_channels *c = t != NULL ? atomic_load(&t->channels) : NULL;
+    (void)w;
+    if (c != NULL)
+        agentd_comp_channels_tell(c, session);
+}
+
 const struct world_lane_ops LANE_OPS = {
     .start = start_lane,
     .stop = stop_lane,
@@ -275,6 +311,9 @@ const struct world_lane_ops LANE_OPS = {
     .watch = watch_session,
     .unwatch = unwatch_session,
     .wake = wake_worker,
+    .channel = open_channel,
+    .channel_end = end_channel,
+    .tell = tell_worker,
     .device = agentd_device_do,
     .settle = agentd_device_settle,
     .lock_limit = agentd_device_lock_limit,

@@ -154,6 +154,12 @@ static uint64_t no_wake(void *user, _Atomic uint32_t *word)
     return 0;
 }
 
+static void tell_nobody(void *user, uint32_t session)
+{
+    (void)user;
+    (void)session;
+}
+
 static const _Atomic uint32_t clock_is_trusted = 0;
 
 int lane_new(const struct lane_config *config, const struct lane_device_objects *resources,
@@ -172,6 +178,7 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     if (!config->rc)
         l->res.caps.atomics &= l->res.caps.dc_atomics;
     l->wake = no_wake;
+    l->tell = tell_nobody;
     l->returned.last = &l->returned.first;
     lane_wait_queue_init(l);
     lane_controls_init(l);
@@ -290,6 +297,12 @@ void lane_set_wake(struct lane *l, uint64_t (*wake)(void *user, _Atomic uint32_t
 {
     l->wake = wake;
     l->wake_user = user;
+}
+
+void lane_set_tell(struct lane *l, void (*tell)(void *user, uint32_t session), void *user)
+{
+    l->tell = tell;
+    l->tell_user = user;
 }
 
 /* ---- commands and events */

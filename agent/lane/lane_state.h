@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane, as its files share it. Private to agent/lane, and the lane thread's.
- * A field is the concern of the file that its comment names, and of those in the same folder. */
+/* A lane, as its files share it. Private to agent/lane, and its thread's. A field is the concern of
+ * the file that its comment names, and of its folder. */
 #ifndef LANE_STATE_H
 #define LANE_STATE_H
 
@@ -107,8 +107,7 @@ struct lane {
     struct vqp_list served;                 /* VQPs that have had something in this round */
     uint64_t round;                         /* the present one, from 1 */
     uint32_t round_left;                    /* VQPs that it is still to look at */
-    struct flow_list news;                  /* flows: something happened to them */
-    struct flow_list parking;               /* flows with parked VQPs */
+    struct flow_list news, parking;         /* flows: something happened; with parked VQPs */
     uint32_t waiting, news_count;           /* VQPs in any of these lists; flows with news */
     struct peer *peers;
     struct peer_room peer_room;
@@ -152,14 +151,15 @@ struct lane {
     struct fab_qp *metaserver_lost[LANE_MAX_METASERVERS];      /* those, which are given back */
     struct silence silence[LANE_MAX_METASERVERS];
     struct proof proof;
-    /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
-    uint32_t readdressing, readdress_hand, readdress_lost;
-    uint32_t fences;         /* asked for so far */
+    /* Commands that are not carried out whole, the next flow of theirs, and what they have lost;
+     * fences that were asked for so far. */
+    uint32_t readdressing, readdress_hand, readdress_lost, fences;
     struct mr_shares shares; /* of max_mrs */
     struct base_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
-    void *random_user, *wake_user;
+    void *random_user, *wake_user, *tell_user;
     uint64_t (*wake)(void *user, _Atomic uint32_t *word);
+    void (*tell)(void *user, uint32_t session);
     struct window *device_window, *tenant_windows, *flow_windows;
     struct window *rooms;              /* of phys: VQPs that wait for room there (room.c) */
     struct phys_list crowd;            /* queue pairs where somebody waits for room */

@@ -76,6 +76,7 @@ struct session {
     uint32_t sq_head, cq_tail; /* private: what counts */
     uint32_t rung_tail;        /* the worker's, when it rang last */
     uint32_t shown_cpu;        /* the lane's, as its worker was told last */
+    uint32_t told_armed;       /* rw->armed, when its completion channel was told last */
     uint32_t tenant_slot;
     struct active_tenant *of; /* its tenant */
     struct window *window;    /* its tenant's */

@@ -92,6 +92,7 @@ static uint32_t tell_end(struct lane *l, struct session *s)
     atomic_store_explicit(&s->ro->ended, s->ends_for, memory_order_release);
     atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
     l->wake(l->wake_user, &s->ro->wake);
+    l->tell(l->tell_user, s->id);
     if (s->ends_by_fault)
         lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
                                                 .session = s->id,

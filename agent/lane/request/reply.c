@@ -136,6 +136,18 @@ void lane_session_reply_lookup(struct lane *l, struct session *s, const struct l
     end_control(l, s, r);
 }
 
+/* Its worker waits for its completion channel, of which it was not told yet. */
+static bool is_armed(const struct session *s)
+{
+    const uint32_t armed = atomic_load_explicit(&s->rw->armed, memory_order_relaxed);
+    return (armed & 1) != 0 && armed != s->told_armed;
+}
+
+static bool wants_wake(const struct session *s)
+{
+    return atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0;
+}
+
 static void join_wakes(struct lane *l, struct session *s)
 {
     struct active_tenant *t = s->of;
@@ -158,6 +170,14 @@ void lane_session_leave_wakes(struct lane *l, struct session *s)
         TAILQ_REMOVE(&l->wakes, t, by_wakes);
 }
 
+/* Once for each time that it has armed, by whatever it says now: one that says anything else all
+ * the time is told as often as its tenant's turns allow. */
+static void tell_worker(struct lane *l, struct session *s)
+{
+    s->told_armed = atomic_load_explicit(&s->rw->armed, memory_order_relaxed);
+    l->tell(l->tell_user, s->id);
+}
+
 /* To wake a worker is a system call, and each of a tenant's may sleep as often as it likes: of more
  * than a few those that are left come in the next pass, and are not looked at before. It may have
  * the kernel look through all who wait for something else in the same bucket of its table, for some
@@ -172,7 +192,9 @@ static void wake_some(struct lane *l, struct active_tenant *t)
             return;
         COUNT(l, walked, 1);
         lane_session_leave_wakes(l, s);
-        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) == 0)
+        if (is_armed(s))
+            tell_worker(l, s);
+        if (!wants_wake(s))
             continue;
         atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
         const uint64_t took_ns = l->wake(l->wake_user, &s->ro->wake);
@@ -202,8 +224,8 @@ uint64_t lane_wakes_due(const struct lane *l)
     return due;
 }
 
-/* The barrier orders them before the look at who sleeps (session.h; held to
- * tests/model/wake.pml). */
+/* The barrier orders them before the look at who sleeps (session.h; held to tests/model/wake.pml
+ * and channel.pml). */
 void lane_sessions_publish(struct lane *l)
 {
     struct session *s = STAILQ_FIRST(&l->dirty);
@@ -213,7 +235,7 @@ void lane_sessions_publish(struct lane *l)
         atomic_thread_fence(memory_order_seq_cst);
         STAILQ_FOREACH(s, &l->dirty, by_dirty) {
             s->dirty = 0;
-            if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0)
+            if (wants_wake(s) || is_armed(s))
                 join_wakes(l, s);
             if (l->handover.cpu != 0)
                 lane_handover_answered(l, s);

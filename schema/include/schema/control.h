@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between a worker and its agent over the attach socket (Unix SOCK_SEQPACKET): fixed-size
  * structs, host byte order (one host), one message one packet. After ATTACH the socket is silent,
- * unless a worker asks for an arena, for the GID of a node by name, or for a name for a region of
- * its own. A message of another size or version is answered with an error and the connection ends:
- * what came later than the version is asked of an agent that has said that it knows it. */
+ * unless a worker asks for an arena, for the GID of a node by name, for a name for a region of its
+ * own, or for a completion channel. A message of another size or version is answered with an error
+ * and the connection ends: what came later than the version is asked of an agent that has said that
+ * it knows it. */
 #ifndef SCHEMA_CONTROL_H
 #define SCHEMA_CONTROL_H
 
@@ -33,6 +34,8 @@ enum schema_control_type {
     SCHEMA_CONTROL_UNPUBLISH = 9,    /* and no more */
     SCHEMA_CONTROL_PUBLISHED = 10,   /* either is done */
     SCHEMA_CONTROL_PUBLISH_FOR = 11, /* as PUBLISH, for workers of another tenant */
+    SCHEMA_CONTROL_CHANNEL = 14,     /* asks for a completion channel */
+    SCHEMA_CONTROL_CHANNEL_OK = 15,  /* fds: the worker's end of it */
 };
 
 /* In ATTACHED: what this agent knows beside what all of the version do. */
@@ -45,6 +48,7 @@ enum schema_control_feature {
     SCHEMA_FEATURE_MESSAGES = 1 << 5,    /* SEND, RECV, SEND_TO, BIND_PORT, where its pool has a
                                           * lane that hears messages */
     SCHEMA_FEATURE_RELAXED = 1 << 6,     /* SCHEMA_OP_RELAXED, its lanes */
+    SCHEMA_FEATURE_CHANNEL = 1 << 7,     /* CHANNEL, and its lanes `armed` (schema/session.h) */
 };
 
 enum schema_attached_fd {
@@ -124,6 +128,11 @@ struct schema_control_publish_for {
     char reader[SCHEMA_NAME_TENANT_MAX + 1]; /* a tenant's name, NUL-padded */
 };
 
+/* CHANNEL and CHANNEL_OK. */
+struct schema_control_channel {
+    struct schema_control_header h;
+};
+
 struct schema_control_published {
     struct schema_control_header h;
     uint32_t names; /* that the region has now */
@@ -148,6 +157,7 @@ static_assert(sizeof(struct schema_control_error) == 264, "layout");
 static_assert(sizeof(struct schema_control_publish) == 280, "layout");
 static_assert(sizeof(struct schema_control_publish_for) == 312, "layout");
 static_assert(sizeof(struct schema_control_published) == 24, "layout");
+static_assert(sizeof(struct schema_control_channel) == 16, "layout");
 
 #define SCHEMA_CONTROL_MAX_BYTES 312
 

@@ -17,12 +17,12 @@
  * not 0, and is answered in reply[tag % SCHEMA_REPLIES], so that several can be under way: a worker
  * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT,
  * IMPORT_MANY, MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
- *
  * The worker publishes a tail with release, then a full barrier, then loads `doorbell`; if set it
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
  * then stops polling this session. For completions the same the other way: the worker sets
  * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes. Models of both: tests/model/. */
+ * barrier, loads `want_wake`, adds 1 to `wake` and wakes; or with `armed`, new each time, and a
+ * completion channel. Models: tests/model/. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
@@ -38,7 +38,6 @@
 #define SCHEMA_LINE            64
 
 /* ---- submission */
-
 #define SCHEMA_MAX_SGE    4   /* more than one: in the next slot, as struct schema_sq_sges */
 #define SCHEMA_MAX_INLINE 128 /* bytes: two slots */
 #define SCHEMA_MAX_EXTRA  320 /* bytes behind a descriptor: a tenant's name and a region's */
@@ -133,12 +132,13 @@ static_assert(sizeof(struct schema_sq_sges) == SCHEMA_LINE, "one cache line");
 
 /* RW: page 0 has the worker's words; the submission ring begins at SCHEMA_SQ_OFFSET. */
 struct schema_session_rw {
-    _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_tail;   /* worker writes */
-    _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_head;   /* worker writes */
-    _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake; /* worker writes */
-    /* Where the worker ran when it last rang, waited or polled in vain: the processor's number + 1;
-     * 0: it has not said, nor do older versions of either side. A hint, which may be wrong. */
-    _Atomic uint32_t cpu; /* worker writes */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_tail; /* worker writes, as all of these */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_head;
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake;
+    /* cpu: the processor, + 1, where the worker last rang, waited or polled in vain, which may be
+     * wrong. armed: 2 for each time, 1 more while it is. Either is 0 of who says it not, or cannot.
+     */
+    _Atomic uint32_t cpu, armed; /* worker writes */
 };
 #define SCHEMA_SQ_OFFSET 4096
 #define SCHEMA_SESSION_RW_BYTES(sq_slots)                                                          \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the world (control/world.h) that lanes and their device are: a lane is stepped there,
  * by a thread of its own or by a simulation, and what blocks on the device is done there. Control
- * thread, but for world_wake(). */
+ * thread, but for world_wake() and world_lane_tell(). */
 #ifndef CONTROL_LANES_H
 #define CONTROL_LANES_H
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "agent/polling.h"
@@ -69,6 +70,14 @@ struct world_lane_ops {
     void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);
     /* Wakes a worker that sleeps on this word of its rings, as lane_set_wake() says. Any thread. */
     uint64_t (*wake)(struct world *w, _Atomic uint32_t *word);
+    /* The session gets a completion channel, and one that it has ends. 0 and *fd, the worker's end,
+     * which is for world_lent.channel; or -errno and a sentence. NULL: this world has none. */
+    int (*channel)(struct world *w, struct world_lane *l, uint32_t session, uint32_t tenant,
+                   int *fd, struct base_errbuf *err);
+    /* The worker's end, of the one that the session has, is readable for ever. */
+    void (*channel_end)(struct world *w, struct world_lane *l, uint32_t session);
+    /* It becomes readable soon, as lane_set_tell() says; nothing if there is none. Any thread. */
+    void (*tell)(struct world *w, struct world_lane *l, uint32_t session);
     /* 0 or -errno; err: OPEN's, else NULL. */
     int (*device)(struct world *w, enum world_device_step step, struct pool *p,
                   struct base_errbuf *err);
@@ -110,6 +119,25 @@ static inline void world_lane_unwatch(struct world *w, struct world_lane *l,
 static inline uint64_t world_wake(struct world *w, _Atomic uint32_t *word)
 {
     return w->lanes->wake(w, word);
+}
+
+static inline int world_lane_channel(struct world *w, struct world_lane *l, uint32_t session,
+                                     uint32_t tenant, int *fd, struct base_errbuf *err)
+{
+    return w->lanes->channel != NULL ? w->lanes->channel(w, l, session, tenant, fd, err)
+                                     : base_err(err, -EOPNOTSUPP, "there are no channels here");
+}
+
+static inline void world_lane_channel_end(struct world *w, struct world_lane *l, uint32_t session)
+{
+    if (w->lanes->channel_end != NULL)
+        w->lanes->channel_end(w, l, session);
+}
+
+static inline void world_lane_tell(struct world *w, struct world_lane *l, uint32_t session)
+{
+    if (w->lanes->tell != NULL)
+        w->lanes->tell(w, l, session);
 }
 
 static inline int world_device(struct world *w, enum world_device_step step, struct pool *p,

@@ -16,6 +16,7 @@ struct world_lent {
     const struct world_rings *rings;
     const struct world_peers *peers;
     const struct fab_mem *arena;
+    int channel; /* what world_lane_channel() gave, + 1, or 0: the world's again, whatever comes */
 };
 
 struct world_socket_ops {

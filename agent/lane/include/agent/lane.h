@@ -46,6 +46,10 @@ uint32_t lane_step(struct lane *lane, uint64_t now_ns);
  * long that kept the processor, in ns; 0: not longer than it should. */
 void lane_set_wake(struct lane *lane, uint64_t (*wake)(void *user, _Atomic uint32_t *word),
                    void *user);
+/* Called by the lane, never often for one value of a session's `armed`, where its worker waits in
+ * poll() or epoll: its completion channel is to be made readable, soon and by somebody else. Must
+ * not wait for anything. */
+void lane_set_tell(struct lane *lane, void (*tell)(void *user, uint32_t session), void *user);
 /* Before sleeping: sets every session's doorbell flag, fences, arms the CQ, looks once more at all.
  * UINT64_MAX or the time (of now_ns's clock) of the next thing that is due; 0: there is work, do
  * not sleep. */

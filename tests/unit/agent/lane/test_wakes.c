@@ -94,8 +94,56 @@ START_TEST(who_is_slow_to_wake_is_woken_when_the_time_has_come)
 }
 END_TEST
 
+static uint32_t tells[2];
+
+static void tell(void *user, uint32_t session)
+{
+    (void)user;
+    ck_assert(session == slow.id || session == quick.id);
+    tells[session == quick.id]++;
+}
+
+static void arm(struct world_worker *k, uint32_t armed)
+{
+    atomic_store(&k->w->want_wake, 0);
+    atomic_store(&k->w->armed, armed);
+}
+
+/* As those who sleep by futex: without a word of theirs nobody is told, nor for the same word
+ * twice.
+ */
+START_TEST(who_has_armed_is_told_once_for_each_time)
+{
+    uint32_t key[2];
+    begin(key);
+    lane_set_tell(w->node[0].lane, tell, NULL);
+    tells[0] = tells[1] = 0;
+    arm(&slow, 0);
+    for (uint32_t i = 1; i <= 20; i++) {
+        arm(&quick, 2 * i + 1);
+        for (int n = 0; n < 3; n++) {
+            post_one(&slow, key[0]);
+            post_one(&quick, key[1]);
+            world_sleep(w, BETWEEN_NS);
+            world_run(w, 10);
+            ck_assert_uint_eq(tells[1], i);
+        }
+    }
+    arm(&quick, 100); /* not any more */
+    post_one(&quick, key[1]);
+    world_run(w, AWHILE);
+    ck_assert_uint_eq(tells[1], 20);
+    ck_assert_uint_eq(tells[0], 0);
+    ck_assert_uint_eq(slow_wakes + quick_wakes, 0);
+    world_detach(w, &quick); /* whoever waits hears of that */
+    ck_assert_uint_eq(tells[1], 21);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_is_slow_to_wake_is_woken_seldom_and_others_at_once)                                      \
-    T(who_is_slow_to_wake_is_woken_when_the_time_has_come)
+    T(who_is_slow_to_wake_is_woken_when_the_time_has_come)                                         \
+    T(who_has_armed_is_told_once_for_each_time)
 
 KEDGE_CHECK_MAIN("agent.lane.wakes", TESTS)

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "base/clock.h"
+#include "comp_channels.h"
+
+enum { SESSIONS = 130, QUIET_MS = 20, GUILTY = 1, HONEST = 2 };
+
+static struct comp_channels *c;
+/* The next so many sends take long: that much of the processor, and until it is not held. */
+static _Atomic uint32_t slow_sends;
+static _Atomic uint64_t burn_ns;
+static _Atomic bool held;
+static _Atomic uint32_t sends, at_hold;
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+
+static void take_long(void)
+{
+    const uint64_t end_ns = base_clock_thread_ns() + atomic_load(&burn_ns);
+    while (base_clock_thread_ns() < end_ns)
+        ;
+    if (!atomic_load(&held))
+        return;
+    atomic_fetch_add(&at_hold, 1);
+    while (atomic_load(&held))
+        usleep(100);
+}
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
+{
+    ck_assert_int_eq(flags & MSG_DONTWAIT, MSG_DONTWAIT);
+    atomic_fetch_add(&sends, 1);
+    if (atomic_load(&slow_sends) > 0) {
+        atomic_fetch_sub(&slow_sends, 1);
+        take_long();
+    }
+    return __real_send(fd, bytes, n, flags);
+}
+
+static void begin(void)
+{
+    struct base_errbuf err;
+    atomic_store(&sends, 0);
+    atomic_store(&burn_ns, 0);
+    atomic_store(&held, false);
+    atomic_store(&at_hold, 0);
+    atomic_store(&slow_sends, 0);
+    ck_assert_int_eq(agentd_comp_channels_new(SESSIONS, &c, &err), 0);
+}
+
+static int open_channel(uint32_t session, uint32_t tenant)
+{
+    struct base_errbuf err;
+    int fd = -1;
+    const int status = agentd_comp_channels_open(c, session, tenant, &fd, &err);
+    return status == 0 ? fd : status;
+}
+
+static bool is_readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, ms) == 1;
+}
+
+static void read_byte(int fd)
+{
+    char byte;
+    ck_assert(is_readable(fd, 10000));
+    ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), 1);
+}
+
+static void await(const _Atomic uint32_t *count, uint32_t n)
+{
+    for (int i = 0; i < 100000 && atomic_load(count) < n; i++)
+        usleep(100);
+    ck_assert_uint_ge(atomic_load(count), n);
+}
+
+START_TEST(a_channel_is_readable_once_it_is_told_and_no_other_is)
+{
+    begin();
+    const uint32_t session[] = {0, 63, 64, SESSIONS - 1};
+    int fd[4];
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert_int_ge(fd[i] = open_channel(session[i], 1 + i), 0);
+    agentd_comp_channels_tell(c, 1); /* which has none */
+    for (uint32_t round = 0; round < 100; round++) {
+        agentd_comp_channels_tell(c, session[round % 4]);
+        read_byte(fd[round % 4]);
+        for (uint32_t i = 0; i < 4; i++)
+            ck_assert(!is_readable(fd[i], 0));
+    }
+    agentd_comp_channels_free(c);
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert(is_readable(fd[i], 0));
+        close(fd[i]);
+    }
+}
+END_TEST
+
+START_TEST(its_end_is_readable_for_ever_and_the_next_one_is_another)
+{
+    char byte;
+    begin();
+    const int first = open_channel(5, HONEST);
+    const int second = open_channel(5, HONEST);
+    ck_assert(is_readable(first, 10000));
+    ck_assert_int_eq(recv(first, &byte, 1, MSG_DONTWAIT), 0);
+    agentd_comp_channels_tell(c, 5);
+    read_byte(second);
+    agentd_comp_channels_close(c, 5);
+    agentd_comp_channels_close(c, 5);
+    ck_assert(is_readable(second, 10000));
+    agentd_comp_channels_tell(c, 5);
+    agentd_comp_channels_free(c);
+    close(first);
+    close(second);
+}
+END_TEST
+
+/* Nobody sends anything to the agent, with descriptors perhaps; and what was closed by its worker,
+ * or is full, is no more than that. */
+START_TEST(what_a_worker_does_to_its_end_is_its_own_affair)
+{
+    char byte;
+    begin();
+    const int full = open_channel(0, GUILTY), closed = open_channel(1, GUILTY),
+              shut = open_channel(2, GUILTY), honest = open_channel(3, HONEST);
+    ck_assert_int_eq(__real_send(full, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
+    ck_assert_int_eq(errno, EPIPE);
+    close(closed);
+    shutdown(shut, SHUT_RDWR);
+    for (uint32_t i = 1; i <= 2000; i++) {
+        agentd_comp_channels_tell(c, 0);
+        await(&sends, i);
+    }
+    for (uint32_t i = 1; i < 4; i++)
+        agentd_comp_channels_tell(c, i);
+    read_byte(honest);
+    ck_assert_int_eq(recv(full, &byte, 1, MSG_DONTWAIT), 1);
+    agentd_comp_channels_free(c);
+    close(full);
+    close(shut);
+    close(honest);
+}
+END_TEST
+
+/* Whose send takes long keeps others waiting once. */
+START_TEST(who_has_taken_long_is_waited_for_by_nobody_else)
+{
+    begin();
+    const int guilty = open_channel(0, GUILTY), honest = open_channel(1, HONEST);
+    atomic_store(&burn_ns, 6 * CHANNELS_FORGIVEN_US * BASE_NS_PER_US / 5);
+    atomic_store(&slow_sends, 1);
+    atomic_store(&held, true);
+    agentd_comp_channels_tell(c, 0);
+    await(&at_hold, 1);
+    agentd_comp_channels_tell(c, 1);
+    ck_assert(!is_readable(honest, QUIET_MS));
+    atomic_store(&held, false);
+    read_byte(guilty);
+    read_byte(honest);
+    for (uint32_t i = 2; i < 5; i++) { /* the second one, and all that follow */
+        atomic_store(&slow_sends, 1);
+        atomic_store(&held, true);
+        agentd_comp_channels_tell(c, 0);
+        await(&at_hold, i);
+        for (int n = 0; n < 10; n++) {
+            agentd_comp_channels_tell(c, 1);
+            read_byte(honest);
+        }
+        atomic_store(&held, false);
+        read_byte(guilty);
+    }
+    agentd_comp_channels_free(c);
+    close(guilty);
+    close(honest);
+}
+END_TEST
+
+/* No more than its part of the time, of the processor's; and one hiccup is none. */
+START_TEST(who_takes_long_again_and_again_is_told_seldom)
+{
+    enum { LONG_MS = 4, FOR_MS = 400 };
+    begin();
+    const int guilty = open_channel(0, GUILTY);
+    atomic_store(&slow_sends, UINT32_MAX);
+    atomic_store(&burn_ns, CHANNELS_FORGIVEN_US * BASE_NS_PER_US / 2);
+    agentd_comp_channels_tell(c, 0);
+    read_byte(guilty);
+    agentd_comp_channels_tell(c, 0);
+    read_byte(guilty);
+    atomic_store(&burn_ns, LONG_MS * BASE_NS_PER_MS);
+    const uint64_t until_ns = base_clock_ns() + FOR_MS * BASE_NS_PER_MS;
+    while (base_clock_ns() < until_ns) {
+        char bytes[64];
+        agentd_comp_channels_tell(c, 0);
+        (void)recv(guilty, bytes, sizeof bytes, MSG_DONTWAIT);
+        usleep(1000);
+    }
+    ck_assert_uint_le(atomic_load(&sends), 4);
+    atomic_store(&burn_ns, 0);
+    agentd_comp_channels_free(c);
+    close(guilty);
+}
+END_TEST
+
+START_TEST(whose_channels_are_slow_to_close_gets_no_more_and_others_do)
+{
+    enum { TRIES = 100 };
+    begin();
+    int fd[TRIES], n = 0, status = 0;
+    const int honest = open_channel(1, HONEST);
+    atomic_store(&slow_sends, 1);
+    atomic_store(&burn_ns, 100 * BASE_NS_PER_MS);
+    ck_assert_int_ge(fd[n++] = open_channel(0, GUILTY), 0);
+    agentd_comp_channels_tell(c, 0);
+    read_byte(fd[0]); /* the tenant rests now, for some seconds */
+    while (n < TRIES && status >= 0) {
+        status = open_channel(0, GUILTY);
+        if (status >= 0)
+            fd[n++] = status;
+    }
+    ck_assert_int_eq(status, -EAGAIN);
+    ck_assert_int_le(n, CHANNELS_CLOSING + 1);
+    agentd_comp_channels_tell(c, 1);
+    read_byte(honest);
+    const int other = open_channel(2, HONEST);
+    ck_assert_int_ge(other, 0);
+    agentd_comp_channels_free(c);
+    while (n > 0)
+        close(fd[--n]);
+    close(honest);
+    close(other);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_channel_is_readable_once_it_is_told_and_no_other_is)                                       \
+    T(its_end_is_readable_for_ever_and_the_next_one_is_another)                                    \
+    T(what_a_worker_does_to_its_end_is_its_own_affair)                                             \
+    T(who_has_taken_long_is_waited_for_by_nobody_else)                                             \
+    T(who_takes_long_again_and_again_is_told_seldom)                                               \
+    T(whose_channels_are_slow_to_close_gets_no_more_and_others_do)
+
+KEDGE_CHECK_MAIN("agent.daemon.comp_channels", TESTS)
