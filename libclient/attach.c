@@ -20,7 +20,8 @@
 #include "schema/peers.h"
 
 enum { MAX_SLOTS = 1 << 24, MAX_VQPS = 1 << 16 };
-#define RAISE_NOFILE " (raise this process's RLIMIT_NOFILE: a session takes up to six descriptors)"
+#define RAISE_NOFILE                                                                               \
+    " (raise this process's RLIMIT_NOFILE: a session takes up to seven descriptors)"
 
 static void begin_message(struct kedge_session *s)
 {
@@ -447,6 +448,8 @@ void client_detach(struct kedge_session *s)
         close(s->socket);
     if (s->doorbell >= 0)
         close(s->doorbell);
+    if (s->channel >= 0)
+        close(s->channel);
     unmap_memory(s->rw, s->rw_bytes);
     unmap_memory(s->ro, s->ro_bytes);
     unmap_memory(s->peers, s->peers_bytes);

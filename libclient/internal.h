@@ -78,7 +78,8 @@ struct kedge_session {
         uint64_t silent_ns; /* how long it has seen the same sign */
     } lane;
     uint64_t rw_bytes, ro_bytes, peers_bytes;
-    int socket;
+    int socket, channel;       /* channel: kedge_fd(), or -1 */
+    uint32_t armed;            /* as rw->armed has it */
     uint64_t message_until_ns; /* connecting, sending it and its answer have so long together */
     uint32_t retry_ms;         /* of an attach that was refused: when to ask again */
     uint32_t message_tag,

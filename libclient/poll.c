@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "request.h"
 
 enum { GIVE_CALLS = 16 /* polls in vain, for each time that a lane without a processor gets it */ };
 
@@ -235,7 +236,7 @@ static bool has_something(struct kedge_session *s, uint32_t unused)
     return has_completion(s, unused) || client_has_notice(s);
 }
 
-static bool take_something(struct kedge_session *s)
+bool client_take_something(struct kedge_session *s)
 {
     if (has_completion(s, 0))
         return true;
@@ -254,14 +255,14 @@ int kedge_wait(struct kedge_session *s, int timeout_ms)
     if (*s->alive == 0)
         return client_usable(s);
     for (;;) {
-        if (take_something(s))
+        if (client_take_something(s))
             return 1;
         int status = client_usable(s);
         if (status == 0)
             status = client_sleep(s, has_something, 0, until);
         if (status == 0)
             continue;
-        if (take_something(s))
+        if (client_take_something(s))
             return 1;
         return status == -ETIMEDOUT ? 0 : status;
     }

@@ -33,4 +33,7 @@ void client_collect(struct kedge_session *s);
 /* Waits for one that can be collected: 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_await(struct kedge_session *s, uint64_t until_ns);
 
+/* poll.c: whether kedge_wait() would return at once; it is told then. */
+bool client_take_something(struct kedge_session *s);
+
 #endif

@@ -38,7 +38,7 @@ static int open_once(const struct kedge_open_attr *attr, struct kedge_session **
     struct kedge_session *s = calloc(1, sizeof *s);
     if (s == NULL)
         return client_fail_text(-ENOMEM, "no memory for a session");
-    s->socket = s->doorbell = -1;
+    s->socket = s->doorbell = s->channel = -1;
     s->told.withdrawn = true;
     int status = new_alive(&s->alive);
     if (status != 0) {
