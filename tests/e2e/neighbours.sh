@@ -28,9 +28,12 @@
 #   crowded-bucket
 #                another tenant's worker has the kernel look through 25,000 waits of its for each
 #                wake of it
+#   crowded-descriptor
+#                another tenant's worker has the kernel tell ten thousand who watch its completion
+#                channel, whenever that is made readable or closed
 #   false-processor
 #                sixteen sessions of another tenant say that they run on the lane's processor, and
-#                have it answer them all the time
+#                have it answer them all the time, or ring as soon as it sleeps
 #   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say,
 #                are rung without an end
 #   idle-punch   another tenant's worker punches holes in its arena, while its lane copies there, by
@@ -148,6 +151,10 @@ attack() { # name
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 16
         ;;
+    crowded-descriptor)
+        run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
+        await 1
+        ;;
     crowded-bucket)
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 1
@@ -182,7 +189,7 @@ restart_agent() { # what runs it, or nothing
 
 bad=()
 beside_all="burn flood connects imports statuses descriptors watches copies smalls doorbells"
-beside_all+=" false-processor balloon idle-punch idle-lock"
+beside_all+=" false-processor crowded-descriptor balloon idle-punch idle-lock"
 few="flood descriptors watches"
 if [[ -z ${KEDGE_TEST_LONG-}${NEIGHBOURS_BESIDE-}${NEIGHBOURS_TURNS-}${NEIGHBOURS_COUNT-} ]]; then
     beside_all=$few

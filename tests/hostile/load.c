@@ -108,12 +108,20 @@ void attack_greedy(struct hostile *h)
         raw_close(&w[i].r);
 }
 
+/* Until the lane has gone to sleep, or polls on for another's sake: soon. */
+static void await_sleep(const struct raw *r)
+{
+    const uint64_t until_ns = base_clock_ns() + BASE_NS_PER_MS;
+    while (atomic_load(&r->ro->doorbell) == 0 && base_clock_ns() < until_ns)
+        ;
+}
+
 /* Says of its workers that they run on the lane's processor, where they do not, so that the lane
- * sleeps whenever it has answered one; and is heard again soon, without keeping others from their
- * processors. */
+ * sleeps whenever it has answered one; and rings at once when it does, half of the time, so that
+ * the lane lives in its own wake-up, or else is heard again soon. */
 void attack_false_processor(struct hostile *h)
 {
-    enum { PAUSE_US = 50 };
+    enum { PAUSE_US = 50, AT_ONCE = 256 };
     static struct writer w[SESSIONS];
     for (int i = 0; i < SESSIONS; i++) {
         start_writer(h, &w[i], 0);
@@ -122,7 +130,8 @@ void attack_false_processor(struct hostile *h)
     hostile_begin(h);
     while (!hostile_over(h)) {
         struct schema_cqe e;
-        struct writer *one = &w[hostile_random(h) % SESSIONS];
+        const bool at_once = h->did / AT_ONCE % 2 == 0;
+        struct writer *one = &w[at_once ? 0 : hostile_random(h) % SESSIONS];
         struct raw *r = &one->r;
         atomic_store(&r->rw->cpu, atomic_load(&r->ro->lane_cpu));
         raw_put(r, &one->d, NULL, 0);
@@ -130,7 +139,10 @@ void attack_false_processor(struct hostile *h)
         if (status != 0)
             hostile_fail("a request that is all right failed: %d", status);
         h->did++;
-        usleep(PAUSE_US);
+        if (at_once)
+            await_sleep(r);
+        else
+            usleep(PAUSE_US);
     }
     for (int i = 0; i < SESSIONS; i++)
         raw_close(&w[i].r);
