@@ -122,7 +122,7 @@ static const struct option options[] = {
     {"pool", "merge", A_YES_NO, AT(merge), 0, 0, "yes",
      "adjacent requests of a tenant to one region become one work request"},
     {"pool", "window_policy", A_WINDOW_POLICY, AT(window_policy), 0, 0, "static",
-     "how many requests are in flight beside what is set: ladder and delay find it; static: as set"},
+     "ladder and delay find how many requests do best, beside what is set; static: none does"},
     {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",
      "in flight at a time, of all workers; 0: no limit"},
     {"pool", "window_ops", A_COUNT, AT(window.ops), 0, 1 << 30, "0", "requests, of all workers"},

@@ -128,11 +128,13 @@ static int set_polling(void *at, const char *value, struct base_errbuf *must)
 
 static int set_window_policy(void *at, const char *value, struct base_errbuf *must)
 {
-    const enum lane_window_policy policy = lane_window_policy_named(value);
-    if (policy == LANE_WINDOW_POLICIES)
-        return base_err(must, -EINVAL, "must be ladder, delay or static");
-    memcpy(at, &policy, sizeof policy);
-    return 0;
+    for (enum lane_window_policy p = LANE_WINDOW_STATIC; p < LANE_WINDOW_POLICIES; p++) {
+        if (strcmp(lane_window_policy_name(p), value) != 0)
+            continue;
+        memcpy(at, &p, sizeof p);
+        return 0;
+    }
+    return base_err(must, -EINVAL, "must be ladder, delay or static");
 }
 
 static int set_fault(void *at, const char *value, struct base_errbuf *must)

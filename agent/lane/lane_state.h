@@ -20,7 +20,6 @@
 #include "resolve/prove.h"
 #include "resolve/quarantined_flows.h"
 #include "schedule/window.h"
-#include "schedule/window_find.h"
 #include "transmit/merge.h"
 #include "transmit/narrow.h"
 #include "transmit/own_read.h"
@@ -46,7 +45,6 @@ enum {
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };
 #define LANE_NEVER UINT64_MAX
-
 TAILQ_HEAD(phys_list, physical_qp);
 TAILQ_HEAD(active_list, active_tenant);
 TAILQ_HEAD(ending_list, ending_tenant);

@@ -29,7 +29,7 @@ struct window {
     /* What goes up to here goes without another look: the least of limit and high-water mark; 0
      * while somebody waits. */
     uint64_t pass_bytes, pass_ops;
-    _Atomic uint64_t waiting; /* VQPs */
+    _Atomic uint64_t waiting;     /* VQPs */
     uint64_t done_work, done_ops; /* that have left it: what was served, and requests */
     /* -- seldom used from here on */
     _Atomic uint64_t limit_bytes, limit_ops; /* that are set; 0: none */

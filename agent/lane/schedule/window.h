@@ -28,6 +28,7 @@
 #include <sys/queue.h>
 
 #include "schedule/wait.h"
+#include "schedule/window_find.h"
 #include "window_state.h"
 
 /* What a request costs in turns beside its bytes: about what a device could transfer meanwhile. */

@@ -7,7 +7,8 @@
  *   seldom tried. Later the neighbours alone are, and all of them again after some times.
  * - Of sizes that are as good the smaller one is kept: what waits here can be merged, and a
  *   destination that is slow takes no more of the device's window than it needs.
- * - One that does much better or worse than when it was tried is tried anew at once, with all. */
+ * - One that does much better or worse than when it was tried is tried anew at once, with all; so
+ *   is no limit when twice as much is wanted as then. */
 #include <stddef.h>
 
 #include "schedule/window_policy.h"
@@ -15,8 +16,8 @@
 enum {
     NS_PER_MS = 1000000,
     TRY_NS = 8 * NS_PER_MS,
-    TRY_OPS = 64,              /* at least, however long they take, */
-    TRY_MOST_NS = 16 * TRY_NS, /* but for that */
+    TRY_OPS = 64,              /* at least, however long they take */
+    TRY_MOST_NS = 16 * TRY_NS, /* after which trying ends, whatever was learned */
     SETTLE_NS = 2 * NS_PER_MS, /* at most, until what is out is of the size that is tried */
     KEEP_ROUNDS = 60,
     KEEPS = 8, /* after which all are tried again */
@@ -106,16 +107,17 @@ static void try_all(struct window_finder *f, const struct window_sample *s)
     forget_rates(l);
     l->stage = STAGE_DOWN;
     l->bad = l->kept = 0;
+    l->wanted = 0;
     f->explores = true;
     go_to(f, WINDOW_RUNGS - 1);
 }
 
-static uint8_t above(const struct window_ladder *l, uint8_t rung)
+static uint8_t rung_above(const struct window_ladder *l, uint8_t rung)
 {
     return rung >= l->highest ? WINDOW_RUNGS - 1 : rung + 1;
 }
 
-static uint8_t below(const struct window_ladder *l, uint8_t rung)
+static uint8_t rung_below(const struct window_ladder *l, uint8_t rung)
 {
     return rung == WINDOW_RUNGS - 1 ? l->highest : rung > l->lowest ? rung - 1 : rung;
 }
@@ -123,7 +125,7 @@ static uint8_t below(const struct window_ladder *l, uint8_t rung)
 static void try_above(struct window_finder *f)
 {
     struct window_ladder *l = &f->ladder;
-    const uint8_t next = above(l, l->best);
+    const uint8_t next = rung_above(l, l->best);
     l->stage = STAGE_ABOVE;
     if (l->rate[next] > 0)
         keep_best(f);
@@ -134,7 +136,7 @@ static void try_above(struct window_finder *f)
 static void try_below(struct window_finder *f)
 {
     struct window_ladder *l = &f->ladder;
-    const uint8_t next = below(l, l->best);
+    const uint8_t next = rung_below(l, l->best);
     l->stage = STAGE_BELOW;
     if (l->rate[next] > 0)
         try_above(f);
@@ -186,8 +188,10 @@ static void end_kept_round(struct window_finder *f, const struct window_sample *
 {
     struct window_ladder *l = &f->ladder;
     const uint64_t rate = rate_of(l), was = l->expected;
-    const bool alike =
-        rate >= was - was * STRANGE_PERCENT / 100 && rate <= was + was * STRANGE_PERCENT / 100;
+    /* With no limit, many more that are out are another load, whatever they come to. */
+    const bool more = f->size == 0 && s->wanted > 2 * l->wanted;
+    const bool alike = !more && rate >= was - was * STRANGE_PERCENT / 100 &&
+                       rate <= was + was * STRANGE_PERCENT / 100;
     begin_round(l);
     if (s->may_explore) {
         l->strange = alike ? 0 : l->strange + 1;
@@ -204,7 +208,7 @@ static void end_kept_round(struct window_finder *f, const struct window_sample *
 }
 
 /* Whether the window makes a difference: what is tried and kept is known by no other time. */
-static bool tells(const struct window_finder *f, const struct window_sample *s)
+static bool is_telling(const struct window_finder *f, const struct window_sample *s)
 {
     return f->size == 0 ? s->wanted > s->floor : s->wanted > f->size;
 }
@@ -228,7 +232,7 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
         keep_best(f);
         return;
     }
-    if (!tells(f, s))
+    if (!is_telling(f, s))
         return;
     f->waits = !is_tried(l) && l->rounds >= KEEP_ROUNDS && !s->may_explore;
     if (l->unsettled) {
@@ -236,6 +240,8 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
         l->past_ns -= s->ns;
         return;
     }
+    if (is_tried(l) && s->wanted > l->wanted)
+        l->wanted = s->wanted;
     l->ns += s->ns;
     l->work += s->work;
     l->ops += s->ops;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/window_policy.h"
 
-#include <string.h>
-
 #include "agent/lane_stats.h"
 #include "base/assert.h"
 
@@ -20,14 +18,6 @@ const struct window_policy *lane_window_policy(enum lane_window_policy which)
 const char *lane_window_policy_name(enum lane_window_policy which)
 {
     return lane_window_policy(which)->name;
-}
-
-enum lane_window_policy lane_window_policy_named(const char *name)
-{
-    enum lane_window_policy which = LANE_WINDOW_STATIC;
-    while (which < LANE_WINDOW_POLICIES && strcmp(policies[which]->name, name) != 0)
-        which++;
-    return which;
 }
 
 void lane_window_finder_begin(struct window_finder *f, const struct window_policy *policy)

@@ -43,6 +43,7 @@ struct window_ladder {
     uint8_t rounds, strange;     /* of keeping; of those, at the end, that were unlike it */
     uint8_t kept;                /* times that it was kept, since all rungs were tried */
     uint8_t unsettled;           /* what is out is of another size still */
+    uint32_t wanted;             /* at most, while sizes were tried */
     uint32_t ops;                /* of the present round */
     uint64_t ns, work, past_ns;  /* likewise; past: with what was not counted */
     uint64_t expected;           /* work in a ms, of the best, when it was tried */

@@ -136,9 +136,8 @@ struct lane_window {
  * device, 0. False: no such destination is in use. Any thread. */
 bool lane_window(const struct lane *lane, enum lane_window_scope scope, uint32_t number,
                  struct lane_window *out);
-/* "ladder"; and the other way round, where LANE_WINDOW_POLICIES is none of them. */
+/* "ladder". A literal. */
 const char *lane_window_policy_name(enum lane_window_policy policy);
-enum lane_window_policy lane_window_policy_named(const char *name);
 /* How many places for destinations were ever used. Any thread. */
 uint32_t lane_destinations(const struct lane *lane);
 
