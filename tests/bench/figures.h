@@ -42,6 +42,20 @@ struct perf_window {
     } point[PERF_POINTS][PERF_WINDOWS];
 };
 
+/* Of window --lane: of each load, and which part one worker has beside another tenant's many, by
+ * policy. */
+enum { PERF_LANE_LOADS = 5, PERF_POLICIES = 3 };
+struct perf_lane_windows {
+    struct perf_lane_load {
+        struct perf_lane_point {
+            double gb_per_s;
+            uint32_t device_ops, destination_ops; /* that were set */
+            uint32_t found_ops;                   /* of the device, at the end */
+        } none, best, found[PERF_POLICIES];
+    } load[PERF_LANE_LOADS];
+    double beside[PERF_POLICIES];
+};
+
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
 enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };

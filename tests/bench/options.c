@@ -63,6 +63,9 @@ static const char help[] =
     "  --queue-pairs N           window: that workers share (4)\n"
     "  --work NS                 window: of a worker for each request, on average (290000)\n"
     "  --seed N                  window: of these times (1)\n"
+    "  --lane                    window: of an agent's lane, in five loads, and those that find\n"
+    "                            their size\n"
+    "  --load NAME               window --lane: large, small, unlike, doubles or bursts alone\n"
     "  --defaults                fairness: sets nothing in [pool] of --local's agents\n"
     "  --wrong-keys              isolation: the other worker guesses keys of the live node "
     "instead\n"
@@ -209,6 +212,22 @@ static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
     return 0;
 }
 
+/* The same, of window --lane, which has loads of its own. */
+static int check_lane(const struct perf_options *o, struct base_errbuf *err)
+{
+    const bool window = o->test == PERF_WINDOW;
+    if ((o->lane && !window) || (o->load != NULL && !o->lane))
+        return base_err(err, -EINVAL, "--lane is for window, and --load for --lane");
+    if (o->load != NULL && !perf_window_has_load(o->load))
+        return base_err(err, -EINVAL, "--load must be %s, not \"%.40s\"", perf_window_loads(),
+                        o->load);
+    if (o->lane && (o->windows || o->work_ns != 0 || o->qps != 0 || o->workers != 0))
+        return base_err(err, -EINVAL, "--lane has loads of its own: --model and --seed alone");
+    if (o->lane && o->model != NULL && strcmp(o->model, "connectx-3") != 0)
+        return base_err(err, -EINVAL, "--lane goes by RC, as a connectx-3 does");
+    return 0;
+}
+
 /* The same, of the cost model; what is usual is as RDMAbox says, or derived (docs/fabric.md). */
 static int check_model(struct perf_options *o, struct base_errbuf *err)
 {
@@ -259,7 +278,9 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         return base_err(err, -EINVAL, "--local knows its agent's socket: leave out --admin-socket");
     if (o->test != PERF_STORM && o->admin_socket != NULL)
         return base_err(err, -EINVAL, "--admin-socket is for storm");
-    int status = check_model(o, err);
+    int status = check_lane(o, err);
+    if (status == 0)
+        status = check_model(o, err);
     if (status != 0)
         return status;
     if (o->windows && o->test != PERF_WINDOW && (!o->local || o->direct))
@@ -320,6 +341,8 @@ static const struct option long_options[] = {
     {"queue-pairs", required_argument, NULL, 'q'},
     {"work", required_argument, NULL, 'x'},
     {"seed", required_argument, NULL, 'y'},
+    {"lane", no_argument, NULL, 'E'},
+    {"load", required_argument, NULL, 'O'},
     {"json", no_argument, NULL, 'j'},
     {"direct", no_argument, NULL, 'D'},
     {"cached", no_argument, NULL, 'c'},
@@ -439,6 +462,9 @@ static void set_text(struct perf_options *o, int c)
     case 'T':
         o->transport = optarg;
         break;
+    case 'O':
+        o->load = optarg;
+        break;
     case 'I':
         o->gids = optarg;
         break;
@@ -458,6 +484,7 @@ static void set_flag(struct perf_options *o, int c)
     o->wrong_keys |= c == 'W';
     o->defaults |= c == 'F';
     o->storm |= c == 'S';
+    o->lane |= c == 'E';
 }
 
 static int parse_test(int argc, char **argv, struct perf_options *o, struct base_errbuf *err)
@@ -524,6 +551,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'I':
         case 'M':
         case 't':
+        case 'O':
             set_text(&o, c);
             break;
         case 'l':
@@ -532,13 +560,12 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'W':
         case 'F':
         case 'S':
+        case 'E':
             set_flag(&o, c);
             break;
         case 'c':
-            cached = true;
-            break;
         case 'u':
-            uncached = true;
+            *(c == 'c' ? &cached : &uncached) = true;
             break;
         case 'h':
             fputs(help, stdout);

@@ -63,6 +63,8 @@ struct perf_options {
     uint64_t work_ns, seed; /* window: of a worker for each request; and what decides */
     uint32_t qps;           /* window: queue pairs */
     bool windows;           /* one of them was said */
+    bool lane;              /* window: of a lane, */
+    const char *load;       /* in this load alone; NULL: in all */
     bool defaults;          /* nothing is set in [pool] */
     bool direct, local, json, cached;
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */

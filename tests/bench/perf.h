@@ -47,6 +47,7 @@ struct perf_result {
     struct perf_turns turns[2];
     struct perf_lookup lookup;
     struct perf_window window;
+    struct perf_lane_windows lane_windows;
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -129,6 +130,11 @@ int perf_lookup(const struct perf_options *o, struct perf_result *r, struct base
 void perf_lookup_report(const struct perf_options *o, const struct perf_result *r);
 void perf_renewal_report(const struct perf_options *o, const struct perf_result *r);
 int perf_window(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+/* window --lane; its loads, for sentences. */
+const char *perf_window_loads(void);
+bool perf_window_has_load(const char *name);
+int perf_window_lane(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_window_lane_report(const struct perf_options *o, const struct perf_result *r);
 void perf_window_report(const struct perf_options *o, const struct perf_result *r);
 int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_poll_report(const struct perf_options *o, const struct perf_result *r);

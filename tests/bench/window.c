@@ -196,6 +196,8 @@ int perf_window(const struct perf_options *o, struct perf_result *res, struct ba
 {
     struct perf_window *w = &res->window;
     int status = 0;
+    if (o->lane)
+        return perf_window_lane(o, res, err);
     w->windows = o->windows ? 2 : PERF_WINDOWS;
     for (uint32_t k = 0; k < w->windows; k++)
         w->ops[k] = !o->windows ? some_windows[k] : k > 0 ? o->window_ops : 0;
@@ -293,6 +295,10 @@ static void print_head(const struct perf_options *o, const struct perf_window *w
 void perf_window_report(const struct perf_options *o, const struct perf_result *r)
 {
     const struct perf_window *w = &r->window;
+    if (o->lane) {
+        perf_window_lane_report(o, r);
+        return;
+    }
     const struct summary s = sum_up(w);
     if (o->json) {
         print_json(o, w, &s);

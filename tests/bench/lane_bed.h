@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane as agents have it, on cards of the cost model, in virtual time: workers write into their
+ * rings, and nodes that only serve are at the other end. The tables that it READs are filled by
+ * hand. One thread; the same calls with the same seed lead to the same figures on every machine. */
+#ifndef BENCH_LANE_BED_H
+#define BENCH_LANE_BED_H
+
+#include "agent/lane.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/random.h"
+#include "fabric/model.h"
+#include "fabric/sim.h"
+
+enum {
+    LANE_BED_NODES = 9, /* the lane's, and those that serve */
+    LANE_BED_WORKERS = 96,
+    LANE_BED_TENANTS = 2,
+    LANE_BED_SLOTS = 64 /* of a ring */
+};
+
+struct lane_bed;
+
+/* A worker with one queue pair: it takes work_ns for each request on average, has up to depth out,
+ * and begins at a time. With bursts it is awake for on_ns of each on_ns + off_ns. */
+struct lane_bed_worker {
+    uint32_t tenant, node; /* node: to whom, from 1 */
+    uint32_t size, depth;
+    uint64_t work_ns, begins_ns, on_ns, off_ns;
+    /* -- the bed's */
+    struct base_heap_node ready; /* when its next request is */
+    struct fab_mem rw, ro;
+    struct lane_memory *memory;
+    uint32_t id, sq_tail, cq_head, out;
+    bool stopped; /* its next one is ready, and too many are out */
+    uint64_t bytes, requests;
+};
+
+struct lane_bed_node {
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_cq *cq;
+    struct fab_mem mem;
+    struct fab_mr *mr;
+};
+
+struct lane_bed {
+    struct sim_net *net;
+    uint32_t nodes; /* that serve */
+    struct lane_bed_node node[LANE_BED_NODES];
+    struct schema_table endpoints, regions[LANE_BED_NODES];
+    struct fab_mem scratch;
+    struct lane *lane;
+    void *peers;
+    struct lane_quota quota[LANE_BED_TENANTS];
+    struct lane_bed_worker worker[LANE_BED_WORKERS];
+    uint32_t workers;
+    struct base_heap ready;
+    struct base_prng prng;
+    uint64_t serial, begun_ns, failed;
+};
+
+/* nodes: up to LANE_BED_NODES - 1. On failure nothing is left. */
+int lane_bed_open(struct lane_bed *bed, const struct model_preset *preset, uint64_t seed,
+                  uint32_t nodes, enum lane_window_policy policy, struct base_errbuf *err);
+void lane_bed_close(struct lane_bed *bed);
+/* Attaches and connects it. */
+int lane_bed_join(struct lane_bed *bed, const struct lane_bed_worker *worker,
+                  struct base_errbuf *err);
+/* Limits of the device and of each destination; 0: none. */
+void lane_bed_limit(struct lane_bed *bed, uint64_t device_ops, uint64_t destination_ops);
+/* The workers begin, if they have not, and all goes on for so long. */
+int lane_bed_run(struct lane_bed *bed, uint64_t ns, struct base_errbuf *err);
+
+#endif
