@@ -186,6 +186,8 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_SPARE_DROPPED:
         agent_peer_setup_spare_dropped(p, e->qp);
         return;
+    case LANE_EVENT_WANT_AH: /* of messages, for which no lane is given what they need yet */
+        return;
     case LANE_EVENT_WANT_PATH:
     case LANE_EVENT_DROP_PATH:
     case LANE_EVENT_QP_OVERDUE:

@@ -30,7 +30,6 @@ struct active_tenant;
 struct cached;
 struct ending_tenant;
 struct inflight_check_all;
-struct messages;
 struct vqp;
 
 enum {
@@ -142,6 +141,7 @@ struct lane {
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;
+    struct messages *messages;         /* NULL: none are carried */
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
@@ -183,12 +183,10 @@ struct lane {
     struct inflight_check_all *looks;
     uint32_t *seen[OVERDUE_LOOKS];
     uint32_t look_parts, look_part, looked_parts; /* the last: before that one, looked at last */
-    struct messages *messages;                    /* NULL: none are carried */
     struct lane_counters counters;
 };
 
-/* Whether several tenants have sessions that are polled: then a pass is short, whatever one of them
- * has to do. */
+/* Whether several tenants have sessions that are polled: then a pass is short. */
 static inline bool lane_is_shared(const struct lane *l)
 {
     return l->active_tenant_count > 1;

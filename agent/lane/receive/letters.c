@@ -206,8 +206,8 @@ static void copy_payload(const struct session *s, const struct wr *receive, cons
 }
 
 /* It is the next one of its stream. */
-static void deliver(struct lane *l, struct hearing *h, const struct schema_message *m,
-                    const uint8_t *payload)
+static void deliver_message(struct lane *l, struct hearing *h, const struct schema_message *m,
+                            const uint8_t *payload)
 {
     struct exchange *x = &l->messages->exchange;
     struct vqp *q = find_hearer(l, m);
@@ -248,7 +248,7 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     } else {
         struct hearing *h = lane_exchange_arrive(x, &m, l->now_ns);
         if (h != NULL)
-            deliver(l, h, &m, at + SCHEMA_MESSAGE_BYTES);
+            deliver_message(l, h, &m, at + SCHEMA_MESSAGE_BYTES);
     }
     l->messages->heard++;
     post_receive(l, place);

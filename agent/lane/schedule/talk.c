@@ -335,7 +335,7 @@ void lane_talk_lost(struct wr *w)
 
 /* ---- what is heard */
 
-static void fail(struct lane *l, struct talk *t, uint32_t reason)
+static void fail_talk(struct lane *l, struct talk *t, uint32_t reason)
 {
     if (t->failed == 0)
         t->failed = (uint8_t)reason;
@@ -362,7 +362,7 @@ void lane_talk_hear(struct lane *l, struct talk *t, const struct schema_note *n)
     if (lane_talker_hear(&t->talker, n, l->now_ns, &failed) < 0)
         return; /* its peer's agent says what cannot be */
     if (failed != 0)
-        fail(l, t, reason_of(failed));
+        fail_talk(l, t, reason_of(failed));
     else if ((int32_t)(t->talker.out.next - before) < 0)
         lane_talk_rewind(l, t);
     else
@@ -385,10 +385,10 @@ static void look_at(struct lane *l, struct talk *t)
         l->letters = 1;
         return;
     case STREAM_GONE:
-        fail(l, t, SCHEMA_REASON_PEER_DOWN);
+        fail_talk(l, t, SCHEMA_REASON_PEER_DOWN);
         return;
     case STREAM_STARVED:
-        fail(l, t, SCHEMA_REASON_RECEIVER);
+        fail_talk(l, t, SCHEMA_REASON_RECEIVER);
         return;
     }
 }

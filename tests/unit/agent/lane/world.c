@@ -357,14 +357,13 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
 {
     struct lane_command c = {0};
     n->broken += e->kind == LANE_EVENT_QP_BROKEN;
-    if (e->kind == LANE_EVENT_QP_BROKEN && world_is_destroyed(n, e))
-        return;
     if (e->kind == LANE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
         n->wanted_flow = e->want_path.flow;
         n->wanted_paths[n->wanted_flow % WORLD_FLOWS]++;
     }
-    if (e->kind == LANE_EVENT_WANT_PATH && is_away(w, e->want_path.gid))
+    if ((e->kind == LANE_EVENT_WANT_PATH && is_away(w, e->want_path.gid)) ||
+        (e->kind == LANE_EVENT_QP_BROKEN && world_is_destroyed(n, e)))
         return;
     if (w->rc && (e->kind == LANE_EVENT_WANT_PATH || e->kind == LANE_EVENT_DROP_PATH ||
                   e->kind == LANE_EVENT_QP_BROKEN)) {
@@ -389,6 +388,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         world_note_apart(n, e);
         return;
     case LANE_EVENT_ARENA_ADDED:
+    case LANE_EVENT_WANT_AH:
         return;
     case LANE_EVENT_SPARE_DROPPED:
     case LANE_EVENT_READDRESSED:
@@ -402,11 +402,6 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         c.kind = LANE_COMMAND_PATH_READY;
         c.path.flow = e->want_path.flow;
         c.path.path.ah = make_ah(n->fab, n->pd, e->want_path.gid);
-        break;
-    case LANE_EVENT_WANT_AH:
-        c.kind = LANE_COMMAND_AH_READY;
-        c.ah.tag = e->want_ah.tag;
-        c.ah.ah = make_ah(n->fab, n->pd, e->want_ah.gid);
         break;
     case LANE_EVENT_WANT_FENCE:
         n->fences++;
@@ -439,7 +434,8 @@ void world_run(struct world *w, unsigned passes)
             struct lane_event e;
             (void)lane_step(w->node[n].lane, w->now_ns);
             while (lane_event(w->node[n].lane, &e))
-                handle_event(w, &w->node[n], &e);
+                if (!world_messages_event(&w->node[n], &e))
+                    handle_event(w, &w->node[n], &e);
             if (w->rc)
                 world_rc_run(w, &w->node[n]);
         }

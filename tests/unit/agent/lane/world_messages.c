@@ -97,6 +97,21 @@ void world_messages_close(struct world_node *n)
     fab_mem_free(&memory[i]);
 }
 
+bool world_messages_event(struct world_node *n, const struct lane_event *e)
+{
+    struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = n->pd}};
+    if (e->kind != LANE_EVENT_WANT_AH)
+        return false;
+    ah.ah.attr.is_global = 1;
+    ah.ah.attr.port_num = 1;
+    memcpy(ah.ah.attr.grh.dgid.raw, e->want_ah.gid, sizeof e->want_ah.gid);
+    call(n->fab, &ah);
+    const struct lane_command c = {.kind = LANE_COMMAND_AH_READY,
+                                   .ah = {.tag = e->want_ah.tag, .ah = ah.ah.x}};
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
+    return true;
+}
+
 void world_messages_fill(struct world_node *n)
 {
     const uint32_t i = number_of(n);

@@ -13,6 +13,8 @@ extern bool world_messages;
 
 void world_messages_open(struct world_node *n);
 void world_messages_close(struct world_node *n);
+/* False: it is about something else. */
+bool world_messages_event(struct world_node *n, const struct lane_event *e);
 void world_messages_fill(struct world_node *n);
 void world_messages_publish(const struct world_node *n, struct schema_endpoint_record *r);
 
