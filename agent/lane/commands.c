@@ -36,8 +36,10 @@ enum { UNITS = 64 /* of commands, in a pass */ };
 static void add_session(struct lane *l, const struct lane_command *c)
 {
     int status = lane_session_add(l, &c->add);
-    if (status == 0)
+    if (status == 0) {
+        l->sessions[c->add.id].touch[0] = c->touch;
         return;
+    }
     atomic_store(&c->add.ro->ended, SCHEMA_REASON_QUOTA);
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
                                             .session = c->add.id,
@@ -55,6 +57,7 @@ static void add_arena(struct lane *l, const struct lane_command *c)
         event.arena.status = -EDQUOT;
     } else {
         event.arena.number = s->arenas;
+        s->touch[s->arenas] = c->touch;
         s->arena[s->arenas++] = c->arena;
     }
     lane_event_push(l, &event);

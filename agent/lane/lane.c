@@ -334,12 +334,27 @@ static uint32_t count_taken(const struct lane *l)
     return taken;
 }
 
+/* Messages have the next pass keep house, so that others' passes need not look at them. Whether
+ * that is due for nothing else. */
+static __attribute__((noinline)) bool has_letters_alone(struct lane *l)
+{
+    if (!l->letters)
+        return false;
+    l->housekeeping_ns = l->house_due_ns;
+    lane_letters_go_on(l);
+    return l->now_ns < (l->letters ? l->house_due_ns : l->housekeeping_ns);
+}
+
 static void keep_house(struct lane *l)
 {
     if (l->waiting > 0 && l->lets_go > 0)
         lane_rounds_retry(l);
-    if (l->now_ns >= l->housekeeping_ns) {
+    if (l->now_ns >= l->housekeeping_ns && !has_letters_alone(l)) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
+        if (l->letters) { /* more of them: in the next pass */
+            l->letters = 0;
+            messages_wait(l);
+        }
         lane_session_count_batch(l);
         look_at_clock(l);
         schema_peers_live(l->res.peers);
@@ -396,11 +411,9 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     l->lease_now_ns = now_ns | l->lease_doubt;
     l->did = 0;
     COUNT(l, passes, 1);
-    if ((l->due_count | l->revoking_count | l->letters) != 0) {
+    if ((l->due_count | l->revoking_count) != 0) {
         lane_sessions_due(l);
         lane_revocations_due(l);
-        if (l->letters)
-            lane_letters_go_on(l);
     }
     lane_commands_take(l);
     intake_poll(l);

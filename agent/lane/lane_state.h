@@ -86,7 +86,7 @@ struct lane {
     struct session *doomed; /* to end when what is being done is done */
     /* With a lease or a drain to wait for; with regions that the operator withdraws. */
     struct session_list due, revoking;
-    uint32_t due_count, revoking_count, letters; /* letters: of messages there is something to do */
+    uint32_t due_count, revoking_count;
     struct ending_tenant *endings; /* of each tenant; those with something to be done, in turn */
     struct ending_list ending_tenants;
     /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;
@@ -141,7 +141,9 @@ struct lane {
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;
-    struct messages *messages;         /* NULL: none are carried */
+    struct messages *messages; /* or NULL */
+    uint64_t house_due_ns;     /* while `letters`: when housekeeping is due for other things */
+    uint32_t letters;          /* of messages something is to be done */
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
@@ -186,16 +188,14 @@ struct lane {
     struct lane_counters counters;
 };
 
-/* Whether several tenants have sessions that are polled: then a pass is short. */
+/* Several tenants have sessions that are polled: a pass is short. */
 static inline bool lane_is_shared(const struct lane *l)
 {
     return l->active_tenant_count > 1;
 }
 
-/* How many places for flows were ever used. */
 static inline uint32_t flows_ever(const struct lane *l)
 {
     return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
 }
-
 #endif

@@ -11,6 +11,7 @@
 #include "agent/lane_messages.h"
 #include "message/message_exchange.h"
 #include "message/ports.h"
+#include "lane_state.h"
 #include "transmit/wr.h"
 
 struct fab_ah;
@@ -63,6 +64,16 @@ struct messages {
     uint64_t look_ns; /* at those that wait */
     uint64_t heard, delivered, refused, said;
 };
+
+/* Of messages there is something to do in the next pass. */
+static inline void messages_wait(struct lane *l)
+{
+    if (!l->letters)
+        l->house_due_ns = l->housekeeping_ns;
+    l->letters = 1;
+    l->housekeeping_ns = 0;
+    l->did++;
+}
 
 /* A completion whose wr_id is one of those. */
 static inline void messages_take(struct messages *m, const struct ibv_wc *wc)

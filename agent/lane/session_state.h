@@ -141,6 +141,7 @@ struct session {
     /* In which of the lists it is; stalled: it sleeps with requests that have no room for their
      * completions, or wait behind others. */
     uint8_t in_due, in_revoking, stalled, in_wakes;
+    uint8_t *touch[LANE_SESSION_MAX_ARENAS]; /* of each arena; NULL: nowhere */
 };
 
 static inline void session_count(_Atomic uint32_t *count, int more)

@@ -199,7 +199,7 @@ static void copy_payload(const struct session *s, const struct wr *receive, cons
     for (int i = 0; bytes > 0; i++) {
         const struct ibv_sge *sge = &receive->sge[i];
         const uint32_t part = bytes < sge->length ? bytes : sge->length;
-        memcpy(s->arena[sge->lkey].touch + sge->addr, from, part);
+        memcpy(s->touch[sge->lkey] + sge->addr, from, part);
         from += part;
         bytes -= part;
     }
@@ -350,19 +350,20 @@ static void send_datagram(struct lane *l, struct correspondent *c, struct fab_ah
 static void say_all(struct lane *l)
 {
     struct messages *m = l->messages;
-    for (int n = 0; n < LETTERS_OUT && m->send_count > 0; n++) {
-        struct correspondent *c = lane_exchange_due(&m->exchange);
-        if (c == NULL) {
-            l->letters = 0;
-            return;
-        }
+    struct correspondent *c;
+    int n = 0;
+    while (n < LETTERS_OUT && m->send_count > 0 && (c = lane_exchange_due(&m->exchange)) != NULL) {
         struct fab_ah *ah = c->qpn != 0 ? find_ah(l, c) : NULL;
-        l->letters = ah != NULL; /* more may be due; else that one's handle comes, or a look */
+        n++;
         if (ah != NULL)
             send_datagram(l, c, ah);
         else
             lane_exchange_put_off(&m->exchange, c);
+        if (ah == NULL)
+            return; /* until its handle comes, or the next look */
     }
+    if (n == LETTERS_OUT)
+        messages_wait(l);
 }
 
 /* ---- */
@@ -404,7 +405,7 @@ void lane_letters_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah)
     BASE_ASSERT(m != NULL && tag < l->res.messages.correspondents && m->ah_asked[tag]);
     m->ah_asked[tag] = 0;
     m->ah[tag] = ah;
-    l->letters = 1;
+    messages_wait(l);
 }
 
 struct fab_ah *lane_letters_give_ah(struct lane *l)

@@ -51,8 +51,9 @@ uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_des
 }
 
 /* One SGE of the worker's against its arenas. */
-static bool local_sge(const struct session *s, uint64_t offset, uint32_t length, uint32_t arena,
-                      struct ibv_sge *out)
+static inline __attribute__((always_inline)) bool local_sge(const struct session *s,
+                                                            uint64_t offset, uint32_t length,
+                                                            uint32_t arena, struct ibv_sge *out)
 {
     if (arena >= s->arenas || offset > s->arena[arena].bytes ||
         length > s->arena[arena].bytes - offset)

@@ -93,7 +93,7 @@ void lane_receive_take(struct lane *l, struct session *s, const struct operation
     if (reason == 0)
         reason = lane_check_message(s, d, extra, w);
     for (int i = 0; reason == 0 && i < w->fab.num_sge; i++)
-        if (w->sge[i].lkey >= s->arenas || s->arena[w->sge[i].lkey].touch == NULL)
+        if (w->sge[i].lkey >= s->arenas || s->touch[w->sge[i].lkey] == NULL)
             reason = SCHEMA_REASON_DEVICE;
     if (reason != 0) {
         COUNT(l, refused, 1);
@@ -101,7 +101,7 @@ void lane_receive_take(struct lane *l, struct session *s, const struct operation
         return;
     }
     queue_push(&t->receives, w);
-    l->letters = 1;
+    messages_wait(l);
 }
 
 void lane_send_address(struct lane *l, struct session *s, const struct schema_sq_desc *d)

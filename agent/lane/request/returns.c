@@ -204,7 +204,7 @@ static __attribute__((noinline)) void take_letter(struct lane *l, const struct i
     if (wc->wr_id >> 32 != UINT32_MAX || l->messages == NULL)
         return;
     messages_take(l->messages, wc);
-    l->letters = 1;
+    messages_wait(l);
 }
 
 uint32_t lane_returns_poll(struct lane *l)

@@ -181,7 +181,7 @@ enum vqp_wait lane_talk_may_post(struct lane *l, struct vqp *q, struct wr *w, bo
     struct schema_message none;
     if (lane_credit_left(&k->to->purse) == 0) {
         (void)lane_exchange_take_credit(&l->messages->exchange, k, l->now_ns, &none);
-        l->letters = 1;
+        messages_wait(l);
         return WAIT_CREDIT;
     }
     return WAIT_NOTHING;
@@ -382,7 +382,7 @@ static void look_at(struct lane *l, struct talk *t)
         return;
     case STREAM_ASKS:
         lane_talker_ask(&l->messages->exchange, &t->talker);
-        l->letters = 1;
+        messages_wait(l);
         return;
     case STREAM_GONE:
         fail_talk(l, t, SCHEMA_REASON_PEER_DOWN);

@@ -13,13 +13,12 @@
 
 struct lane_quota;
 
-/* Registered memory that a worker may use. The lane touches it for messages alone. */
+/* Registered memory that a worker may use. */
 struct lane_arena {
-    uint64_t iova; /* where its registration has its first byte */
+    uint64_t iova; /* where its registration has its first byte; the lane touches none of
+                    * them, but for messages (lane_command.touch) */
     uint64_t bytes;
     uint32_t lkey, rkey; /* real */
-    uint8_t *touch;      /* where the lane may write what messages bring, which nobody can keep it
-                          * waiting at (fab_mem.whole); NULL: nowhere */
 };
 
 /* How to reach an endpoint: an address handle with DC, a connection with rc. */
@@ -125,6 +124,8 @@ struct lane_metaserver {
 struct lane_command {
     enum lane_command_kind kind;
     uint32_t session;
+    uint8_t *touch; /* SESSION_ADD, ARENA_ADD: where the lane may write to that arena what messages
+                     * bring, at which nobody can keep it waiting (fab_mem.whole); or NULL */
     union {
         struct lane_session add;
         uint32_t reason; /* SESSION_END: enum schema_reason */

@@ -550,6 +550,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     world_name_tenant(k, tenant);
     struct lane_command c = {.kind = LANE_COMMAND_SESSION_ADD,
                              .session = id,
+                             .touch = k->arena.addr,
                              .add = {.id = id,
                                      .rw = k->w,
                                      .ro = k->r,
@@ -564,7 +565,6 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                      .memory = k->memory,
                                      .arena = {.iova = k->arena_mr->addr,
                                                .bytes = WORLD_ARENA,
-                                               .touch = k->arena.addr,
                                                .lkey = k->arena_mr->lkey,
                                                .rkey = k->arena_mr->rkey}}};
     ck_assert_int_eq(lane_command(n->lane, &c), 0);
