@@ -44,7 +44,6 @@ struct vqp {
     uint64_t path_ns, flowless_ns;
     struct talk *talk; /* NULL: it has no messages */
     uint32_t kept;     /* SENDs that the device has given back, and that are not acknowledged */
-    uint64_t merged_in; /* the last work request of several that has one of its own (merge.c) */
 };
 
 /* Whether requests of it are out, or wait. */

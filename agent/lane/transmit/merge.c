@@ -102,7 +102,6 @@ static bool take_list(struct lane *l, struct wr *lead)
     if (l->merges.lists == LANE_MERGE_LISTS)
         return false;
     struct merge_list *list = &l->merges.list[l->merges.lists++];
-    list->number = vqp_of(lead)->merged_in = ++l->merges.taken;
     memcpy(list->sge, lead->sge, (size_t)lead->fab.num_sge * sizeof list->sge[0]);
     lead->pieces = (uint8_t)lead->fab.num_sge;
     lead->fab.sg_list = list->sge;
@@ -115,12 +114,15 @@ static struct merge_list *list_of(const struct wr *lead)
 }
 
 /* The bytes of one work request have no order, and a VQP's requests have one. */
-static bool keeps_order(const struct wr *lead, const struct wr *w)
+static bool keeps_order(const struct lane *l, const struct physical_qp *p, const struct wr *lead,
+                        const struct wr *w)
 {
-    const struct vqp *q = vqp_of(w);
     if (w->special & SPECIAL_RELAXED)
         return true;
-    return lead->behind > 0 ? q->merged_in != list_of(lead)->number : q != vqp_of(lead);
+    for (uint32_t i = 0; i <= lead->behind; i++)
+        if (vqp_of(*ring_at(l, p, p->tail - 1 - i)) == vqp_of(w))
+            return false;
+    return true;
 }
 
 static bool add_inline(struct lane *l, struct wr *lead, const struct wr *w)
@@ -164,10 +166,9 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
     if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST ||
-        l->now_ns < w->flow->apart_until_ns || !keeps_order(lead, w) ||
+        l->now_ns < w->flow->apart_until_ns || !keeps_order(l, p, lead, w) ||
         !(w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w))
         return false;
-    vqp_of(w)->merged_in = list_of(lead)->number;
     w->ahead = ++lead->behind;
     lead->fab.wr_id = (lead->fab.wr_id & ~(uint64_t)UINT32_MAX) | p->tail;
     if (w->signaled | l->config.streams)

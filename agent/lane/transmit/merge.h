@@ -36,7 +36,6 @@ enum { LANE_MERGE_LISTS = 64 /* work requests of several, in a pass */ };
 struct merge_list {
     struct ibv_sge sge[LANE_MERGE_SGES];
     uint8_t inline_data[SCHEMA_MAX_INLINE];
-    uint64_t number; /* of this work request: none before it had that */
 };
 static_assert(offsetof(struct merge_list, sge) == 0, "what a request has of it is a list");
 
@@ -44,7 +43,6 @@ struct merges {
     struct merge_list list[LANE_MERGE_LISTS];
     uint64_t pass; /* in which `lists` of them were taken */
     uint32_t lists;
-    uint64_t taken;         /* ever */
     uint64_t rest_until_ns; /* nothing is merged before, since what was has failed here; what fails
                              * for its peer is of its flow (apart_until_ns) */
 };
