@@ -56,6 +56,12 @@ struct perf_lane_windows {
     double beside[PERF_POLICIES];
 };
 
+/* Of merge: where workers write, and how many work requests that was for the device. */
+enum perf_order { PERF_RUNS, PERF_STRIPES, PERF_RANDOM, PERF_ORDERS };
+struct perf_merged {
+    uint64_t writes, work_requests;
+};
+
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
 enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };

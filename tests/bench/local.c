@@ -100,7 +100,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                                      : which == 1           ? unknown
                                                             : 1;
     const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS ||
-                      o->test == PERF_LOOKUP;
+                      o->test == PERF_LOOKUP || o->test == PERF_MERGE;
     const uint32_t workers = many ? o->workers : 16;
     char transport[32] = "", windows[96] = "", other[64] = "", lease[32] = "";
     const char *polling = "";

@@ -36,6 +36,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
         return perf_window(o, r, err);
     case PERF_POLL:
         return perf_poll(o, r, err);
+    case PERF_MERGE:
+        return perf_merge(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

@@ -39,6 +39,8 @@ static const char help[] =
     "                            a card of the cost model, in virtual time\n"
     "  poll                      lanes that poll busily, adaptively and by events, side by side;\n"
     "                            and a worker on the lane's processor; needs --local\n"
+    "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
+    "                            others; needs --local\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -48,7 +50,8 @@ static const char help[] =
     "  --size BYTES              of an operation (8; fairness: 65536; window: 131072)\n"
     "  --depth N                 operations under way at a time (1; fairness, poll: 64; window:\n"
     "                            of each worker, 32)\n"
-    "  --count N                 how many are measured (lookup, poll: turns, 5)\n"
+    "  --count N                 how many are measured (lookup, poll: turns, 5; merge: of --depth\n"
+    "                            by each worker, 100)\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
     "  --regions N               renewal: used in turn (1)\n"
@@ -104,11 +107,12 @@ static const struct {
     {"lookup", PERF_LOOKUP, 5},
     {"window", PERF_WINDOW, 3000},
     {"poll", PERF_POLL, 5},
+    {"merge", PERF_MERGE, 100},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window, poll"
+    "first-read, verbs-connect, lookup, window, poll, merge"
 
 enum {
     UNCACHED = 1000,
@@ -116,6 +120,7 @@ enum {
     MESH = 16,
     STORM = 240,
     FAIRNESS = 64,
+    MERGE = 8,
     WINDOW_OPS = 16,
     LEASE_MS = 19, /* agents refuse 18 ms, with the time-outs that they set on soft */
     MANY_OPS = 1 << 20
@@ -184,6 +189,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
     if (o->test == PERF_POLL && (!o->local || o->depth < 2))
         return base_err(err, -EINVAL, "poll needs --local, and a --depth of 2 at least");
+    if (o->test == PERF_MERGE && (!o->local || o->size % 8 != 0))
+        return base_err(err, -EINVAL, "merge needs --local, and a --size of whole eight bytes");
     if (o->test == PERF_LOOKUP && !o->local)
         return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)
@@ -291,11 +298,16 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
     if (o->test == PERF_FAIRNESS && !o->windows && !o->defaults)
         o->window_ops = WINDOW_OPS;
     if (o->size == 0)
-        o->size = o->test == PERF_FAIRNESS ? 65536 : 8;
+        o->size = o->test == PERF_FAIRNESS ? 65536 : o->test == PERF_MERGE ? 4096 : 8;
     if (o->depth == 0)
-        o->depth = o->test == PERF_FAIRNESS || o->test == PERF_POLL ? 64 : 1;
+        o->depth = o->test == PERF_FAIRNESS || o->test == PERF_POLL ? 64
+                   : o->test == PERF_MERGE                          ? 32
+                                                                    : 1;
     if (o->workers == 0)
-        o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
+        o->workers = o->test == PERF_STORM      ? STORM
+                     : o->test == PERF_FAIRNESS ? FAIRNESS
+                     : o->test == PERF_MERGE    ? MERGE
+                                                : MESH;
     if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))
         return base_err(err, -EINVAL, "--regions and --lease are for renewal");
     status = check_lookup(o, err);

@@ -41,7 +41,8 @@ enum perf_test {
     PERF_RENEWAL,
     PERF_LOOKUP,
     PERF_WINDOW,
-    PERF_POLL
+    PERF_POLL,
+    PERF_MERGE
 };
 
 /* The command line. Strings are argv's or literals. */

@@ -48,6 +48,7 @@ struct perf_result {
     struct perf_lookup lookup;
     struct perf_window window;
     struct perf_lane_windows lane_windows;
+    struct perf_merged merged[PERF_ORDERS];
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -138,6 +139,8 @@ void perf_window_lane_report(const struct perf_options *o, const struct perf_res
 void perf_window_report(const struct perf_options *o, const struct perf_result *r);
 int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_poll_report(const struct perf_options *o, const struct perf_result *r);
+int perf_merge(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_merge_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
