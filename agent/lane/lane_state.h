@@ -95,8 +95,8 @@ struct lane {
     struct control_tenant *control_tenants;
     struct control_list paused;
     struct session *control_session;
-    uint32_t control_units; /* of the operation that is being done: what it costs; or 0 */
-    uint32_t control_turns; /* that are left in the pass of the next number */
+    uint32_t control_units;  /* of the operation that is being done: what it costs; or 0 */
+    uint32_t control_turns;  /* that are left in the pass of the next number */
     uint32_t control_in_row; /* operations that control_session has had in its turn */
     uint64_t control_pass, control_lookups; /* READs of metaservers before that operation */
     uint64_t seed;                          /* of hashes of what workers choose */
@@ -141,9 +141,8 @@ struct lane {
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;
-    struct messages *messages; /* or NULL */
-    uint64_t house_due_ns;     /* while `letters`: when housekeeping is due for other things */
-    uint32_t letters;          /* of messages something is to be done */
+    struct messages *messages;      /* or NULL */
+    uint64_t house_due_ns, letters; /* of messages something is to be done; and when else it is */
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
@@ -188,12 +187,10 @@ struct lane {
     struct lane_counters counters;
 };
 
-/* Several tenants have sessions that are polled: a pass is short. */
 static inline bool lane_is_shared(const struct lane *l)
 {
     return l->active_tenant_count > 1;
 }
-
 static inline uint32_t flows_ever(const struct lane *l)
 {
     return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
