@@ -5,24 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message_tables.h"
 #include "post.h"
 #include "sender.h"
-
-enum receive_state { RECEIVE_FREE, RECEIVE_POSTED, RECEIVE_ENDED };
-
-/* A place. Its number and its round are the wr_id that the lane has, so that what is said of one
- * that is over is told from what is said of the next. */
-struct client_receive {
-    uint64_t wr_id;  /* the worker's */
-    uint32_t length; /* of its pieces together */
-    uint32_t round;
-    uint32_t next; /* in the list of those that are free, or have ended: index + 1, or 0 */
-    uint16_t vqp, vqp_gen;
-    uint8_t state; /* enum receive_state */
-    /* ENDED */
-    struct schema_cqe c;
-    struct schema_cqe_sender from;
-};
 
 int client_messages_check(struct kedge_session *s)
 {
@@ -51,16 +36,6 @@ int client_messages_make(struct kedge_session *s)
     return 0;
 }
 
-void client_messages_free(struct client_messages *m)
-{
-    if (m == NULL)
-        return;
-    client_senders_free(m->senders);
-    free(m->aside);
-    free(m->place);
-    free(m);
-}
-
 /* ---- posting */
 
 /* The place that the next one takes; there is one. */
@@ -86,15 +61,6 @@ static void take_place(struct kedge_vqp *q, const struct ibv_recv_wr *wr, uint32
                                  .state = RECEIVE_POSTED};
     m->held++;
     q->receives++;
-}
-
-static void free_place(struct client_messages *m, struct client_receive *r)
-{
-    r->state = RECEIVE_FREE;
-    r->round++;
-    r->next = m->free;
-    m->free = (uint32_t)(r - m->place) + 1;
-    m->held--;
 }
 
 static uint64_t cookie_of(const struct client_messages *m, uint32_t place)
@@ -250,38 +216,5 @@ void client_receive_pop(struct kedge_session *s, struct kedge_msg *out)
                                      .qp_num = kedge_vqp_num(q)},
                               .tenant = r->from.tenant,
                               .from = answer_by(s, q, r)};
-    free_place(m, r);
-}
-
-/* ---- going */
-
-/* Without those of that VQP. */
-static void leave_ended(struct client_messages *m, const struct kedge_vqp *q)
-{
-    uint32_t *link = &m->first;
-    m->last = 0;
-    while (*link != 0) {
-        struct client_receive *r = &m->place[*link - 1];
-        if (r->vqp == q->index && r->vqp_gen == q->gen) {
-            *link = r->next;
-            m->ended--;
-        } else {
-            m->last = *link;
-            link = &r->next;
-        }
-    }
-}
-
-void client_receives_forget(struct kedge_vqp *q)
-{
-    struct client_messages *m = q->session->messages;
-    if (q->receives == 0)
-        return;
-    leave_ended(m, q);
-    for (uint32_t i = 0; i < m->fresh; i++) {
-        struct client_receive *r = &m->place[i];
-        if (r->state != RECEIVE_FREE && r->vqp == q->index && r->vqp_gen == q->gen)
-            free_place(m, r);
-    }
-    q->receives = 0;
+    client_receive_free(m, r);
 }

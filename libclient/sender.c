@@ -5,20 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message_tables.h"
 #include "receive.h"
 #include "schema/peers.h"
-
-/* Of the VQP with that index, if it answers one. */
-struct client_sender {
-    struct schema_cqe_sender is;
-    uint32_t next; /* in its chain: index + 1, or 0 */
-};
-
-struct client_senders {
-    uint32_t mask;             /* of the chains */
-    uint32_t *chain;           /* index + 1 of the first */
-    struct client_sender of[]; /* by VQP: max_vqps */
-};
 
 static struct client_senders *new_senders(const struct kedge_session *s)
 {
@@ -36,23 +25,10 @@ static struct client_senders *new_senders(const struct kedge_session *s)
     return NULL;
 }
 
-void client_senders_free(struct client_senders *all)
-{
-    if (all != NULL)
-        free(all->chain);
-    free(all);
-}
-
-/* A VQP's name is random. */
-static uint32_t *chain_of(struct client_senders *all, uint64_t name)
-{
-    return &all->chain[(name ^ name >> 32) & all->mask];
-}
-
 static struct kedge_vqp *find_answering(struct kedge_session *s, struct client_senders *all,
                                         const struct schema_cqe_sender *from)
 {
-    for (uint32_t i = *chain_of(all, from->vqp); i != 0; i = all->of[i - 1].next)
+    for (uint32_t i = *client_senders_chain(all, from->vqp); i != 0; i = all->of[i - 1].next)
         if (memcmp(&all->of[i - 1].is, from, sizeof *from) == 0)
             return &s->vqps[i - 1];
     return NULL;
@@ -61,7 +37,7 @@ static struct kedge_vqp *find_answering(struct kedge_session *s, struct client_s
 static struct kedge_vqp *make_answering(struct kedge_session *s, struct client_senders *all,
                                         const struct schema_cqe_sender *from)
 {
-    uint32_t *chain = chain_of(all, from->vqp), slot, gen;
+    uint32_t *chain = client_senders_chain(all, from->vqp), slot, gen;
     struct kedge_vqp *q;
     if (kedge_vqp_create(s, NULL, &q) != 0)
         return NULL;
@@ -95,17 +71,4 @@ int client_sender_connect(struct kedge_vqp *q)
     if (status == 0)
         client_vqp_point(q, slot, gen);
     return status;
-}
-
-void client_sender_forget(struct kedge_vqp *q)
-{
-    if (!q->answers)
-        return;
-    struct client_senders *all = q->session->messages->senders;
-    struct client_sender *mine = &all->of[q->index];
-    uint32_t *link = chain_of(all, mine->is.vqp);
-    while (*link != q->index + 1u)
-        link = &all->of[*link - 1].next;
-    *link = mine->next;
-    q->answers = false;
 }

@@ -6,14 +6,10 @@
 
 #include "internal.h"
 
-struct client_senders; /* allocated with the first message to a port */
-
 /* A VQP that goes to that sender: the one of before, or a new one. NULL: the session has none left,
  * or no memory. One whose endpoint the host does not know is connected with the first post. */
 struct kedge_vqp *client_sender_vqp(struct kedge_session *s, const struct schema_cqe_sender *from);
 /* Connects it, if it is such a one: 0, or as kedge_connect(); -ENOTCONN: it is none. */
 int client_sender_connect(struct kedge_vqp *q);
-/* The VQP is connected to something else from now on, or is none any more. */
-void client_sender_forget(struct kedge_vqp *q);
 
 #endif

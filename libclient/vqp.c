@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "receive.h"
+#include "message_tables.h"
 #include "request.h"
-#include "sender.h"
 
 #include <errno.h>
 #include <string.h>

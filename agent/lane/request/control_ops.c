@@ -2,8 +2,8 @@
 /* Control operations: a few of all in a pass, one of a session, whatever workers ask, so that those
  * who READ and WRITE are not held up by those who connect, register or import. Where one tenant
  * alone is active they are some more, several of a session in a row: hundreds of workers that all
- * connect to each other have their queue pairs in a few passes, and what they post on them completes
- * together, and not in a pass and with a wake each.
+ * connect to each other have their queue pairs in a few passes, and what they post on them
+ * completes together, and not in a pass and with a wake each.
  *
  * A session whose next descriptor is one waits for its turn, and its ring is not looked at
  * meanwhile. Tenants take turns, and of a tenant its sessions. Beside others a tenant also has a
