@@ -23,8 +23,8 @@ static int operation_of(enum ibv_wr_opcode opcode)
         return SCHEMA_OP_SEND;
     case IBV_WR_RDMA_WRITE_WITH_IMM:
         return client_fail_text(-EOPNOTSUPP,
-                                "IBV_WR_RDMA_WRITE_WITH_IMM is not built: post IBV_WR_RDMA_WRITE, "
-                                "and behind it IBV_WR_SEND_WITH_IMM, which is heard after it");
+                                "IBV_WR_RDMA_WRITE_WITH_IMM is not built: where the agent has "
+                                "messages, a WRITE and IBV_WR_SEND_WITH_IMM behind it do the same");
     default:
         return client_fail(-EINVAL,
                            "opcode %u is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, "

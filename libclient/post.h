@@ -8,7 +8,7 @@
 enum { CLIENT_POST_SLOTS = 1 + SCHEMA_MAX_INLINE / SCHEMA_LINE };
 
 #define CLIENT_NO_MESSAGES                                                                         \
-    "this host's agent has no messages (SEND, RECV): it is of before them, or does not hear any"
+    "this host's agent has no messages (SEND, RECV): no agent of this version has"
 
 /* A request as it goes into the ring. */
 union client_post {

@@ -95,9 +95,14 @@ static struct lane_window of_all(const struct agent *a, enum lane_window_scope s
                                  uint32_t number, struct agent_limits most)
 {
     struct lane_window n, sum = {.limit_bytes = most.bytes, .limit_ops = most.ops};
+    bool unbounded = false;
     for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
-        if (lane_window(p->lane, scope, number, &n))
+        if (lane_window(p->lane, scope, number, &n)) {
             add_window(&sum, &n);
+            unbounded |= n.found_ops == 0;
+        }
+    if (unbounded) /* one lane lets out what it likes, so that the sum says nothing */
+        sum.found_ops = 0;
     return sum;
 }
 

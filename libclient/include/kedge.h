@@ -308,7 +308,7 @@ KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
  * kedge_arm(), and stays so until the next one. The same one at each call; the first asks the agent
  * for it. It is the session's, which closes it: it is watched for POLLIN, and neither read nor
  * written. Readable for ever, with POLLHUP, when the session is over or the agent gone. Costs this
- * process a descriptor. In a forked child as in the parent: who calls kedge_arm() is the parent.
+ * process a descriptor. A forked child has it too, but these calls are the parent's.
  * -EOPNOTSUPP: the agent is of before this; -EAGAIN: those of earlier sessions of the tenant are
  * not closed yet; -EDQUOT: the tenant has used up its control operations; -EMFILE; -ETIMEDOUT; or
  * as kedge_session_status(). */
@@ -316,7 +316,8 @@ KEDGE_API int kedge_fd(struct kedge_session *s);
 /* As ibv_req_notify_cq(), without its race: 1: there is something that kedge_wait() would return 1
  * for: nothing is armed, poll. 0: there was nothing, and the descriptor becomes readable when there
  * is; or before, where something came and was taken meanwhile: so call kedge_poll() until it finds
- * nothing, then this, and sleep only when it is 0. A system call. -EINVAL: kedge_fd() was never
+ * nothing (and kedge_pop_msgs(), where receives are posted), then this, and sleep only when it is
+ * 0. A system call. -EINVAL: kedge_fd() was never
  * called; or as kedge_session_status(): an agent that stands still does not make it readable, so
  * that who has to hear of that sleeps with a time-out and calls this again. */
 KEDGE_API int kedge_arm(struct kedge_session *s);

@@ -11,7 +11,7 @@
  *   sends: kedge_connect_port(), kedge_post_recv() for the answer, kedge_post_send()
  *
  * Requests end in kedge_poll(), receives in kedge_pop_msgs(), and never the other way round.
- * kedge_wait() returns 1 for either.
+ * kedge_wait() and kedge_arm() return 1 for either.
  *
  * Errors are verbs'. Of a SEND: IBV_WC_RNR_RETRY_EXC_ERR: no receive was posted there in time;
  * IBV_WC_REM_INV_REQ_ERR: it was longer than the receive; IBV_WC_REM_OP_ERR: nobody has bound the
@@ -20,7 +20,8 @@
  * flushed, requests in order, and receives in order. Who hears is not to blame: of a message that
  * is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its VQP hears on.
  *
- * An agent without messages has none of this: every call here is -EOPNOTSUPP, and changes nothing.
+ * No agent carries messages yet: max_recvs (struct kedge_session_info) is 0, and every call here is
+ * -EOPNOTSUPP and changes nothing.
  */
 #ifndef KEDGE_MSG_H
 #define KEDGE_MSG_H
@@ -89,9 +90,9 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  * IBV_WR_SEND_WITH_IMM besides, with the flags that a WRITE has: 0 to 3 SGEs of 16 KiB together at
  * the most (-EMSGSIZE), or 128 bytes inline. imm_data arrives as it is. On any other VQP that is
  * -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted before it on
- * its VQP, a WRITE too, has been carried out when it is heard. There is no
- * IBV_WR_RDMA_WRITE_WITH_IMM
- * (-EOPNOTSUPP): a WRITE and a SEND with immediate behind it do the same. */
+ * its VQP, a WRITE too, has been carried out when it is heard. READs, WRITEs and atomics behind it
+ * are not begun until then. There is no IBV_WR_RDMA_WRITE_WITH_IMM (-EOPNOTSUPP): a WRITE and a
+ * SEND with immediate behind it do the same. */
 KEDGE_API int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port);
 
 #ifdef __cplusplus

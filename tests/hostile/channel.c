@@ -43,7 +43,7 @@ static uint32_t crowd_descriptor(int fd, int epoll[EPOLLS], int copy[COPIES])
 {
     uint32_t watches = 0;
     for (int i = 0; i < COPIES; i++)
-        copy[i] = dup(fd);
+        copy[i] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     for (int i = 0; i < EPOLLS; i++) {
         epoll[i] = epoll_create1(EPOLL_CLOEXEC);
         for (int n = 0; n < COPIES; n++) {
@@ -53,6 +53,9 @@ static uint32_t crowd_descriptor(int fd, int epoll[EPOLLS], int copy[COPIES])
     }
     (void)fcntl(fd, F_SETOWN, getpid());
     (void)fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC);
+    if (watches < EPOLLS * COPIES / 2)
+        hostile_fail("%u watches alone: max_user_watches, or the limit of open files, is less",
+                     watches);
     return watches;
 }
 

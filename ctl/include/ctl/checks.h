@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Open files that an agent with its default settings wants, of one with others its probe tells. */
-enum { CTL_FILES_WANTED = 12928 };
+enum { CTL_FILES_WANTED = 13440 };
 
 enum ctl_level { CTL_OK, CTL_WARN, CTL_FAIL, CTL_SKIP }; /* FAIL: Kedge cannot run here */
 

@@ -29,8 +29,9 @@ static void take_long(void)
     if (!atomic_load(&held))
         return;
     atomic_fetch_add(&at_hold, 1);
+    /* Its processor time is charged, that of waking up too, however long it is held. */
     while (atomic_load(&held))
-        usleep(100);
+        usleep(20000);
 }
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
@@ -72,13 +73,14 @@ static bool is_readable(int fd, int ms)
 static void read_byte(int fd)
 {
     char byte;
-    ck_assert(is_readable(fd, 10000));
+    ck_assert(is_readable(fd, 60000));
     ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), 1);
 }
 
 static void await(const _Atomic uint32_t *count, uint32_t n)
 {
-    for (int i = 0; i < 100000 && atomic_load(count) < n; i++)
+    const uint64_t until_ns = base_clock_ns() + 60 * BASE_NS_PER_S;
+    while (atomic_load(count) < n && base_clock_ns() < until_ns)
         usleep(100);
     ck_assert_uint_ge(atomic_load(count), n);
 }
@@ -137,7 +139,7 @@ START_TEST(what_a_worker_does_to_its_end_is_its_own_affair)
     ck_assert_int_eq(errno, EPIPE);
     close(closed);
     shutdown(shut, SHUT_RDWR);
-    for (uint32_t i = 1; i <= 2000; i++) {
+    for (uint32_t i = 1; i <= 200; i++) {
         agentd_comp_channels_tell(c, 0);
         await(&sends, i);
     }
@@ -185,7 +187,7 @@ START_TEST(who_has_taken_long_is_waited_for_by_nobody_else)
 }
 END_TEST
 
-/* No more than its part of the time, of the processor's; and one hiccup is none. */
+/* No more than its part of the time, of the processor's. */
 START_TEST(who_takes_long_again_and_again_is_told_seldom)
 {
     enum { LONG_MS = 4, FOR_MS = 400 };
