@@ -317,6 +317,12 @@ static void ask_channel(struct connection *c, uint32_t tag)
     struct base_errbuf why;
     int fd;
     int status = agent_unread_check(c->agent, c->tenant, &why);
+    /* What an earlier one has in it is the agent's memory until the worker's end is closed. */
+    if (status == 0 && ++c->channels > CHANNELS_IN_ALL)
+        status = base_err(&why, -EDQUOT,
+                          "a session has %d completion channels in its life, and "
+                          "this one has had them: open another",
+                          CHANNELS_IN_ALL);
     if (status == 0)
         status = agent_session_add_channel(c->pool, c->session, &fd, &why);
     if (status != 0) {

@@ -16,6 +16,7 @@ enum {
     MAX_GRANTS = SCHEMA_SESSION_IMPORTS,
     GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
     MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
+    CHANNELS_IN_ALL = 8,   /* completion channels of a session, one after the other */
     ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */
     WAIT_MS = 4000,        /* in the queue for a session */
     HEARS_MS = 1000,       /* before libkedge gives it up: a worker that waits there hears so */

@@ -30,6 +30,7 @@ struct connection {
     struct unread_item unread;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
+    uint32_t channels;         /* that it has asked for, in all */
     uint32_t arena_tag, resolve_tag, held_tag, publish_tag;
     uint32_t publish_vkey;
     struct waiter waiting; /* in agent->waiting: until it is attached, and while it is dirty */

@@ -136,6 +136,18 @@ static void charge_tenant(struct channel_tenant *t, uint64_t cpu_ns, uint64_t wa
     t->rest_until_ns = now_ns + (t->debt_ns - forgiven_ns) * CHANNELS_PART;
 }
 
+/* With the lock: what waits already goes where what comes would. */
+static void move_to_slow(struct comp_channels *c, uint32_t owner)
+{
+    struct tenant_queue *from = &c->side[QUICK].queue;
+    struct tenant_queue_item *item;
+    while ((item = from->of[owner].first) != NULL) {
+        agent_tenant_queue_leave(from, item);
+        agent_tenant_queue_join(&c->side[SLOW].queue, item, owner, false);
+    }
+    kick_side(&c->side[SLOW]);
+}
+
 /* A channel that is full is readable, and one whose worker has closed its end is nobody's. */
 static void do_channel(struct channel *ch, bool closes)
 {
@@ -154,6 +166,8 @@ static void take_turn(struct comp_channels *c, struct channel *ch)
     const uint64_t cpu_took = base_clock_thread_ns() - cpu_ns, took = base_clock_ns() - wall_ns;
     (void)pthread_mutex_lock(&c->lock);
     charge_tenant(&c->tenant[ch->tenant], cpu_took, took);
+    if (c->tenant[ch->tenant].slow_until_ns > base_clock_ns())
+        move_to_slow(c, ch->tenant);
     ch->busy = false;
     if (closes)
         free_channel(c, ch);
@@ -346,6 +360,10 @@ static int make_pair(int ends[2], struct base_errbuf *err)
         return base_err(err, -errno, "no completion channel can be had: %s%s", strerror(errno),
                         errno == EMFILE ? " (raise LimitNOFILE)" : "");
     (void)shutdown(ends[0], SHUT_RD);
+    /* What is sent is the agent's memory until it is read, also when this end is closed: 6 bytes
+     * and not 278, which take a page each at worst. */
+    const int least = 0;
+    (void)setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
     return 0;
 }
 

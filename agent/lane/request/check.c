@@ -65,8 +65,9 @@ static inline __attribute__((always_inline)) bool local_sge(const struct session
 
 /* Pieces without a byte are left away: drivers have to treat them as a case of its own, and not all
  * do. */
-static uint32_t take_many(const struct session *s, const struct schema_sq_desc *d,
-                          const void *extra, struct wr *out)
+static __attribute__((noinline)) uint32_t take_many(const struct session *s,
+                                                    const struct schema_sq_desc *d,
+                                                    const void *extra, struct wr *out)
 {
     struct schema_sq_sges more;
     uint32_t n = 0;
@@ -95,8 +96,26 @@ static uint32_t take_sges(const struct session *s, const struct schema_sq_desc *
     return 0;
 }
 
+/* Apart, as take_many(), so that what most requests are needs no register more than there are. */
+static __attribute__((noinline)) uint32_t take_inline(const struct session *s,
+                                                      const struct schema_sq_desc *d,
+                                                      const void *extra, struct wr *out)
+{
+    if (!out->op->can_inline || d->post.length > SCHEMA_MAX_INLINE)
+        return SCHEMA_REASON_DESCRIPTOR;
+    memcpy(out->inline_data, extra, d->post.length);
+    out->length = d->post.length;
+    out->sge[0] = (struct ibv_sge){.addr = (uintptr_t)out->inline_data, .length = d->post.length};
+    out->fab.num_sge = 1;
+    out->fab.send_flags |= IBV_SEND_INLINE;
+    if (out->length > s->caps->max_inline)
+        out->special |= SPECIAL_COPY;
+    return 0;
+}
+
 /* Of an operation on so many bytes, which is an atomic. */
-static uint32_t check_exact(const struct session *s, const struct schema_sq_desc *d, struct wr *out)
+static __attribute__((noinline)) uint32_t
+check_exact(const struct session *s, const struct schema_sq_desc *d, struct wr *out)
 {
     if (d->num_sge != 1 || out->length != out->op->bytes)
         return SCHEMA_REASON_DESCRIPTOR;
@@ -123,22 +142,10 @@ uint32_t lane_check_post(const struct session *s, const struct operation *op,
     out->fab.num_sge = d->num_sge;
     out->fab.compare_add = d->post.compare_add;
     out->fab.swap = d->post.swap;
-    if (d->flags & SCHEMA_OP_INLINE) {
-        if (!op->can_inline || d->post.length > SCHEMA_MAX_INLINE)
-            return SCHEMA_REASON_DESCRIPTOR;
-        memcpy(out->inline_data, extra, d->post.length);
-        out->length = d->post.length;
-        out->sge[0] =
-            (struct ibv_sge){.addr = (uintptr_t)out->inline_data, .length = d->post.length};
-        out->fab.num_sge = 1;
-        out->fab.send_flags |= IBV_SEND_INLINE;
-        if (out->length > s->caps->max_inline)
-            out->special |= SPECIAL_COPY;
-    } else {
-        uint32_t reason = take_sges(s, d, extra, out);
-        if (reason != 0)
-            return reason;
-    }
+    const uint32_t reason =
+        d->flags & SCHEMA_OP_INLINE ? take_inline(s, d, extra, out) : take_sges(s, d, extra, out);
+    if (reason != 0)
+        return reason;
     if (out->length == 0)
         out->special |= SPECIAL_EMPTY;
     return op->bytes != 0 ? check_exact(s, d, out) : 0;

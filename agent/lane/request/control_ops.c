@@ -66,6 +66,7 @@ static void begin_turn(struct lane *l)
 {
     l->control_turns--;
     l->control_units = 1;
+    l->control_in_row = 0;
     l->control_lookups = count_lookups(l);
 }
 
@@ -74,7 +75,7 @@ static bool may_go_on(struct lane *l)
 {
     if (l->control_in_row == 0)
         return true; /* its first, which its turn began with */
-    if (lane_is_shared(l) || l->control_turns == 0 || l->control_in_row >= IN_A_TURN)
+    if (lane_is_shared(l) || l->control_turns == 0 || l->control_units >= IN_A_TURN)
         return false;
     l->control_turns--;
     l->control_units++;
@@ -106,6 +107,7 @@ bool lane_control_enter(struct lane *l, struct session *s, bool *at_once)
         *at_once = true;
         s->control_ns = l->now_ns;
         begin_turn(l);
+        l->control_in_row = 1;
         return true;
     }
     session_hold(s, LANE_CONTROL_WAITS);
@@ -201,7 +203,6 @@ struct session *lane_control_begin_turn(struct lane *l)
         struct session *s = OWNER(struct session, control_turn, fair_queue_first(&t->sessions));
         leave_turns(l, s);
         l->control_session = s;
-        l->control_in_row = 0;
         begin_turn(l);
         return s;
     }
@@ -215,6 +216,10 @@ void lane_control_end_turn(struct lane *l, struct session *s)
     s->worked_ns = l->now_ns;
     const uint64_t looked_up = count_lookups(l) != l->control_lookups ? LOOKUP_UNITS - 1 : 0;
     const uint64_t units = l->control_units + looked_up;
+    /* What one of many imports has done beside them is of the pass too. */
+    const uint32_t beyond =
+        l->control_units > l->control_in_row ? l->control_units - l->control_in_row : 0;
+    l->control_turns -= beyond < l->control_turns ? beyond : l->control_turns;
     l->control_units = 0;
     pay_units(l, t, units);
     lane_fair_queue_serve(&l->controls, &t->turn, units);

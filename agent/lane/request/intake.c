@@ -169,7 +169,9 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
                                       &(struct lookup_answer){.of_name = true, .status = status});
         return;
     case SCHEMA_OP_UNIMPORT:
+        l->control_units += s->grants_used / SCHEMA_IMPORTS_AT_ONCE;
         status = lane_grant_remove(l, s, d->import.vkey) ? 0 : -ENOENT;
+        l->control_units -= s->grants_used / SCHEMA_IMPORTS_AT_ONCE;
         lane_session_reply(l, s, status, 0, s->grants_used, 0, NULL);
         return;
     case SCHEMA_OP_MR_STATUS:

@@ -148,6 +148,13 @@ static bool wants_wake(const struct session *s)
     return atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0;
 }
 
+/* Neither is so of most, which one look at both says. */
+static bool may_sleep(const struct session *s)
+{
+    return (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) |
+            (atomic_load_explicit(&s->rw->armed, memory_order_relaxed) & 1)) != 0;
+}
+
 static void join_wakes(struct lane *l, struct session *s)
 {
     struct active_tenant *t = s->of;
@@ -235,7 +242,7 @@ void lane_sessions_publish(struct lane *l)
         atomic_thread_fence(memory_order_seq_cst);
         STAILQ_FOREACH(s, &l->dirty, by_dirty) {
             s->dirty = 0;
-            if (wants_wake(s) || is_armed(s))
+            if (may_sleep(s) && (wants_wake(s) || is_armed(s)))
                 join_wakes(l, s);
             if (l->handover.cpu != 0)
                 lane_handover_answered(l, s);

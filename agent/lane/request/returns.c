@@ -122,7 +122,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     w->back = BACK_ENDED;
     if ((w->special & SPECIAL_DOUBT) || status == IBV_WC_REM_ACCESS_ERR)
         lane_remote_doubt(l, w);
-    w->special &= (uint8_t)~SPECIAL_DOUBT;
+    w->special &= (uint16_t)~SPECIAL_DOUBT;
     if (again) {
         go_again(l, w);
         return;

@@ -17,7 +17,10 @@ enum {
      * port takes for so many bytes (5 us at 100 Gb/s, 52 at 10). Beyond some ten KiB a device is
      * as fast with several work requests as with one. */
     MERGED_BYTES = 64 * 1024,
-    MERGED_MOST = 64 /* requests */
+    MERGED_MOST = 64, /* requests */
+    /* Packets of one that begins at a multiple of it are cut at such, so that an aligned word which
+     * one packet had alone is in one still: readers of pointers and locks rely on that. */
+    WHOLE_BYTES = 8
 };
 /* What only merging may have caused: a device, or a peer's, that does not take what it says. Then
  * requests that nothing else ails are not lost or late again and again for its sake. */
@@ -165,8 +168,9 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
         last->session->tenant_slot != w->session->tenant_slot)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
-    if (bytes > most_bytes(l, w) || lead->behind + 1 == MERGED_MOST ||
-        l->now_ns < w->flow->apart_until_ns || !keeps_order(l, p, lead, w) ||
+    if (lead->fab.remote_addr % WHOLE_BYTES != 0 || bytes > most_bytes(l, w) ||
+        lead->behind + 1 == MERGED_MOST || l->now_ns < w->flow->apart_until_ns ||
+        !keeps_order(l, p, lead, w) ||
         !(w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w))
         return false;
     w->ahead = ++lead->behind;

@@ -41,8 +41,10 @@ bool lane_physical_qp_has_room(const struct physical_qp *p)
 
 bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *p)
 {
-    return p->head != p->tail && p->chain == NULL && p->broken == BROKEN_NOT &&
-           p->overdue != OVERDUE_ENDED &&
+    /* With streams each work request is signalled, and a place whose request has ended before an
+     * older one's is empty. */
+    return !l->config.streams && p->head != p->tail && p->chain == NULL &&
+           p->broken == BROKEN_NOT && p->overdue != OVERDUE_ENDED &&
            !((*ring_at(l, p, first_index(l, p, p->tail - 1)))->fab.send_flags & IBV_SEND_SIGNALED);
 }
 
