@@ -187,6 +187,22 @@ START_TEST(who_has_taken_long_is_waited_for_by_nobody_else)
 }
 END_TEST
 
+/* What nobody reads is the agent's memory, also when its end is closed. */
+START_TEST(a_channel_that_nobody_reads_has_few_bytes_in_it)
+{
+    begin();
+    const int fd = open_channel(0, GUILTY);
+    char bytes[1000];
+    for (uint32_t i = 1; i <= 100; i++) {
+        agentd_comp_channels_tell(c, 0);
+        await(&sends, i);
+    }
+    agentd_comp_channels_free(c);
+    ck_assert_int_le(recv(fd, bytes, sizeof bytes, MSG_DONTWAIT), 20);
+    close(fd);
+}
+END_TEST
+
 /* No more than its part of the time, of the processor's. */
 START_TEST(who_takes_long_again_and_again_is_told_seldom)
 {
@@ -249,6 +265,7 @@ END_TEST
     T(its_end_is_readable_for_ever_and_the_next_one_is_another)                                    \
     T(what_a_worker_does_to_its_end_is_its_own_affair)                                             \
     T(who_has_taken_long_is_waited_for_by_nobody_else)                                             \
+    T(a_channel_that_nobody_reads_has_few_bytes_in_it)                                             \
     T(who_takes_long_again_and_again_is_told_seldom)                                               \
     T(whose_channels_are_slow_to_close_gets_no_more_and_others_do)
 

@@ -86,6 +86,44 @@ START_TEST(where_a_tenant_is_alone_its_sessions_have_several_in_a_row)
 }
 END_TEST
 
+/* Sixteen in a message are sixteen of a pass. */
+START_TEST(many_imports_in_a_message_are_as_many_of_a_pass)
+{
+    enum { MESSAGES = 4, AT_ONCE = SCHEMA_IMPORTS_AT_ONCE };
+    static struct world_worker crowd[4];
+    const uint32_t slots =
+        1 + (AT_ONCE * (uint32_t)sizeof(struct schema_grant) + SCHEMA_LINE - 1) / SCHEMA_LINE;
+    world_open(w);
+    for (uint32_t i = 0; i < 4; i++)
+        world_attach(w, &crowd[i], 0, i, TENANT);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t n = 0; n < MESSAGES; n++) {
+            struct schema_sq_desc d = {.op = SCHEMA_OP_IMPORT_MANY, .slots = (uint8_t)slots};
+            d.import_many.count = AT_ONCE;
+            d.import_many.tag = ++crowd[i].tag;
+            world_post(&crowd[i], &d);
+            for (uint32_t k = 1; k < slots; k++) { /* keys that are all one's own */
+                const struct schema_sq_desc behind = {.op = (uint8_t)n};
+                world_post(&crowd[i], &behind);
+            }
+        }
+        lane_doorbell(w->node[0].lane, crowd[i].id);
+    }
+    for (uint32_t passes = 1, before = 0; passes <= 6; passes++) {
+        uint32_t done = 0;
+        world_run(w, 1);
+        for (uint32_t i = 0; i < 4; i++)
+            done += answered(&crowd[i]) / slots;
+        ck_assert_uint_ge(done, before + 1);
+        ck_assert_uint_le(done, before + 3);
+        before = done;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        world_detach(w, &crowd[i]);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_worker_of_another_tenant_waits_for_none_of_a_crowd)
 {
     static struct world_worker crowd[CROWD], k;
@@ -192,6 +230,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_few_are_done_in_a_pass_however_many_are_asked_for)                                         \
     T(where_a_tenant_is_alone_its_sessions_have_several_in_a_row)                                  \
+    T(many_imports_in_a_message_are_as_many_of_a_pass)                                             \
     T(a_worker_of_another_tenant_waits_for_none_of_a_crowd)                                        \
     T(lookups_have_a_budget_beside_others_and_none_alone)                                          \
     T(whose_place_was_anothers_has_a_whole_budget)                                                 \

@@ -301,6 +301,24 @@ START_TEST(inline_ones_are_merged_as_far_as_they_go_inline)
 }
 END_TEST
 
+/* A device cuts packets from where a request begins: so a word of 8 bytes that is aligned, and was
+ * in one packet alone, would be in two. */
+START_TEST(what_begins_inside_a_word_is_not_merged)
+{
+    open_scene(2);
+    for (uint32_t from = 1; from <= 8; from++) {
+        const uint64_t at = (uint64_t)from * 2 * BLOCK + from, before = posts->requests;
+        post(0, world_rw(SCHEMA_OP_WRITE, 1, 0, BLOCK - from, m.vkey, at));
+        post(1, world_rw(SCHEMA_OP_WRITE, 2, 0, 8, m.vkey, at + BLOCK - from));
+        world_mergers_ring(w, &m);
+        expect_done(0, 1, BLOCK - from);
+        expect_done(1, 2, 8);
+        ck_assert_uint_eq(posts->requests - before, from % 8 == 0 ? 1 : 2);
+    }
+    close_scene();
+}
+END_TEST
+
 START_TEST(each_has_the_completion_that_it_asked_for)
 {
     open_scene(2);
@@ -471,6 +489,7 @@ END_TEST
     T(a_later_write_over_an_earlier_one_stays)                                                     \
     T(reads_into_the_same_memory_are_not_merged)                                                   \
     T(inline_ones_are_merged_as_far_as_they_go_inline)                                             \
+    T(what_begins_inside_a_word_is_not_merged)                                                     \
     T(each_has_the_completion_that_it_asked_for)                                                   \
     T(a_window_counts_each_of_them)                                                                \
     T(where_it_is_switched_off_each_goes_alone)                                                    \

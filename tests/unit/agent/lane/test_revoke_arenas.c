@@ -253,6 +253,7 @@ START_TEST(requests_that_wait_have_nothing_of_merged_ones_before_them)
     enum { ADJACENT = 5 };
     begin();
     struct schema_sq_desc d = read_into(0);
+    d.flags |= SCHEMA_OP_RELAXED;
     for (uint32_t i = 0; i < ADJACENT; i++) {
         world_post(&owner, &d);
         d.post.offset += d.post.length;
