@@ -283,6 +283,7 @@ static void on_hear(void *user)
     } else {
         l->silent_ns = 0;
         l->state = !more;
+        l->heard_ns = more ? l->heard_ns : play_now_ns();
     }
     play_inbox_put(l->inbox, &l->something);
     play_event_after(&l->hear, more ? draw_way(m) : PROGRESS_MS * BASE_NS_PER_MS);
@@ -301,6 +302,11 @@ void play_common_take(struct play_common_link *l)
         STAILQ_REMOVE_HEAD(&l->heard, link);
         meta_store_order_put(&l->order, heard);
     }
+}
+
+void play_common_know(struct play_common_link *l)
+{
+    l->knows_ns = l->heard_ns;
 }
 
 void play_common_ask(struct play_common_link *l)
@@ -329,6 +335,7 @@ int play_common_open(struct play_common_link *l, uint32_t number, const char *na
     play_event_after(&m->lease, LEASE_MS * BASE_NS_PER_MS);
     l->number = number;
     l->store = m->store;
+    l->heard_ns = l->knows_ns = play_now_ns(); /* what it is about to load */
     return 0;
 }
 

@@ -56,6 +56,8 @@ struct play_common_link {
     bool done, refused; /* the first job was carried out; its caller is not told what came of it */
     int state;          /* as meta_store_listener_state() */
     uint64_t silent_ns; /* since when it has had no word of the store; 0: it has */
+    uint64_t heard_ns;  /* when its thread had last heard all that the store had */
+    uint64_t knows_ns;  /* and since when its process knows no less */
     void (*ran)(void *user); /* something was heard, or answered */
     void *user;
     void (*committed)(void *user, const struct meta_store_job *job); /* at that moment */
@@ -70,6 +72,8 @@ void play_common_listen(struct play_common_link *l);
 void play_common_submit(struct play_common_link *l, struct meta_store_job *job);
 /* Takes what was heard to the order. */
 void play_common_take(struct play_common_link *l);
+/* Its process has put to use all that it took. */
+void play_common_know(struct play_common_link *l);
 void play_common_ask(struct play_common_link *l);
 /* Of a process that ends: nothing is under way. Its name is free at once. */
 void play_common_close(struct play_common_link *l);

@@ -282,11 +282,15 @@ static void judge_published(const struct play_metad *m, const struct play_call *
 
 /* ---- registrations */
 
-/* Others may have written a later life of it, or have removed it, meanwhile. */
+/* Others may have written a later life of it, or have removed it, meanwhile; or the store was put
+ * back. What needs no write is answered with what is known here, which is what the store had when
+ * all of it was heard last: so one that stood still, or cannot hear the store, confirms what that
+ * does not have any more. */
 static void judge_shared_registered(const struct play_metad *m, const char *id,
                                     uint32_t incarnation, uint64_t asked_ns)
 {
-    if (!play_registrations_was(id, incarnation, asked_ns))
+    const uint64_t knows_ns = m->common.knows_ns;
+    if (!play_registrations_was(id, incarnation, knows_ns < asked_ns ? knows_ns : asked_ns))
         play_violation(m->process->name,
                        "%s was told that incarnation %u is registered, and the store did not have "
                        "it as alive meanwhile",

@@ -94,6 +94,7 @@ static void note_state(struct play_metad *m, uint64_t now_ns)
         meta_service_hear_nothing(&m->service, &why, now_ns);
     } else if (m->common.state > 0 && meta_store_order_is_idle(&m->common.order)) {
         meta_service_hear_nothing(&m->service, NULL, now_ns);
+        play_common_know(&m->common);
     }
     m->common.state = 0;
 }
