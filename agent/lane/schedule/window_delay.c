@@ -9,8 +9,9 @@ enum {
     ROUND_NS = 4 * NS_PER_MS,
     ROUND_OPS = 32,
     BASE_NS = 2 * NS_PER_MS,
-    BASE_ROUNDS = 120,     /* after which it is measured again */
-    SLOWED_MOST = 3 * 128, /* 256ths of the least: so much longer a request may take */
+    SETTLE_NS = 16 * NS_PER_MS, /* at most: what is out beyond the size makes others seem slow */
+    BASE_ROUNDS = 120,          /* after which it is measured again */
+    SLOWED_MOST = 3 * 128,      /* 256ths of the least: so much longer a request may take */
     LEAST_FACTOR = 128,
     MOST_FACTOR = 512, /* that a size becomes in a round, 256ths */
     SIZE_MOST = 4096
@@ -24,12 +25,18 @@ static void begin_round(struct window_delay *d)
     d->ops = 0;
 }
 
+static void begin_settling(struct window_delay *d)
+{
+    d->unsettled = 1;
+    d->settle_ns = 0;
+}
+
 static void measure_base(struct window_finder *f, const struct window_sample *s)
 {
     struct window_delay *d = &f->delay;
     d->stage = STAGE_BASE;
     d->former = f->size;
-    d->unsettled = 1;
+    begin_settling(d);
     d->rounds = 0;
     f->size = s->floor;
     f->explores = true;
@@ -48,7 +55,7 @@ static void end_base(struct window_finder *f, const struct window_sample *s)
     d->stage = STAGE_GO_ON;
     f->size = d->former != 0 ? d->former : 2 * s->floor;
     f->explores = false;
-    d->unsettled = 1;
+    begin_settling(d);
     begin_round(d);
 }
 
@@ -98,7 +105,8 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
     if (s->wanted <= s->floor)
         return;
     if (d->unsettled) {
-        d->unsettled = s->out > f->size;
+        d->settle_ns += s->ns;
+        d->unsettled = s->out > f->size && d->settle_ns < SETTLE_NS;
         return;
     }
     d->ns += s->ns;

@@ -124,7 +124,8 @@ static void tell_device(struct lane *l, uint64_t ns, uint32_t wanted)
     struct window_sample sample = {.ns = ns,
                                    .out = (uint32_t)WINDOW_GET(l->device_window->ops),
                                    .wanted = wanted,
-                                   .slowed = least_slowed(l)};
+                                   .slowed = least_slowed(l),
+                                   .shared = true};
     sample.floor = tenants < DEVICE_FLOOR        ? DEVICE_FLOOR
                    : tenants < DEVICE_FLOOR_MOST ? tenants
                                                  : DEVICE_FLOOR_MOST;

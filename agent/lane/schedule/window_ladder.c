@@ -53,6 +53,7 @@ static void go_to(struct window_finder *f, uint8_t rung)
 {
     struct window_ladder *l = &f->ladder;
     l->unsettled = l->rung != rung;
+    l->settle_ns = 0;
     l->rung = rung;
     f->size = rungs[rung];
     begin_round(l);
@@ -236,7 +237,8 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
         return;
     f->waits = !is_tried(l) && l->rounds >= KEEP_ROUNDS && !s->may_explore;
     if (l->unsettled) {
-        l->unsettled = f->size != 0 && s->out > f->size && l->past_ns < SETTLE_NS;
+        l->settle_ns += s->ns;
+        l->unsettled = f->size != 0 && s->out > f->size && l->settle_ns < SETTLE_NS;
         l->past_ns -= s->ns;
         return;
     }

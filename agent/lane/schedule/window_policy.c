@@ -26,12 +26,28 @@ void lane_window_finder_begin(struct window_finder *f, const struct window_polic
     policy->begin(f);
 }
 
+/* Those that are out may be all of a peer that is silent, and nothing is learned until they fail.
+ * A destination's window keeps its size: who waits there is its own. */
+static bool is_silent(struct window_finder *f, const struct window_sample *s)
+{
+    f->rest_ns -= s->ns < f->rest_ns ? s->ns : f->rest_ns;
+    f->silent_ns = s->ops > 0 || s->out == 0 || s->wanted <= s->floor ? 0 : f->silent_ns + s->ns;
+    if (f->silent_ns >= WINDOW_SILENT_NS) {
+        const uint32_t size = s->shared ? 0 : f->size;
+        lane_window_finder_begin(f, f->policy);
+        f->size = size;
+        f->rest_ns = WINDOW_REST_NS;
+    }
+    return f->rest_ns > 0;
+}
+
 void lane_window_finder_take(struct window_finder *f, const struct window_sample *s)
 {
     if (s->ns == 0 || s->ns > WINDOW_AWAY_NS)
         return;
     f->waits = false;
-    f->policy->take(f, s);
+    if (!is_silent(f, s))
+        f->policy->take(f, s);
     if (f->size != 0 && f->size < s->floor)
         f->size = s->floor;
 }

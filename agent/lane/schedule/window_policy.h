@@ -18,7 +18,9 @@
 
 enum {
     WINDOW_RUNGS = 16,
-    WINDOW_AWAY_NS = 4000000, /* a sample of longer is none: the lane was away meanwhile */
+    WINDOW_AWAY_NS = 4000000,    /* a sample of longer is none: the lane was away meanwhile */
+    WINDOW_SILENT_NS = 64000000, /* nothing ends of much that is wanted: then it rests */
+    WINDOW_REST_NS = 512000000,  /* nothing is tried, and what is shared has no limit */
 };
 
 struct window_sample {
@@ -31,6 +33,7 @@ struct window_sample {
     uint32_t slowed;  /* what requests take in 256ths of what they take at best, as others see it
                        * who are not to blame; 0: this window's own view */
     bool may_explore; /* no other window does */
+    bool shared;      /* who is silent in it keeps out others too: the device's */
 };
 
 /* SMART's: each rung for a while, the best for longer. */
@@ -46,6 +49,7 @@ struct window_ladder {
     uint32_t wanted;             /* at most, while sizes were tried */
     uint32_t ops;                /* of the present round */
     uint64_t ns, work, past_ns;  /* likewise; past: with what was not counted */
+    uint64_t settle_ns;          /* it was unsettled so long */
     uint64_t expected;           /* work in a ms, of the best, when it was tried */
     uint64_t rate[WINDOW_RUNGS]; /* work in a ms; 0: not tried */
 };
@@ -57,6 +61,7 @@ struct window_delay {
     uint8_t unsettled, rounds;
     uint32_t ops;              /* of the present round */
     uint64_t ns, out, samples; /* likewise; the sum of what was out */
+    uint64_t settle_ns;        /* it was unsettled so long */
     uint64_t base_ns;          /* what a request takes with few out; 0: not known */
     uint32_t former;           /* the size before it was measured */
 };
@@ -67,6 +72,7 @@ struct window_finder {
     uint32_t slowed;                    /* as in a sample, by what is out; 0: not known */
     bool explores;                      /* it tries sizes: others had better not */
     bool waits;                         /* it would, and may not explore yet */
+    uint64_t silent_ns, rest_ns;        /* nothing has ended for; nothing is tried for */
     union {
         struct window_ladder ladder;
         struct window_delay delay;

@@ -286,6 +286,78 @@ START_TEST(a_load_that_goes_in_the_middle_ends_the_trying)
 }
 END_TEST
 
+/* What is out stays more than the size, as when some of it ends slowly: it settles for none. */
+START_TEST(what_does_not_settle_does_not_hold_up_the_trying)
+{
+    for (enum lane_window_policy p = LANE_WINDOW_LADDER; p < LANE_WINDOW_POLICIES; p++) {
+        struct run r = begin(&loads[1], p, 1);
+        const struct window_sample s = {.ns = MS,
+                                        .work = 50 * REQUEST_COST,
+                                        .ops = 50,
+                                        .out = 600,
+                                        .wanted = 600,
+                                        .floor = 8,
+                                        .may_explore = true};
+        int ms = 0;
+        do
+            lane_window_finder_take(&r.finder, &s);
+        while (r.finder.explores && ++ms < 1000);
+        ck_assert_int_le(ms, 200);
+    }
+}
+END_TEST
+
+/* A peer with 100 requests out stops: the device's window is closed where it is no larger than that
+ * until they fail, and of what others ask for nothing enters. */
+START_TEST(a_silent_peer_does_not_keep_others_out)
+{
+    enum { STUCK = 100, ASKED = 600, ALL_MS = 4000 };
+    for (enum lane_window_policy p = LANE_WINDOW_LADDER; p < LANE_WINDOW_POLICIES; p++) {
+        struct run r = begin(&loads[1], p, 1);
+        int closed = 0, now = 0, most = 0;
+        for (int ms = 0; ms < ALL_MS; ms++) {
+            const uint32_t size = r.finder.size;
+            const uint32_t others = size == 0 ? ASKED : size > STUCK ? size - STUCK : 0;
+            const uint32_t ops = others == 0 ? 0 : (uint32_t)rate_of(&loads[1].plant, others);
+            const struct window_sample s = {.ns = MS,
+                                            .work = (uint64_t)ops * REQUEST_COST,
+                                            .ops = ops,
+                                            .out = STUCK + others,
+                                            .wanted = STUCK + ASKED,
+                                            .floor = 8,
+                                            .may_explore = true,
+                                            .shared = true};
+            lane_window_finder_take(&r.finder, &s);
+            now = others == 0 ? now + 1 : 0;
+            closed += others == 0;
+            most = now > most ? now : most;
+        }
+        ck_assert_int_le(most, 70);
+        ck_assert_int_le(closed, ALL_MS / 5);
+    }
+}
+END_TEST
+
+/* A destination's own window is left as it is, and explores no more. */
+START_TEST(a_silent_destination_does_not_explore)
+{
+    for (enum lane_window_policy p = LANE_WINDOW_LADDER; p < LANE_WINDOW_POLICIES; p++) {
+        struct run r = begin(&slow, p, 1);
+        while (!r.finder.explores || r.finder.size == 0)
+            go_on(&r);
+        const struct window_sample s = {
+            .ns = MS, .out = 90, .wanted = 99, .floor = slow.floor, .may_explore = true};
+        int explored = 0;
+        for (int ms = 0; ms < 500; ms++) {
+            lane_window_finder_take(&r.finder, &s);
+            explored += r.finder.explores;
+            ck_assert_uint_ne(r.finder.size, 0);
+        }
+        ck_assert_int_le(explored, 70);
+    }
+}
+END_TEST
+
 /* The floor rises with the number of tenants: at once, also in the middle of trying. */
 START_TEST(no_size_is_below_the_floor)
 {
@@ -317,6 +389,9 @@ END_TEST
     T(two_destinations_of_unlike_speed_have_sizes_of_their_own)                                    \
     T(idle_time_teaches_nothing)                                                                   \
     T(a_load_that_goes_in_the_middle_ends_the_trying)                                              \
+    T(what_does_not_settle_does_not_hold_up_the_trying)                                            \
+    T(a_silent_peer_does_not_keep_others_out)                                                      \
+    T(a_silent_destination_does_not_explore)                                                       \
     T(no_size_is_below_the_floor)                                                                  \
     T(static_finds_nothing)
 
