@@ -444,7 +444,9 @@ static uint64_t next_due(const struct lane *l)
                        : lane_rounds_due(l);
     const uint64_t wakes_ns = lane_wakes_due(l);
     due = wakes_ns < due ? wakes_ns : due;
-    if (l->messages != NULL && l->now_ns + HOUSEKEEPING_NS < due)
+    /* Who finds sizes sees that nothing ends, too. */
+    const bool looks = l->search.on && WINDOW_GET(l->device_window->ops) > 0;
+    if ((l->messages != NULL || looks) && l->now_ns + HOUSEKEEPING_NS < due)
         due = l->now_ns + HOUSEKEEPING_NS;
     const struct session *s;
     TAILQ_FOREACH(s, &l->due, by_due) {

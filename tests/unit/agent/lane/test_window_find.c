@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane whose windows find their size: when it looks, and what it counts. */
+#include "../../check_main.h"
+#include "world_crowd.h"
+
+static struct world world;
+static struct crowd crowd;
+static struct crowd *c = &crowd;
+
+static void find_sizes(enum lane_window_policy policy)
+{
+    struct lane_command set = {.kind = LANE_COMMAND_WINDOW_POLICY, .window_policy = policy};
+    ck_assert_int_eq(lane_command(world.node[0].lane, &set), 0);
+    crowd_run(c, 1);
+}
+
+static int poll_none(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    (void)cq, (void)n, (void)wc;
+    return 0;
+}
+
+static bool is_never_busy(const struct fab_cq *cq)
+{
+    (void)cq;
+    return false;
+}
+
+/* Nothing ends any more, so that the lane sleeps: it looks at its windows all the same. */
+START_TEST(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)
+{
+    crowd_open(c, &world);
+    struct lane *lane = world.node[0].lane;
+    find_sizes(LANE_WINDOW_LADDER);
+    for (uint32_t i = 0; i < 4; i++) /* fewer than a queue pair has room for: that is looked at */
+        crowd_join(c, 1, 1 + i % 2, 6, 64);
+    crowd_watch.per_poll = 1;
+    for (int i = 0; i < 100000 && !crowd_window(c, LANE_WINDOW_DEVICE, 0).counted; i++)
+        crowd_run(c, 1);
+    ck_assert(crowd_window(c, LANE_WINDOW_DEVICE, 0).counted);
+    const struct fab_ops before = crowd_watch.ops;
+    crowd_watch.ops.poll = poll_none;
+    crowd_watch.ops.is_busy = is_never_busy;
+    uint64_t due_ns = 0;
+    for (int i = 0; i < 10000 && due_ns == 0; i++) {
+        world_run(&world, 1);
+        due_ns = lane_prepare_sleep(lane, world.now_ns);
+    }
+    ck_assert_uint_gt(crowd_window(c, LANE_WINDOW_DEVICE, 0).ops, 0);
+    ck_assert_uint_gt(due_ns, world.now_ns);
+    ck_assert_uint_le(due_ns, world.now_ns + 2000000);
+    crowd_watch.ops.poll = before.poll;
+    crowd_watch.ops.is_busy = before.is_busy;
+    crowd_watch.per_poll = 0;
+    crowd_settle(c);
+    find_sizes(LANE_WINDOW_STATIC);
+    crowd_close(c);
+}
+END_TEST
+
+#define TESTS(T) T(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)
+KEDGE_CHECK_MAIN("agent.lane.window_find", TESTS)
