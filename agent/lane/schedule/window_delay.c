@@ -10,6 +10,7 @@ enum {
     ROUND_OPS = 32,
     BASE_NS = 2 * NS_PER_MS,
     SETTLE_NS = 16 * NS_PER_MS, /* at most: what is out beyond the size makes others seem slow */
+    FEW_NS = 64 * NS_PER_MS,    /* too few are wanted to measure it: it is not */
     BASE_ROUNDS = 120,          /* after which it is measured again */
     SLOWED_MOST = 3 * 128,      /* 256ths of the least: so much longer a request may take */
     LEAST_FACTOR = 128,
@@ -38,6 +39,7 @@ static void measure_base(struct window_finder *f, const struct window_sample *s)
     d->former = f->size;
     begin_settling(d);
     d->rounds = 0;
+    d->few_ns = 0;
     f->size = s->floor;
     f->explores = true;
     begin_round(d);
@@ -57,6 +59,18 @@ static void end_base(struct window_finder *f, const struct window_sample *s)
     f->explores = false;
     begin_settling(d);
     begin_round(d);
+}
+
+/* Little is wanted any more: others may measure. */
+static void give_up_base(struct window_finder *f, const struct window_sample *s)
+{
+    struct window_delay *d = &f->delay;
+    d->few_ns += s->ns;
+    if (d->few_ns < FEW_NS)
+        return;
+    d->stage = STAGE_IDLE;
+    f->size = d->former;
+    f->explores = false;
 }
 
 static uint32_t root_of(uint32_t n)
@@ -102,8 +116,11 @@ static void take_sample(struct window_finder *f, const struct window_sample *s)
             measure_base(f, s);
         return;
     }
-    if (s->wanted <= s->floor)
+    if (s->wanted <= s->floor) {
+        if (d->stage == STAGE_BASE)
+            give_up_base(f, s);
         return;
+    }
     if (d->unsettled) {
         d->settle_ns += s->ns;
         d->unsettled = s->out > f->size && d->settle_ns < SETTLE_NS;

@@ -62,6 +62,7 @@ struct window_delay {
     uint32_t ops;              /* of the present round */
     uint64_t ns, out, samples; /* likewise; the sum of what was out */
     uint64_t settle_ns;        /* it was unsettled so long */
+    uint64_t few_ns;           /* while that is measured: little was wanted */
     uint64_t base_ns;          /* what a request takes with few out; 0: not known */
     uint32_t former;           /* the size before it was measured */
 };

@@ -275,14 +275,20 @@ END_TEST
 START_TEST(a_load_that_goes_in_the_middle_ends_the_trying)
 {
     const struct load *l = &loads[1];
-    struct run r = begin(l, LANE_WINDOW_LADDER, 1);
-    while (!r.finder.explores || r.ms < 30)
-        go_on(&r);
-    const struct window_sample idle = {.ns = MS, .floor = l->floor, .may_explore = true};
-    int ms = 0;
-    for (; r.finder.explores; ms++)
-        lane_window_finder_take(&r.finder, &idle);
-    ck_assert_int_le(ms, 200);
+    for (enum lane_window_policy p = LANE_WINDOW_LADDER; p < LANE_WINDOW_POLICIES; p++) {
+        struct run r = begin(l, p, 1);
+        while (!r.finder.explores || (p == LANE_WINDOW_LADDER && r.ms < 30))
+            go_on(&r);
+        const struct window_sample idle = {
+            .ns = MS, .floor = l->floor, .wanted = 1, .may_explore = true};
+        int ms = 0;
+        for (; r.finder.explores && ms < 1000; ms++)
+            lane_window_finder_take(&r.finder, &idle);
+        ck_assert_int_le(ms, 200);
+        while (r.ms < 1000) /* and goes on when it is back */
+            go_on(&r);
+        ck_assert_uint_gt(r.changes, 2);
+    }
 }
 END_TEST
 
