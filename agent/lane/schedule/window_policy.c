@@ -46,6 +46,8 @@ void lane_window_finder_take(struct window_finder *f, const struct window_sample
     if (s->ns == 0 || s->ns > WINDOW_AWAY_NS)
         return;
     f->waits = false;
+    if (s->ops == 0 && s->wanted > s->floor) /* what requests took is not what they take now */
+        f->slowed = 0;
     if (!is_silent(f, s))
         f->policy->take(f, s);
     if (f->size != 0 && f->size < s->floor)

@@ -364,6 +364,22 @@ START_TEST(a_silent_destination_does_not_explore)
 }
 END_TEST
 
+/* What requests took says nothing where none ends any more: the device's window is told the least
+ * of all. */
+START_TEST(a_destination_that_stalls_is_not_taken_for_a_fast_one)
+{
+    struct run r = begin(&fast, LANE_WINDOW_DELAY, 1);
+    while (r.finder.slowed == 0)
+        go_on(&r);
+    const struct window_sample few = {.ns = MS, .floor = fast.floor, .wanted = 1, .out = 1};
+    lane_window_finder_take(&r.finder, &few);
+    ck_assert_uint_ne(r.finder.slowed, 0);
+    const struct window_sample stalled = {.ns = MS, .floor = fast.floor, .wanted = 99, .out = 20};
+    lane_window_finder_take(&r.finder, &stalled);
+    ck_assert_uint_eq(r.finder.slowed, 0);
+}
+END_TEST
+
 /* The floor rises with the number of tenants: at once, also in the middle of trying. */
 START_TEST(no_size_is_below_the_floor)
 {
@@ -398,6 +414,7 @@ END_TEST
     T(what_does_not_settle_does_not_hold_up_the_trying)                                            \
     T(a_silent_peer_does_not_keep_others_out)                                                      \
     T(a_silent_destination_does_not_explore)                                                       \
+    T(a_destination_that_stalls_is_not_taken_for_a_fast_one)                                       \
     T(no_size_is_below_the_floor)                                                                  \
     T(static_finds_nothing)
 
