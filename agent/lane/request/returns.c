@@ -27,10 +27,10 @@
 enum { POLLED = 64 /* completions at a time */ };
 
 /* A worker's request is out no more: its windows, its flow and its VQP no longer count it. */
-static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
+static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign, bool done)
 {
     struct vqp *q = &w->session->vqps[w->vqp];
-    windows_leave(l, w); /* first: that may be the end of its flow's connection */
+    windows_leave(l, w, done); /* first: that may be the end of its flow's connection */
     if (--q->outstanding == 0 && q->wait != WAIT_NOTHING && vqp_is_listed(q))
         lane_flow_notify(l, w->flow);
     flow_completed(l, w->flow, sign);
@@ -90,7 +90,7 @@ static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
         return true;
     if (w->stale)
         lane_arena_rekey(l, w);
-    unpost_worker(l, w, SIGN_LIFE);
+    unpost_worker(l, w, SIGN_LIFE, true);
     lane_talk_keep(l, w);
     return false;
 }
@@ -102,7 +102,7 @@ static void go_again(struct lane *l, struct wr *w)
     struct vqp *q = vqp_of(w);
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
-    unpost_worker(l, w, SIGN_NONE);
+    unpost_worker(l, w, SIGN_NONE, false);
     if ((w->special & SPECIAL_SEND) && lane_talk_back(l, w))
         lane_talk_lost(w);
     if (q->state == VQP_FREE) {
@@ -131,7 +131,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         lane_small_give(l, w);
     if (w->special & SPECIAL_SEND)
         (void)lane_talk_back(l, w);
-    unpost_worker(l, w, sign_of(status));
+    unpost_worker(l, w, sign_of(status), false);
     complete_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
 }
@@ -143,7 +143,7 @@ static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_stat
     } else if (status == IBV_WC_SUCCESS) {
         if ((w->special & (SPECIAL_COPY | SPECIAL_SEND)) && !end_special(l, w))
             return;
-        unpost_worker(l, w, SIGN_LIFE);
+        unpost_worker(l, w, SIGN_LIFE, true);
         complete_request(l, w, status, 0);
     } else {
         finish_badly(l, w, status);

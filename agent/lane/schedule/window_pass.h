@@ -23,16 +23,18 @@ static inline enum vqp_wait windows_enter(struct lane *l, struct vqp *q, struct 
     return WAIT_NOTHING;
 }
 
-/* w, posted before, is over or waits anew. */
-static inline void windows_leave(struct lane *l, const struct wr *w)
+/* w, posted before, is over or waits anew. done: it was carried out, which policies count. */
+static inline void windows_leave(struct lane *l, const struct wr *w, bool done)
 {
     if (!WINDOW_GET(l->windows_on))
         return;
     window_uncount(w->session->window, w->length);
     window_uncount(w->flow->window, w->length);
     window_uncount(l->device_window, w->length);
-    window_note_done(w->flow->window, w->length);
-    window_note_done(l->device_window, w->length);
+    if (done) {
+        window_note_done(w->flow->window, w->length);
+        window_note_done(l->device_window, w->length);
+    }
     if (l->windows_waiting > 0)
         lane_windows_left(l, w);
 }

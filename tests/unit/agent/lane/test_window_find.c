@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lane whose windows find their size: when it looks, and what it counts. */
 #include "../../check_main.h"
+#include "lane_state.h"
+#include "schedule/window.h"
 #include "world_crowd.h"
 
 static struct world world;
@@ -58,5 +60,29 @@ START_TEST(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)
 }
 END_TEST
 
-#define TESTS(T) T(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)
+/* Memory goes behind the lane's back: what is refused, is flushed or goes again is not counted. */
+START_TEST(what_a_policy_counts_has_ended_well)
+{
+    crowd_open(c, &world);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, 0, 24);
+    for (uint32_t i = 0; i < 12; i++)
+        crowd_join(c, i % 2, 1, 6, 64);
+    crowd_run(c, 200);
+    struct fab_ctl drop = {.kind = FAB_DEREG_MR, .mr = {.x = c->owner[0][1].arena_mr}};
+    ck_assert_int_eq(fab_call(world.node[1].fab, &drop), 0);
+    c->owner[0][1].arena_mr = NULL;
+    crowd_run(c, 3000);
+    crowd_settle(c);
+    const struct lane_stats st = world_stats(&world, 0);
+    ck_assert_uint_gt(st.qp_broken, 0);
+    ck_assert_uint_gt(st.reposted, 0);
+    ck_assert_uint_eq(world.node[0].lane->device_window->done_ops, st.completed);
+    crowd_close(c);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)                                \
+    T(what_a_policy_counts_has_ended_well)
+
 KEDGE_CHECK_MAIN("agent.lane.window_find", TESTS)
