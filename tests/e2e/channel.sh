@@ -35,7 +35,8 @@ wait "${pids[a]}" 2>/dev/null || true
 status=0
 wait "$loop" || status=$?
 ((status == 1)) || fail "it ended with $status: $(cat "$work/loop.out")"
-grep -Eq '(is gone|has closed the completion channel): open another' "$work/loop.out" || fail "it says $(cat "$work/loop.out")"
+grep -Eq "(is gone|has closed the completion channel): open another" "$work/loop.out" ||
+    fail "it says $(cat "$work/loop.out")"
 ok "who waits there hears that the agent is gone"
 daemon_start a kedge-agentd || fail "the agent does not start again"
 agent_wait a
