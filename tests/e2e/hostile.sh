@@ -136,8 +136,8 @@ sleep 1
 alone=$(rate "$count" "$begin")
 ok "the honest worker alone: $alone operations in each ms"
 
-# neighbours.sh has crowded-descriptor: after it two descriptors more are open than before, which are
-# no channels, and of which nobody knows yet why.
+# neighbours.sh has crowded-descriptor: after it two descriptors more are open than before, which
+# are no channels, and of which nobody knows yet why.
 for attack in ${HOSTILE_ATTACKS:-$(printf '%s\n' "${roles[@]}" |
     grep -vxE 'promises|victim|newcomer|attacher|registrar|crowded-descriptor')}; do
     count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
