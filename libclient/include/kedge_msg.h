@@ -17,8 +17,8 @@
  * IBV_WC_REM_INV_REQ_ERR: it was longer than the receive; IBV_WC_REM_OP_ERR: nobody has bound the
  * port, or the VQP that it answers is gone; IBV_WC_RETRY_EXC_ERR: the peer is gone. Its VQP is in
  * error then, as after any other request, until it is connected again: what stood behind it is
- * flushed, requests in order, and receives in order. Who hears is not to blame: of a message that
- * is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its VQP hears on.
+ * flushed, in order; its receives stay posted until it is destroyed. Who hears is not to blame: of
+ * a message that is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its VQP hears on.
  *
  * No agent carries messages yet: max_recvs (struct kedge_session_info) is 0, and every call here is
  * -EOPNOTSUPP and changes nothing.

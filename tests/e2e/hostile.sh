@@ -122,7 +122,7 @@ settled || sleep 1
 # Once, so that all that is made once is made; and tables have the pages that they need, after which
 # the agent's memory stays where it is (on verbs after attacks: keys 11.7, flood 11.7, hoard 12.0,
 # dies 11.8, keys 11.9, flood 11.8 MiB).
-for attack in dies keys; do
+for attack in dies keys crowded-descriptor; do
     timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 \
         >/dev/null || fail "$attack"
     for _ in $(seq $((600 * slow))); do settled && break; sleep 0.1; done
@@ -136,10 +136,8 @@ sleep 1
 alone=$(rate "$count" "$begin")
 ok "the honest worker alone: $alone operations in each ms"
 
-# neighbours.sh has crowded-descriptor: after it two descriptors more are open than before, which
-# are no channels, and of which nobody knows yet why.
 for attack in ${HOSTILE_ATTACKS:-$(printf '%s\n' "${roles[@]}" |
-    grep -vxE 'promises|victim|newcomer|attacher|registrar|crowded-descriptor')}; do
+    grep -vxE 'promises|victim|newcomer|attacher|registrar')}; do
     count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" \

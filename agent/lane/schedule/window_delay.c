@@ -9,7 +9,7 @@ enum {
     ROUND_NS = 4 * NS_PER_MS,
     ROUND_OPS = 32,
     BASE_NS = 2 * NS_PER_MS,
-    SETTLE_NS = 16 * NS_PER_MS, /* at most: what is out beyond the size makes others seem slow */
+    SETTLE_NS = 64 * NS_PER_MS, /* at most: what is out beyond the size makes others seem slow */
     FEW_NS = 64 * NS_PER_MS,    /* too few are wanted to measure it: it is not */
     BASE_ROUNDS = 120,          /* after which it is measured again */
     SLOWED_MOST = 3 * 128,      /* 256ths of the least: so much longer a request may take */

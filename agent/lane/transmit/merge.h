@@ -3,7 +3,7 @@
  * to one region that come one behind the other in a pass, each where the one before it ends.
  * Private to agent/lane, and the lane thread's.
  *
- * A device moves the bytes of one work request in any order (IBTA 9.5), and those of two of a queue
+ * A device moves the bytes of one work request in any order, and those of two of a queue
  * pair in theirs. So of one VQP there is one request in each, and more only of those whose worker
  * has said that it does not matter (SCHEMA_OP_RELAXED): with whom it shares a queue pair changes
  * nothing of what it may rely on.
