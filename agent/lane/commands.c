@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
-#include "receive/letters.h"
+#include "receive/arrivals.h"
 #include "request/active.h"
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
@@ -277,7 +277,7 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         take_path(l, c);
         break;
     case LANE_COMMAND_AH_READY:
-        lane_letters_take_ah(l, c->ah.tag, c->ah.ah);
+        lane_arrivals_take_ah(l, c->ah.tag, c->ah.ah);
         break;
     case LANE_COMMAND_SPARE_DROP:
         drop_spare(l);

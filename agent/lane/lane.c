@@ -10,7 +10,7 @@
 #include "commands.h"
 #include "lane_state.h"
 #include "message_state.h"
-#include "receive/letters.h"
+#include "receive/arrivals.h"
 #include "resolve/endpoint.h"
 #include "request/active.h"
 #include "request/control_ops.h"
@@ -142,7 +142,7 @@ static int make_arrays(struct lane *l)
                         the control side gives none in the place of one that it waits for */
         status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
                                    3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
-                                   LANE_MAX_METASERVERS + 2 * l->res.messages.correspondents,
+                                   LANE_MAX_METASERVERS + 2 * l->res.messages.peers,
                                sizeof(struct lane_event), &l->events);
     return status;
 }
@@ -270,7 +270,7 @@ struct fab_ah *lane_take_ah(struct lane *l)
 {
     struct fab_ah *under_way = take_ah_under_way(l);
     if (under_way == NULL)
-        under_way = lane_letters_give_ah(l);
+        under_way = lane_arrivals_give_ah(l);
     if (under_way != NULL)
         return under_way;
     for (uint32_t i = 0; i < flows_ever(l); i++) {
@@ -336,23 +336,23 @@ static uint32_t count_taken(const struct lane *l)
 
 /* Messages have the next pass keep house, so that others' passes need not look at them. Whether
  * that is due for nothing else. */
-static __attribute__((noinline)) bool has_letters_alone(struct lane *l)
+static __attribute__((noinline)) bool has_messages_alone(struct lane *l)
 {
-    if (!l->letters)
+    if (!l->messages_due)
         return false;
-    l->housekeeping_ns = l->house_due_ns;
-    lane_letters_go_on(l);
-    return l->now_ns < (l->letters ? l->house_due_ns : l->housekeeping_ns);
+    l->housekeeping_ns = l->housekeeping_due_ns;
+    lane_arrivals_go_on(l);
+    return l->now_ns < (l->messages_due ? l->housekeeping_due_ns : l->housekeeping_ns);
 }
 
 static void keep_house(struct lane *l)
 {
     if (l->waiting > 0 && l->lets_go > 0)
         lane_rounds_retry(l);
-    if (l->now_ns >= l->housekeeping_ns && !has_letters_alone(l)) {
+    if (l->now_ns >= l->housekeeping_ns && !has_messages_alone(l)) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
-        if (l->letters) { /* more of them: in the next pass */
-            l->letters = 0;
+        if (l->messages_due) { /* more of them: in the next pass */
+            l->messages_due = 0;
             messages_wait(l);
         }
         lane_session_count_batch(l);
@@ -370,7 +370,7 @@ static void keep_house(struct lane *l)
         }
         lane_sessions_unstall(l);
         if (l->messages != NULL)
-            lane_letters_look(l);
+            lane_arrivals_look(l);
         if (lane_inflight_check(l)) {
             lane_returns_poll_all(l);
             lane_physical_qp_ring(l); /* likewise */
@@ -479,9 +479,10 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || lane_returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || l->letters || l->returned.first != NULL ||
-        lane_wakes_due(l) <= l->now_ns || lookups_have_ended(&l->lookups) ||
-        lane_rounds_due(l) <= l->now_ns || lane_controls_due(l) <= l->now_ns) {
+        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || l->messages_due ||
+        l->returned.first != NULL || lane_wakes_due(l) <= l->now_ns ||
+        lookups_have_ended(&l->lookups) || lane_rounds_due(l) <= l->now_ns ||
+        lane_controls_due(l) <= l->now_ns) {
         lane_sessions_publish(l);
         return 0;
     }

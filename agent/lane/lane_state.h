@@ -141,8 +141,9 @@ struct lane {
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;
-    struct messages *messages;      /* or NULL */
-    uint64_t house_due_ns, letters; /* of messages something is to be done; and when else it is */
+    struct messages *messages; /* or NULL */
+    uint64_t housekeeping_due_ns,
+        messages_due; /* of messages something is to be done; and when else it is */
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];

@@ -10,11 +10,11 @@
 
 struct flow;
 struct physical_qp;
-struct talk;
+struct vqp_messages;
 struct window;
 
-/* TALKING: connected, and its SENDs are addressed. */
-enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_TALKING, VQP_STATES };
+/* ADDRESSED: connected, and its SENDs are addressed. */
+enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_STATES };
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
@@ -42,8 +42,8 @@ struct vqp {
     /* Since when its head has had no path, or no flow, whatever it waited for meanwhile: so long is
      * that tried. 0: it has one. */
     uint64_t path_ns, flowless_ns;
-    struct talk *talk; /* NULL: it has no messages */
-    uint32_t kept;     /* SENDs that the device has given back, and that are not acknowledged */
+    struct vqp_messages *messages; /* NULL: it has no messages */
+    uint32_t kept; /* SENDs that the device has given back, and that are not acknowledged */
 };
 
 /* Whether requests of it are out, or wait. */

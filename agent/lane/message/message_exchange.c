@@ -12,7 +12,7 @@ enum {
     MOST = 1 << 20,
     ASK_DOUBLES = 6,       /* questions for credit, and are as far apart from then on */
     TELLS = 8,             /* of what is settled */
-    WANTS = 32,            /* credits, of one correspondent at a time */
+    WANTS = 32,            /* credits, of one peer at a time */
     CROWDED_WAIT_US = 1000 /* for who has no place for a stream */
 };
 
@@ -35,35 +35,35 @@ void lane_exchange_seed(struct exchange *x, uint64_t random)
 
 int lane_exchange_init(struct exchange *x, const struct exchange_config *config, uint64_t random)
 {
-    BASE_ASSERT(config->correspondents > 0 && config->correspondents <= MOST &&
-                config->hearings > 0 && config->hearings <= MOST);
-    *x = (struct exchange){.config = *config, .free = 1, .free_heard = 1};
+    BASE_ASSERT(config->peers > 0 && config->peers <= MOST && config->receivers > 0 &&
+                config->receivers <= MOST);
+    *x = (struct exchange){.config = *config, .free = 1, .free_receiver = 1};
     TAILQ_INIT(&x->dues);
     lane_exchange_seed(x, random);
-    x->mask = buckets_for(config->correspondents) - 1;
-    x->epoch_mask = buckets_for(4 * config->correspondents) - 1; /* so that few are taken */
-    x->stream_mask = buckets_for(config->hearings) - 1;
-    x->all = calloc(config->correspondents, sizeof x->all[0]);
-    x->heard = calloc(config->hearings, sizeof x->heard[0]);
+    x->mask = buckets_for(config->peers) - 1;
+    x->epoch_mask = buckets_for(4 * config->peers) - 1; /* so that few are taken */
+    x->stream_mask = buckets_for(config->receivers) - 1;
+    x->all = calloc(config->peers, sizeof x->all[0]);
+    x->receiver = calloc(config->receivers, sizeof x->receiver[0]);
     x->by_gid = calloc(x->mask + 1, sizeof x->by_gid[0]);
     x->by_epoch = calloc(x->epoch_mask + 1, sizeof x->by_epoch[0]);
     x->by_stream = calloc(x->stream_mask + 1, sizeof x->by_stream[0]);
-    if (x->all == NULL || x->heard == NULL || x->by_gid == NULL || x->by_epoch == NULL ||
+    if (x->all == NULL || x->receiver == NULL || x->by_gid == NULL || x->by_epoch == NULL ||
         x->by_stream == NULL) {
         lane_exchange_free(x);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i + 1 < config->correspondents; i++)
+    for (uint32_t i = 0; i + 1 < config->peers; i++)
         x->all[i].next = i + 2;
-    for (uint32_t i = 0; i + 1 < config->hearings; i++)
-        x->heard[i].next = i + 2;
+    for (uint32_t i = 0; i + 1 < config->receivers; i++)
+        x->receiver[i].next = i + 2;
     return 0;
 }
 
 void lane_exchange_free(struct exchange *x)
 {
     free(x->all);
-    free(x->heard);
+    free(x->receiver);
     free(x->by_gid);
     free(x->by_epoch);
     free(x->by_stream);
@@ -72,7 +72,7 @@ void lane_exchange_free(struct exchange *x)
 
 /* ---- what is to be said */
 
-static void set_due(struct exchange *x, struct correspondent *c)
+static void set_due(struct exchange *x, struct message_peer *c)
 {
     if (c->due)
         return;
@@ -80,7 +80,7 @@ static void set_due(struct exchange *x, struct correspondent *c)
     TAILQ_INSERT_TAIL(&x->dues, c, by_due);
 }
 
-static void set_news(struct exchange *x, struct hearing *h, enum schema_note_kind kind)
+static void set_news(struct exchange *x, struct stream_receiver *h, enum schema_note_kind kind)
 {
     if (h->news == 0)
         TAILQ_INSERT_TAIL(&h->from->news, h, by_news);
@@ -89,7 +89,7 @@ static void set_news(struct exchange *x, struct hearing *h, enum schema_note_kin
 }
 
 /* Of a stream that has no place: one at a time, since its sender asks again. */
-static void set_extra(struct exchange *x, struct correspondent *c, uint64_t stream,
+static void set_extra(struct exchange *x, struct message_peer *c, uint64_t stream,
                       enum schema_note_kind kind, uint32_t number)
 {
     c->extra = (struct schema_note){
@@ -106,78 +106,78 @@ static void set_extra(struct exchange *x, struct correspondent *c, uint64_t stre
 static uint32_t *stream_link(const struct exchange *x, uint64_t name)
 {
     uint32_t *at = &x->by_stream[base_hash_u64(name, x->seed) & x->stream_mask];
-    while (*at != 0 && x->heard[*at - 1].name != name)
-        at = &x->heard[*at - 1].next;
+    while (*at != 0 && x->receiver[*at - 1].name != name)
+        at = &x->receiver[*at - 1].next;
     return at;
 }
 
-static void forget_hearing(struct exchange *x, struct hearing *h)
+static void forget_receiver(struct exchange *x, struct stream_receiver *h)
 {
     uint32_t *link = stream_link(x, h->name);
     const uint32_t place = *link;
-    BASE_ASSERT(place != 0 && &x->heard[place - 1] == h);
+    BASE_ASSERT(place != 0 && &x->receiver[place - 1] == h);
     *link = h->next;
     if (h->news != 0)
         TAILQ_REMOVE(&h->from->news, h, by_news);
-    h->from->hearings--;
-    *h = (struct hearing){.next = x->free_heard};
-    x->free_heard = place;
-    x->used_heard--;
+    h->from->receivers--;
+    *h = (struct stream_receiver){.next = x->free_receiver};
+    x->free_receiver = place;
+    x->used_receivers--;
 }
 
 /* Nothing of one that was silent for so long is under way any more. */
-static void forget_idle_hearing(struct exchange *x, uint64_t now_ns)
+static void forget_idle_receiver(struct exchange *x, uint64_t now_ns)
 {
     enum { LOOKS = 16 };
     for (int i = 0; i < LOOKS; i++) {
-        struct hearing *h = &x->heard[x->hand++ % x->config.hearings];
+        struct stream_receiver *h = &x->receiver[x->hand++ % x->config.receivers];
         if (h->name != 0 && now_ns - h->heard_ns >= x->config.forget_ns) {
-            forget_hearing(x, h);
+            forget_receiver(x, h);
             return;
         }
     }
 }
 
-static struct hearing *open_hearing(struct exchange *x, struct correspondent *c, uint64_t name,
-                                    uint32_t number, uint64_t now_ns)
+static struct stream_receiver *open_receiver(struct exchange *x, struct message_peer *c,
+                                             uint64_t name, uint32_t number, uint64_t now_ns)
 {
-    if (x->free_heard == 0)
-        forget_idle_hearing(x, now_ns);
-    if (x->free_heard == 0)
+    if (x->free_receiver == 0)
+        forget_idle_receiver(x, now_ns);
+    if (x->free_receiver == 0)
         return NULL;
-    const uint32_t place = x->free_heard;
-    struct hearing *h = &x->heard[place - 1];
-    x->free_heard = h->next;
+    const uint32_t place = x->free_receiver;
+    struct stream_receiver *h = &x->receiver[place - 1];
+    x->free_receiver = h->next;
     uint32_t *link = stream_link(x, name);
-    *h = (struct hearing){.name = name, .from = c, .in.next = number, .heard_ns = now_ns};
+    *h = (struct stream_receiver){.name = name, .from = c, .in.next = number, .heard_ns = now_ns};
     *link = place;
-    x->used_heard++;
-    c->hearings++;
+    x->used_receivers++;
+    c->receivers++;
     return h;
 }
 
-/* One of another correspondent with that name is another stream: its name is 64 random bits, and
+/* One of another peer with that name is another stream: its name is 64 random bits, and
  * who repeats it harms himself. */
-static struct hearing *find_hearing(const struct exchange *x, const struct correspondent *c,
-                                    uint64_t name)
+static struct stream_receiver *find_receiver(const struct exchange *x, const struct message_peer *c,
+                                             uint64_t name)
 {
     const uint32_t place = *stream_link(x, name);
-    return place != 0 && x->heard[place - 1].from == c ? &x->heard[place - 1] : NULL;
+    return place != 0 && x->receiver[place - 1].from == c ? &x->receiver[place - 1] : NULL;
 }
 
-static bool is_anothers(const struct exchange *x, const struct correspondent *c, uint64_t name)
+static bool is_anothers(const struct exchange *x, const struct message_peer *c, uint64_t name)
 {
     const uint32_t place = *stream_link(x, name);
-    return place != 0 && x->heard[place - 1].from != c;
+    return place != 0 && x->receiver[place - 1].from != c;
 }
 
-/* ---- correspondents */
+/* ---- peers */
 
 static uint32_t *gid_link(const struct exchange *x, const uint8_t gid[16], uint32_t incarnation)
 {
     uint32_t *at = &x->by_gid[base_hash_gid(gid, 0, x->seed) & x->mask];
     while (*at != 0) {
-        struct correspondent *c = &x->all[*at - 1];
+        struct message_peer *c = &x->all[*at - 1];
         if (c->incarnation == incarnation && memcmp(c->gid, gid, sizeof c->gid) == 0)
             break;
         at = &c->next;
@@ -185,7 +185,7 @@ static uint32_t *gid_link(const struct exchange *x, const uint8_t gid[16], uint3
     return at;
 }
 
-static void close_account(struct exchange *x, struct correspondent *c)
+static void close_account(struct exchange *x, struct message_peer *c)
 {
     if (c->account.epoch == 0)
         return;
@@ -194,7 +194,7 @@ static void close_account(struct exchange *x, struct correspondent *c)
 }
 
 /* Whose epoch says at once whose it is. */
-static void open_account(struct exchange *x, struct correspondent *c)
+static void open_account(struct exchange *x, struct message_peer *c)
 {
     do {
         lane_credit_account_open(&x->bank, &c->account);
@@ -203,28 +203,28 @@ static void open_account(struct exchange *x, struct correspondent *c)
 }
 
 /* Nobody here sends to it. */
-static void forget_correspondent(struct exchange *x, struct correspondent *c)
+static void forget_peer(struct exchange *x, struct message_peer *c)
 {
     uint32_t *link = gid_link(x, c->gid, c->incarnation);
     const uint32_t place = *link;
-    BASE_ASSERT(place != 0 && c->talkers == 0);
-    for (uint32_t i = 0; c->hearings > 0 && i < x->config.hearings; i++)
-        if (x->heard[i].name != 0 && x->heard[i].from == c)
-            forget_hearing(x, &x->heard[i]);
+    BASE_ASSERT(place != 0 && c->senders == 0);
+    for (uint32_t i = 0; c->receivers > 0 && i < x->config.receivers; i++)
+        if (x->receiver[i].name != 0 && x->receiver[i].from == c)
+            forget_receiver(x, &x->receiver[i]);
     close_account(x, c);
     *link = c->next;
     if (c->due)
         TAILQ_REMOVE(&x->dues, c, by_due);
-    *c = (struct correspondent){.next = x->free};
+    *c = (struct message_peer){.next = x->free};
     x->free = place;
     x->used--;
 }
 
-static bool may_be_forgotten(const struct exchange *x, const struct correspondent *c,
+static bool may_be_forgotten(const struct exchange *x, const struct message_peer *c,
                              uint64_t now_ns)
 {
     const uint64_t silent_ns = now_ns - c->heard_ns;
-    return c->incarnation != 0 && c->talkers == 0 &&
+    return c->incarnation != 0 && c->senders == 0 &&
            (silent_ns >= x->config.forget_ns ||
             (c->over && now_ns - c->over_ns >= x->config.bound_ns));
 }
@@ -235,7 +235,7 @@ static bool is_latest(struct exchange *x, const uint8_t gid[16], uint32_t incarn
 {
     for (uint32_t i = x->by_gid[base_hash_gid(gid, 0, x->seed) & x->mask]; i != 0;
          i = x->all[i - 1].next) {
-        struct correspondent *c = &x->all[i - 1];
+        struct message_peer *c = &x->all[i - 1];
         if (memcmp(c->gid, gid, sizeof c->gid) != 0)
             continue;
         if (c->incarnation > incarnation)
@@ -252,14 +252,14 @@ static void make_room(struct exchange *x, uint64_t now_ns)
 {
     enum { LOOKS = 16 };
     for (int i = 0; i < LOOKS && x->free == 0; i++) {
-        struct correspondent *c = &x->all[x->hand++ % x->config.correspondents];
+        struct message_peer *c = &x->all[x->hand++ % x->config.peers];
         if (may_be_forgotten(x, c, now_ns))
-            forget_correspondent(x, c);
+            forget_peer(x, c);
     }
 }
 
-struct correspondent *lane_exchange_know(struct exchange *x, const uint8_t gid[16],
-                                         uint32_t incarnation, uint64_t now_ns)
+struct message_peer *lane_exchange_know(struct exchange *x, const uint8_t gid[16],
+                                        uint32_t incarnation, uint64_t now_ns)
 {
     BASE_ASSERT(incarnation != 0);
     uint32_t place = *gid_link(x, gid, incarnation);
@@ -272,10 +272,10 @@ struct correspondent *lane_exchange_know(struct exchange *x, const uint8_t gid[1
     if (x->free == 0)
         return NULL;
     place = x->free;
-    struct correspondent *c = &x->all[place - 1];
+    struct message_peer *c = &x->all[place - 1];
     x->free = c->next;
     uint32_t *link = gid_link(x, gid, incarnation);
-    *c = (struct correspondent){.incarnation = incarnation, .heard_ns = now_ns};
+    *c = (struct message_peer){.incarnation = incarnation, .heard_ns = now_ns};
     memcpy(c->gid, gid, sizeof c->gid);
     TAILQ_INIT(&c->news);
     TAILQ_INIT(&c->asks);
@@ -286,14 +286,14 @@ struct correspondent *lane_exchange_know(struct exchange *x, const uint8_t gid[1
 
 /* ---- as a receiver */
 
-static struct correspondent *find_account(const struct exchange *x, uint32_t epoch)
+static struct message_peer *find_account(const struct exchange *x, uint32_t epoch)
 {
     const uint32_t place = x->by_epoch[epoch & x->epoch_mask];
     return place != 0 && x->all[place - 1].account.epoch == epoch ? &x->all[place - 1] : NULL;
 }
 
-static struct hearing *begin_hearing(struct exchange *x, struct correspondent *c,
-                                     const struct schema_message *m, uint64_t now_ns)
+static struct stream_receiver *begin_receiver(struct exchange *x, struct message_peer *c,
+                                              const struct schema_message *m, uint64_t now_ns)
 {
     if (is_anothers(x, c, m->stream))
         return NULL;
@@ -301,16 +301,16 @@ static struct hearing *begin_hearing(struct exchange *x, struct correspondent *c
         set_extra(x, c, m->stream, SCHEMA_NOTE_UNKNOWN, 0);
         return NULL;
     }
-    struct hearing *h = open_hearing(x, c, m->stream, m->number, now_ns);
+    struct stream_receiver *h = open_receiver(x, c, m->stream, m->number, now_ns);
     if (h == NULL)
         set_extra(x, c, m->stream, SCHEMA_NOTE_REFUSED, m->number);
     return h;
 }
 
-struct hearing *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
-                                     uint64_t now_ns)
+struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
+                                             uint64_t now_ns)
 {
-    struct correspondent *c = find_account(x, m->epoch);
+    struct message_peer *c = find_account(x, m->epoch);
     if (c == NULL) {
         BASE_ASSERT(x->bank.posted > 0);
         x->bank.posted--;
@@ -325,9 +325,9 @@ struct hearing *lane_exchange_arrive(struct exchange *x, const struct schema_mes
     c->heard_ns = now_ns;
     if (m->to_incarnation != x->config.incarnation)
         return NULL;
-    struct hearing *h = find_hearing(x, c, m->stream);
+    struct stream_receiver *h = find_receiver(x, c, m->stream);
     if (h == NULL)
-        h = begin_hearing(x, c, m, now_ns);
+        h = begin_receiver(x, c, m, now_ns);
     if (h == NULL)
         return NULL;
     h->heard_ns = now_ns;
@@ -339,27 +339,27 @@ struct hearing *lane_exchange_arrive(struct exchange *x, const struct schema_mes
     return h->failed == 0 && verdict == STREAM_NEXT ? h : NULL;
 }
 
-void lane_exchange_took(struct exchange *x, struct hearing *h)
+void lane_exchange_took(struct exchange *x, struct stream_receiver *h)
 {
     lane_stream_in_taken(&h->in);
     set_news(x, h, SCHEMA_NOTE_TAKEN);
 }
 
-void lane_exchange_refuse(struct exchange *x, struct hearing *h, uint32_t wait_us)
+void lane_exchange_refuse(struct exchange *x, struct stream_receiver *h, uint32_t wait_us)
 {
     h->wait_us = wait_us;
     set_news(x, h, SCHEMA_NOTE_REFUSED);
 }
 
-void lane_exchange_fail(struct exchange *x, struct hearing *h, uint8_t status)
+void lane_exchange_fail(struct exchange *x, struct stream_receiver *h, uint8_t status)
 {
     h->failed = status;
     set_news(x, h, SCHEMA_NOTE_FAILED);
 }
 
-void lane_exchange_asked(struct exchange *x, struct correspondent *c, uint64_t stream)
+void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t stream)
 {
-    struct hearing *h = find_hearing(x, c, stream);
+    struct stream_receiver *h = find_receiver(x, c, stream);
     if (h == NULL)
         set_extra(x, c, stream, SCHEMA_NOTE_UNKNOWN, 0);
     else if (h->news != SCHEMA_NOTE_REFUSED) /* which says more */
@@ -368,30 +368,30 @@ void lane_exchange_asked(struct exchange *x, struct correspondent *c, uint64_t s
 
 /* ---- as a sender */
 
-static void stop_begging(struct talker *t)
+static void stop_waiting(struct stream_sender *t)
 {
-    if (t->begging)
-        t->to->beggars--;
-    t->begging = 0;
+    if (t->waits)
+        t->to->waiters--;
+    t->waits = 0;
 }
 
-void lane_talker_address(struct exchange *x, struct talker *t, struct correspondent *to)
+void lane_sender_address(struct exchange *x, struct stream_sender *t, struct message_peer *to)
 {
     (void)x;
     if (t->to != NULL) {
-        stop_begging(t);
+        stop_waiting(t);
         if (t->asks)
             TAILQ_REMOVE(&t->to->asks, t, by_asks);
-        t->to->talkers--;
+        t->to->senders--;
     }
     t->asks = 0;
     t->to = to;
     if (to != NULL)
-        to->talkers++;
+        to->senders++;
 }
 
 /* Again if it is not heard of, later each time. */
-static void ask_for_credit(struct exchange *x, struct correspondent *c, uint64_t now_ns)
+static void ask_for_credit(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
     if (now_ns < c->ask_ns)
         return;
@@ -400,29 +400,29 @@ static void ask_for_credit(struct exchange *x, struct correspondent *c, uint64_t
     set_due(x, c);
 }
 
-bool lane_exchange_take_credit(struct exchange *x, struct talker *t, uint64_t now_ns,
+bool lane_exchange_take_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns,
                                struct schema_message *m)
 {
-    struct correspondent *c = t->to;
+    struct message_peer *c = t->to;
     if (lane_credit_left(&c->purse) == 0) {
-        c->beggars += !t->begging;
-        t->begging = 1;
+        c->waiters += !t->waits;
+        t->waits = 1;
         ask_for_credit(x, c, now_ns);
         return false;
     }
-    stop_begging(t);
+    stop_waiting(t);
     c->used_ns = now_ns;
     m->epoch = c->purse.epoch;
     m->credit = lane_credit_take(&c->purse);
     return true;
 }
 
-void lane_exchange_credit_over(struct correspondent *c, uint32_t epoch, uint32_t number)
+void lane_exchange_credit_over(struct message_peer *c, uint32_t epoch, uint32_t number)
 {
     lane_credit_over(&c->purse, epoch, number);
 }
 
-void lane_talker_ask(struct exchange *x, struct talker *t)
+void lane_sender_ask(struct exchange *x, struct stream_sender *t)
 {
     if (!t->asks)
         TAILQ_INSERT_TAIL(&t->to->asks, t, by_asks);
@@ -430,7 +430,7 @@ void lane_talker_ask(struct exchange *x, struct talker *t)
     set_due(x, t->to);
 }
 
-int lane_talker_hear(struct talker *t, const struct schema_note *n, uint64_t now_ns,
+int lane_sender_hear(struct stream_sender *t, const struct schema_note *n, uint64_t now_ns,
                      uint8_t *failed)
 {
     int over = 0;
@@ -457,7 +457,7 @@ int lane_talker_hear(struct talker *t, const struct schema_note *n, uint64_t now
     }
     t->known |= over > 0;
     if (t->out.next == t->out.end)
-        stop_begging(t);
+        stop_waiting(t);
     return over;
 }
 
@@ -465,7 +465,7 @@ int lane_talker_hear(struct talker *t, const struct schema_note *n, uint64_t now
 
 /* What is settled is said some times, since nobody answers that; who has not heard it has what was
  * promised back when it forgets us. */
-static void give_back(struct exchange *x, struct correspondent *c, uint64_t now_ns)
+static void give_back(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
     if (lane_credit_return(&c->purse) || c->settled != c->purse.window.first)
         c->told = 0;
@@ -476,15 +476,15 @@ static void give_back(struct exchange *x, struct correspondent *c, uint64_t now_
     set_due(x, c);
 }
 
-static void sweep_one(struct exchange *x, struct correspondent *c, uint64_t now_ns)
+static void sweep_one(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
     if (c->incarnation == 0)
         return;
-    if (c->over && c->talkers == 0 && may_be_forgotten(x, c, now_ns)) {
-        forget_correspondent(x, c);
+    if (c->over && c->senders == 0 && may_be_forgotten(x, c, now_ns)) {
+        forget_peer(x, c);
         return;
     }
-    if (c->beggars > 0)
+    if (c->waiters > 0)
         ask_for_credit(x, c, now_ns);
     else if (c->purse.epoch != 0 && now_ns - c->used_ns >= x->config.idle_ns)
         give_back(x, c, now_ns);
@@ -494,19 +494,19 @@ static void sweep_one(struct exchange *x, struct correspondent *c, uint64_t now_
 
 void lane_exchange_sweep(struct exchange *x, uint64_t now_ns, uint32_t looks)
 {
-    for (uint32_t n = 0; n < looks && n < x->config.correspondents; n++)
-        sweep_one(x, &x->all[x->hand++ % x->config.correspondents], now_ns);
+    for (uint32_t n = 0; n < looks && n < x->config.peers; n++)
+        sweep_one(x, &x->all[x->hand++ % x->config.peers], now_ns);
 }
 
 /* ---- datagrams */
 
-struct correspondent *lane_exchange_hear(struct exchange *x, const struct schema_datagram *d,
-                                         uint64_t now_ns)
+struct message_peer *lane_exchange_hear(struct exchange *x, const struct schema_datagram *d,
+                                        uint64_t now_ns)
 {
     if (d->pool != x->config.pool ||
         (d->to_incarnation != 0 && d->to_incarnation != x->config.incarnation))
         return NULL;
-    struct correspondent *c = lane_exchange_know(x, d->from_gid, d->from_incarnation, now_ns);
+    struct message_peer *c = lane_exchange_know(x, d->from_gid, d->from_incarnation, now_ns);
     if (c == NULL)
         return NULL;
     c->heard_ns = now_ns;
@@ -529,10 +529,10 @@ struct correspondent *lane_exchange_hear(struct exchange *x, const struct schema
     return c;
 }
 
-static void take_notes(struct correspondent *c, struct schema_datagram *out)
+static void take_notes(struct message_peer *c, struct schema_datagram *out)
 {
-    struct hearing *h;
-    struct talker *t;
+    struct stream_receiver *h;
+    struct stream_sender *t;
     if (c->extra.kind != 0)
         out->note[out->notes++] = c->extra;
     c->extra.kind = 0;
@@ -554,7 +554,7 @@ static void take_notes(struct correspondent *c, struct schema_datagram *out)
     }
 }
 
-void lane_exchange_say(struct exchange *x, struct correspondent *c, struct schema_datagram *out)
+void lane_exchange_say(struct exchange *x, struct message_peer *c, struct schema_datagram *out)
 {
     const struct exchange_config *own = &x->config;
     if (c->account.epoch != 0 && c->arrived > 0) /* who sends will send more */
@@ -569,7 +569,7 @@ void lane_exchange_say(struct exchange *x, struct correspondent *c, struct schem
                                     .qkey = own->qkey,
                                     .purse_epoch = c->purse.epoch,
                                     .settled = c->purse.window.first,
-                                    .wants = c->beggars > 0 ? WANTS : 0,
+                                    .wants = c->waiters > 0 ? WANTS : 0,
                                     .account_epoch = c->account.epoch,
                                     .granted = c->account.granted};
     memcpy(out->from_gid, own->gid, sizeof out->from_gid);

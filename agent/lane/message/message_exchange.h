@@ -3,7 +3,7 @@
  * it hears, and what is to be said to whom by datagram (docs/messages.md). Private to agent/lane,
  * and the lane thread's. Pure: times are given, and nothing is sent here.
  *
- * A correspondent is one life of a peer's endpoint. It is there while somebody sends to it, or it
+ * A peer is one life of a peer's endpoint. It is there while somebody sends to it, or it
  * has credits, and goes when there is no room and it has been silent for long. */
 #ifndef LANE_MESSAGE_EXCHANGE_H
 #define LANE_MESSAGE_EXCHANGE_H
@@ -17,38 +17,38 @@
 #include "schema/message.h"
 
 /* A stream that is heard. */
-struct hearing {
+struct stream_receiver {
     uint64_t name; /* 0: the place is free */
-    struct correspondent *from;
+    struct message_peer *from;
     struct stream_in in;
     uint64_t heard_ns;
     uint32_t wait_us; /* REFUSED */
     uint8_t news;     /* enum schema_note_kind; 0: there are none */
     uint8_t failed;   /* enum ibv_wc_status: it has ended so */
     uint32_t next;    /* place + 1, in its bucket or of the next free one */
-    TAILQ_ENTRY(hearing) by_news;
+    TAILQ_ENTRY(stream_receiver) by_news;
 };
 
 /* A stream that is sent. */
-struct talker {
+struct stream_sender {
     uint64_t name;
-    struct correspondent *to; /* NULL: nobody yet */
+    struct message_peer *to; /* NULL: nobody yet */
     struct stream_out out;
-    uint8_t known;   /* its receiver has taken something of it: it need not be opened */
-    uint8_t asks;    /* a question is to go */
-    uint8_t begging; /* it waits for a credit */
-    TAILQ_ENTRY(talker) by_asks;
+    uint8_t known; /* its receiver has taken something of it: it need not be opened */
+    uint8_t asks;  /* a question is to go */
+    uint8_t waits; /* it waits for a credit */
+    TAILQ_ENTRY(stream_sender) by_asks;
 };
 
-struct correspondent {
+struct message_peer {
     uint8_t gid[16];
     uint32_t incarnation; /* 0: the place is free */
     uint32_t qpn, qkey;   /* where it hears datagrams */
-    uint32_t slot;        /* the lane's, where talkers > 0 */
+    uint32_t slot;        /* the lane's, where senders > 0 */
     uint16_t lid;
     uint8_t due;  /* in the list of those to whom something is to be said */
     uint8_t over; /* a later life of its endpoint has spoken, or been named */
-    uint32_t talkers, beggars, hearings;
+    uint32_t senders, waiters, receivers;
     struct credit_purse purse;
     struct credit_account account;
     uint32_t arrived;  /* messages since something was said */
@@ -62,32 +62,32 @@ struct correspondent {
     uint64_t tell_ns;         /* not again before */
     struct schema_note extra; /* of a stream that has no place here; kind 0: none */
     uint32_t next;
-    TAILQ_HEAD(, hearing) news;
-    TAILQ_HEAD(, talker) asks;
-    TAILQ_ENTRY(correspondent) by_due;
+    TAILQ_HEAD(, stream_receiver) news;
+    TAILQ_HEAD(, stream_sender) asks;
+    TAILQ_ENTRY(message_peer) by_due;
 };
 
 struct exchange_config {
     uint8_t gid[16]; /* this endpoint */
     uint32_t incarnation;
     uint16_t pool, lid;
-    uint32_t qpn, qkey;                /* its UD queue pair */
-    uint32_t correspondents, hearings; /* at most, 1 to 2^20 */
-    uint64_t bound_ns;                 /* nothing that was sent arrives later */
-    uint64_t ask_ns;                   /* for credit, again */
-    uint64_t idle_ns;                  /* credits that nobody uses are given back */
-    uint64_t forget_ns;                /* who was silent for so long may be forgotten */
+    uint32_t qpn, qkey;        /* its UD queue pair */
+    uint32_t peers, receivers; /* at most, 1 to 2^20 */
+    uint64_t bound_ns;         /* nothing that was sent arrives later */
+    uint64_t ask_ns;           /* for credit, again */
+    uint64_t idle_ns;          /* credits that nobody uses are given back */
+    uint64_t forget_ns;        /* who was silent for so long may be forgotten */
 };
 
 struct exchange {
     struct exchange_config config;
     struct credit_bank bank;
-    struct correspondent *all;
-    struct hearing *heard;
+    struct message_peer *all;
+    struct stream_receiver *receiver;
     uint32_t *by_gid, *by_epoch, *by_stream; /* place + 1 */
-    uint32_t mask, epoch_mask, stream_mask, free, free_heard, used, used_heard, hand;
+    uint32_t mask, epoch_mask, stream_mask, free, free_receiver, used, used_receivers, hand;
     uint64_t seed;
-    TAILQ_HEAD(, correspondent) dues;
+    TAILQ_HEAD(, message_peer) dues;
     uint64_t strays; /* messages that no credit of ours stood for */
 };
 
@@ -98,8 +98,8 @@ void lane_exchange_seed(struct exchange *x, uint64_t random);
 void lane_exchange_free(struct exchange *x);
 /* That life of an endpoint, which is known from here on. NULL: there is no room now, or it is an
  * earlier life than one that is known. */
-struct correspondent *lane_exchange_know(struct exchange *x, const uint8_t gid[16],
-                                         uint32_t incarnation, uint64_t now_ns);
+struct message_peer *lane_exchange_know(struct exchange *x, const uint8_t gid[16],
+                                        uint32_t incarnation, uint64_t now_ns);
 /* A few of all, now and then: credits that idle, lives that are over, questions for credit. */
 void lane_exchange_sweep(struct exchange *x, uint64_t now_ns, uint32_t looks);
 
@@ -118,51 +118,51 @@ static inline void lane_exchange_stray(struct exchange *x)
 }
 /* A message has taken a receive. The stream whose next one it is: the caller says what becomes of
  * it, by one of the next three. NULL: it is of no use, and dropped. */
-struct hearing *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
-                                     uint64_t now_ns);
-void lane_exchange_took(struct exchange *x, struct hearing *h);
-void lane_exchange_refuse(struct exchange *x, struct hearing *h, uint32_t wait_us);
+struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
+                                             uint64_t now_ns);
+void lane_exchange_took(struct exchange *x, struct stream_receiver *h);
+void lane_exchange_refuse(struct exchange *x, struct stream_receiver *h, uint32_t wait_us);
 /* status: enum ibv_wc_status. */
-void lane_exchange_fail(struct exchange *x, struct hearing *h, uint8_t status);
+void lane_exchange_fail(struct exchange *x, struct stream_receiver *h, uint8_t status);
 /* Its sender asks what has come. */
-void lane_exchange_asked(struct exchange *x, struct correspondent *c, uint64_t stream);
+void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t stream);
 
 /* ---- as a sender */
 
 /* Whom it sends to from now on; NULL: nobody. */
-void lane_talker_address(struct exchange *x, struct talker *t, struct correspondent *to);
-/* A credit of its correspondent's for one message. False: there is none; it is asked for, and the
- * talker begs until it has one or is addressed anew. */
-bool lane_exchange_take_credit(struct exchange *x, struct talker *t, uint64_t now_ns,
+void lane_sender_address(struct exchange *x, struct stream_sender *t, struct message_peer *to);
+/* A credit of its peer's for one message. False: there is none; it is asked for, and the
+ * sender waits until it has one or is addressed anew. */
+bool lane_exchange_take_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns,
                                struct schema_message *m);
 /* Nothing of the message with that credit is under way any more. */
-void lane_exchange_credit_over(struct correspondent *c, uint32_t epoch, uint32_t number);
+void lane_exchange_credit_over(struct message_peer *c, uint32_t epoch, uint32_t number);
 /* The receiver is to be asked what it has of it. */
-void lane_talker_ask(struct exchange *x, struct talker *t);
+void lane_sender_ask(struct exchange *x, struct stream_sender *t);
 /* What it says of it. Returns how many are over now, from the former out.first on, all well; or
  * -EPROTO: it cannot be so. Then the next one has *failed, an enum ibv_wc_status, if that is not 0,
  * which is of all. */
-int lane_talker_hear(struct talker *t, const struct schema_note *n, uint64_t now_ns,
+int lane_sender_hear(struct stream_sender *t, const struct schema_note *n, uint64_t now_ns,
                      uint8_t *failed);
 
 /* ---- datagrams */
 
 /* Whose it is; the caller looks at its notes. NULL: of somebody for whom there is no room, of an
  * earlier life, or for another one of ours: nothing of it holds. */
-struct correspondent *lane_exchange_hear(struct exchange *x, const struct schema_datagram *d,
-                                         uint64_t now_ns);
+struct message_peer *lane_exchange_hear(struct exchange *x, const struct schema_datagram *d,
+                                        uint64_t now_ns);
 /* One to whom something is to be said. NULL: there is none. */
-static inline struct correspondent *lane_exchange_due(const struct exchange *x)
+static inline struct message_peer *lane_exchange_due(const struct exchange *x)
 {
     return TAILQ_FIRST(&x->dues);
 }
 /* It cannot be told now: the others come first. */
-static inline void lane_exchange_put_off(struct exchange *x, struct correspondent *c)
+static inline void lane_exchange_put_off(struct exchange *x, struct message_peer *c)
 {
     TAILQ_REMOVE(&x->dues, c, by_due);
     TAILQ_INSERT_TAIL(&x->dues, c, by_due);
 }
 /* What: it is told, and due no more but for what has no room in one. */
-void lane_exchange_say(struct exchange *x, struct correspondent *c, struct schema_datagram *out);
+void lane_exchange_say(struct exchange *x, struct message_peer *c, struct schema_datagram *out);
 
 #endif

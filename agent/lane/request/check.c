@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "schedule/talk.h"
+#include "schedule/sends.h"
 #include "schema/name_record.h"
 #include "session_state.h"
 #include "transmit/operation.h"

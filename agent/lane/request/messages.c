@@ -8,7 +8,7 @@
 #include "request/active.h"
 #include "request/check.h"
 #include "request/reply.h"
-#include "schedule/talk.h"
+#include "schedule/sends.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
 
@@ -63,7 +63,7 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
     w->refused = (uint8_t)check_send(l, s, q, d, extra, w);
     w->special |= SPECIAL_SEND;
     if (!is_present(q, d)) {
-        q->gen = q->state == VQP_FREE && q->talk == NULL ? d->vqp_gen : q->gen;
+        q->gen = q->state == VQP_FREE && q->messages == NULL ? d->vqp_gen : q->gen;
         COUNT(l, refused, 1);
         lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
                               q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
@@ -73,20 +73,21 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
 }
 
 /* The VQP's messages; it need not be connected. NULL: it is another one, or there is no room. */
-static struct talk *find_talk(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+static struct vqp_messages *find_messages(struct lane *l, struct session *s,
+                                          const struct schema_sq_desc *d)
 {
     struct vqp *q = &s->vqps[d->vqp];
-    if (q->state == VQP_FREE && q->talk == NULL) {
+    if (q->state == VQP_FREE && q->messages == NULL) {
         q->gen = d->vqp_gen;
         q->session = s;
     }
-    return q->gen == d->vqp_gen ? lane_talk_of(l, q) : NULL;
+    return q->gen == d->vqp_gen ? lane_messages_of(l, q) : NULL;
 }
 
 void lane_receive_take(struct lane *l, struct session *s, const struct operation *op,
                        const struct schema_sq_desc *d, const void *extra)
 {
-    struct talk *t = find_talk(l, s, d);
+    struct vqp_messages *t = find_messages(l, s, d);
     struct wr *w = take_request(s, op, d);
     uint32_t reason = t != NULL ? 0 : SCHEMA_REASON_MESSAGES;
     w->signaled = 1;
@@ -115,7 +116,7 @@ void lane_send_address(struct lane *l, struct session *s, const struct schema_sq
 
 int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
-    struct talk *t = find_talk(l, s, d);
+    struct vqp_messages *t = find_messages(l, s, d);
     if (l->messages == NULL)
         return -EOPNOTSUPP;
     if (t == NULL)
@@ -129,6 +130,6 @@ int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc
 void lane_receives_flush(struct lane *l, struct vqp *q)
 {
     (void)l;
-    if (q->talk != NULL)
-        queue_append(&q->session->flushing, &q->talk->receives);
+    if (q->messages != NULL)
+        queue_append(&q->session->flushing, &q->messages->receives);
 }

@@ -13,7 +13,7 @@
 #include "resolve/prove.h"
 #include "resolve/region_cache.h"
 #include "resolve/signal_read.h"
-#include "schedule/talk.h"
+#include "schedule/sends.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
 #include "schedule/window_pass.h"
@@ -86,12 +86,12 @@ static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
 {
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
-    if (!(w->special & SPECIAL_SEND) || !lane_talk_back(l, w))
+    if (!(w->special & SPECIAL_SEND) || !lane_sends_back(l, w))
         return true;
     if (w->stale)
         lane_arena_rekey(l, w);
     unpost_worker(l, w, SIGN_LIFE, true);
-    lane_talk_keep(l, w);
+    lane_sends_keep(l, w);
     return false;
 }
 
@@ -103,8 +103,8 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     unpost_worker(l, w, SIGN_NONE, false);
-    if ((w->special & SPECIAL_SEND) && lane_talk_back(l, w))
-        lane_talk_lost(w);
+    if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w))
+        lane_sends_lost(w);
     if (q->state == VQP_FREE) {
         complete_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return;
@@ -130,7 +130,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     if (w->special & SPECIAL_SEND)
-        (void)lane_talk_back(l, w);
+        (void)lane_sends_back(l, w);
     unpost_worker(l, w, sign_of(status), false);
     complete_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
@@ -199,7 +199,8 @@ static inline void complete_up_to(struct lane *l, struct physical_qp *p, uint32_
     }
 }
 
-static __attribute__((noinline)) void take_letter(struct lane *l, const struct ibv_wc *wc)
+static __attribute__((noinline)) void take_message_completion(struct lane *l,
+                                                              const struct ibv_wc *wc)
 {
     if (wc->wr_id >> 32 != UINT32_MAX || l->messages == NULL)
         return;
@@ -215,7 +216,7 @@ uint32_t lane_returns_poll(struct lane *l)
         struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
         if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head) {
-            take_letter(l, &wc[i]); /* or of before a break: it was dealt with then */
+            take_message_completion(l, &wc[i]); /* or of before a break: it was dealt with then */
             continue;
         }
         if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {

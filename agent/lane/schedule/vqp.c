@@ -15,7 +15,7 @@
 #include "resolve/region_cache.h"
 #include "schedule/quota.h"
 #include "schedule/room.h"
-#include "schedule/talk.h"
+#include "schedule/sends.h"
 #include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
@@ -42,9 +42,9 @@ static const uint64_t FLOWLESS_NS = 1000000000;
 static const uint8_t vqp_moves[VQP_STATES][VQP_STATES] = {
     /* from each to the column's */
     [VQP_FREE] = {[VQP_CONNECTED] = 1},
-    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_TALKING] = 1},
+    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_ADDRESSED] = 1},
     [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
-    [VQP_TALKING] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_TALKING] = 1},
+    [VQP_ADDRESSED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_ADDRESSED] = 1},
 };
 
 static void vqp_move(struct vqp *q, enum vqp_state to)
@@ -82,11 +82,11 @@ static enum ibv_wc_status status_of(uint32_t reason)
 
 static void enter_error(struct lane *l, struct vqp *q)
 {
-    if (q->state != VQP_CONNECTED && q->state != VQP_TALKING)
+    if (q->state != VQP_CONNECTED && q->state != VQP_ADDRESSED)
         return;
     vqp_move(q, VQP_ERROR);
-    if (q->talk != NULL)
-        lane_talk_rewind(l, q->talk);
+    if (q->messages != NULL)
+        lane_sends_rewind(l, q->messages);
 }
 
 /* w is the first of its queue again. */
@@ -368,7 +368,7 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     if (reason == 0)
         reason = peer_state(l, q, &wait);
     if (reason == 0 && wait == WAIT_NOTHING)
-        wait = lane_talk_may_post(l, q, w, &over, &reason);
+        wait = lane_sends_may_post(l, q, w, &over, &reason);
     if (reason != 0)
         return q->kept > 0 ? WAIT_OWN : refuse_request(l, q, w, reason);
     if (over)
@@ -385,7 +385,7 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     wait = enter_windows(l, q, p, w);
     if (wait != WAIT_NOTHING)
         return wait;
-    lane_talk_post(l, q, w);
+    lane_sends_post(l, q, w);
     post_request(l, q, p, w);
     return WAIT_NOTHING;
 }
@@ -399,7 +399,7 @@ static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, s
         *wait = flush_request(l, q, w);
     else if (w->special & SPECIAL_SEND)
         *wait = try_send(l, q, w);
-    else if (q->kept > 0 || q->talk->out > 0)
+    else if (q->kept > 0 || q->messages->out > 0)
         *wait = WAIT_OWN;
     else
         return false;
@@ -545,7 +545,7 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
         COUNT(l, vqps, 1);
     }
     forget_flow(q);
-    lane_talk_forget_address(l, q);
+    lane_sends_forget_address(l, q);
     q->flowless_ns = 0;
     q->gen = d->vqp_gen;
     if (q->index >= s->vqps_high)
@@ -557,20 +557,20 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
 
 bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
 {
-    if ((q->state != VQP_CONNECTED && q->state != VQP_TALKING) || q->gen != d->vqp_gen)
+    if ((q->state != VQP_CONNECTED && q->state != VQP_ADDRESSED) || q->gen != d->vqp_gen)
         return true; /* its first SEND says so */
-    if (!lane_talk_address(l, q, d))
+    if (!lane_sends_address(l, q, d))
         return false;
-    vqp_move(q, VQP_TALKING);
+    vqp_move(q, VQP_ADDRESSED);
     return true;
 }
 
 void lane_vqp_destroy(struct lane *l, struct vqp *q)
 {
-    if (q->talk != NULL) {
+    if (q->messages != NULL) {
         if (q->state == VQP_FREE)
             q->gen++;
-        lane_talk_end(l, q);
+        lane_sends_end(l, q);
     }
     if (q->state == VQP_FREE)
         return;

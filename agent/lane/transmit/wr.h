@@ -26,7 +26,7 @@ enum special {
     SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
     SPECIAL_APART = 1 << 6,   /* what it was merged into has failed: it is merged no more */
     SPECIAL_ALIGNED = 1 << 7, /* to an address that the device can do it at */
-    SPECIAL_SEND = 1 << 8,    /* a message (schedule/talk.h) */
+    SPECIAL_SEND = 1 << 8,    /* a message (schedule/sends.h) */
 };
 static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3, "each a bit of its own");
 

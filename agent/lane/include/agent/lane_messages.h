@@ -32,10 +32,10 @@ struct lane_messages {
     struct fab_mem memory; /* lane_messages_bytes(receives), which no worker maps */
     uint64_t iova;         /* registered for local writing: so named, by */
     uint32_t lkey;
-    uint32_t correspondents, streams, talks, ports; /* at most, each; 1 to 2^20 */
-    uint64_t ask_ns;     /* for a word that does not come, later each time */
-    uint32_t questions;  /* so often */
-    uint64_t refused_ns; /* for so long a receiver may have no buffer */
+    uint32_t peers, streams, vqps, ports; /* at most, each; 1 to 2^20 */
+    uint64_t ask_ns;                      /* for a word that does not come, later each time */
+    uint32_t questions;                   /* so often */
+    uint64_t refused_ns;                  /* for so long a receiver may have no buffer */
 };
 
 static inline uint64_t lane_messages_bytes(uint32_t receives)

@@ -8,7 +8,7 @@
 #include "message/credit.h"
 #include "../../check_main.h"
 
-enum { RECEIVES = 64, PEERS = 5, STEPS = 20000, LETTERS = 64, OUT = 512 };
+enum { RECEIVES = 64, PEERS = 5, STEPS = 20000, PACKETS = 64, OUT = 512 };
 
 static uint64_t random_state;
 
@@ -137,7 +137,7 @@ END_TEST
 /* ---- over an unkind network */
 
 /* What says something of an account: a grant, or what is settled. */
-struct letter {
+struct packet {
     bool is_grant;
     uint32_t peer, epoch, number;
 };
@@ -149,26 +149,26 @@ struct message {
 static struct credit_bank bank;
 static struct credit_account accounts[PEERS];
 static struct credit_purse purses[PEERS];
-static struct letter letters[LETTERS];
-static uint32_t letter_count;
+static struct packet packets[PACKETS];
+static uint32_t packet_count;
 static struct message out[OUT];
 static uint32_t out_count;
 static uint64_t arrived;
 
-static void say(struct letter l)
+static void say(struct packet l)
 {
-    if (letter_count < LETTERS && pick(4) != 0)
-        letters[letter_count++] = l;
+    if (packet_count < PACKETS && pick(4) != 0)
+        packets[packet_count++] = l;
 }
 
 static void hear(void)
 {
-    if (letter_count == 0)
+    if (packet_count == 0)
         return;
-    const uint32_t i = pick(letter_count);
-    const struct letter l = letters[i];
+    const uint32_t i = pick(packet_count);
+    const struct packet l = packets[i];
     if (pick(8) != 0) /* else it comes again */
-        letters[i] = letters[--letter_count];
+        packets[i] = packets[--packet_count];
     if (l.is_grant)
         ck_assert_int_eq(lane_credit_granted(&purses[l.peer], l.epoch, l.number), 0);
     else
@@ -177,7 +177,7 @@ static void hear(void)
 
 static void say_settled(uint32_t peer)
 {
-    say((struct letter){
+    say((struct packet){
         .peer = peer, .epoch = purses[peer].epoch, .number = purses[peer].window.first});
 }
 
@@ -212,7 +212,7 @@ static void step(void)
     switch (pick(6)) {
     case 0:
         lane_credit_grant(&bank, a, pick(12));
-        say((struct letter){
+        say((struct packet){
             .is_grant = true, .peer = peer, .epoch = a->epoch, .number = a->granted});
         break;
     case 1:
@@ -260,7 +260,7 @@ START_TEST(no_more_is_promised_than_is_posted_whatever_is_lost)
 {
     for (uint32_t seed = 1; seed <= 20; seed++) {
         random_state = seed * 0x9e3779b97f4a7c15ull;
-        letter_count = out_count = 0;
+        packet_count = out_count = 0;
         arrived = 0;
         memset(purses, 0, sizeof purses);
         lane_credit_bank_init(&bank, seed == 1 ? UINT32_MAX - 3 : seed);

@@ -11,7 +11,7 @@
 #include "../../check_main.h"
 #include "base/random.h"
 
-enum { SIDES = 2, TALKERS = 5, WIRE = 512, RECEIVES = 16, OUT = 12, STEP_NS = 20000 };
+enum { SIDES = 2, SENDERS = 5, WIRE = 512, RECEIVES = 16, OUT = 12, STEP_NS = 20000 };
 
 struct on_wire { /* a message; or a datagram */
     uint8_t to;
@@ -22,12 +22,12 @@ struct on_wire { /* a message; or a datagram */
 
 struct side {
     struct exchange x;
-    struct talker talker[TALKERS];
-    struct correspondent *peer;
-    uint32_t total[TALKERS], done[TALKERS]; /* as a sender; done: acknowledged */
-    uint32_t first[TALKERS];                /* the number of the first that is not */
-    uint32_t heard[TALKERS];                /* as a receiver: of the other's */
-    uint8_t failed[TALKERS];
+    struct stream_sender sender[SENDERS];
+    struct message_peer *peer;
+    uint32_t total[SENDERS], done[SENDERS]; /* as a sender; done: acknowledged */
+    uint32_t first[SENDERS];                /* the number of the first that is not */
+    uint32_t heard[SENDERS];                /* as a receiver: of the other's */
+    uint8_t failed[SENDERS];
 };
 
 static struct {
@@ -64,8 +64,8 @@ static struct exchange_config config_of(uint8_t side, uint32_t incarnation)
                                     .pool = 1,
                                     .qpn = 10u + side,
                                     .qkey = 20,
-                                    .correspondents = 4,
-                                    .hearings = 8,
+                                    .peers = 4,
+                                    .receivers = 8,
                                     .bound_ns = 1000000,
                                     .ask_ns = 200000,
                                     .idle_ns = 5000000,
@@ -95,9 +95,9 @@ static void begin(uint64_t seed, uint32_t lossy, uint32_t refusing)
     }
     for (uint8_t i = 0; i < SIDES; i++) {
         meet(i);
-        for (uint32_t t = 0; t < TALKERS; t++) {
-            w.side[i].talker[t].name = base_prng_next(&w.prng) | 1;
-            lane_talker_address(&w.side[i].x, &w.side[i].talker[t], w.side[i].peer);
+        for (uint32_t t = 0; t < SENDERS; t++) {
+            w.side[i].sender[t].name = base_prng_next(&w.prng) | 1;
+            lane_sender_address(&w.side[i].x, &w.side[i].sender[t], w.side[i].peer);
         }
     }
 }
@@ -130,7 +130,7 @@ static void check_receives(uint8_t to)
 static void post_message(uint8_t from, uint32_t number)
 {
     struct side *s = &w.side[from];
-    struct talker *t = &s->talker[number];
+    struct stream_sender *t = &s->sender[number];
     struct schema_message m = {.kind = SCHEMA_MESSAGE_TO_PORT,
                                .stream = t->name,
                                .number = t->out.next,
@@ -146,11 +146,11 @@ static void post_message(uint8_t from, uint32_t number)
 }
 
 /* As a VQP: from its queue, while its stream lets it. */
-static void talk(uint8_t from)
+static void send_some(uint8_t from)
 {
     struct side *s = &w.side[from];
-    const uint32_t number = draw(TALKERS);
-    struct talker *t = &s->talker[number];
+    const uint32_t number = draw(SENDERS);
+    struct stream_sender *t = &s->sender[number];
     if (t->to == NULL)
         return;
     if (t->out.end < s->total[number] && t->out.end - t->out.first < OUT)
@@ -162,16 +162,16 @@ static void talk(uint8_t from)
         .ask_ns = 400000, .questions = 200, .refused_ns = 1000000000000};
     const enum stream_due due = lane_stream_out_look(&t->out, &patience, w.now_ns, &due_ns);
     if (due == STREAM_ASKS)
-        lane_talker_ask(&s->x, t);
+        lane_sender_ask(&s->x, t);
     MUST(due == STREAM_WAITS || due == STREAM_ASKS);
 }
 
-static uint32_t talker_of(const struct side *s, uint64_t name)
+static uint32_t sender_of(const struct side *s, uint64_t name)
 {
     uint32_t t = 0;
-    while (t < TALKERS && s->talker[t].name != name)
+    while (t < SENDERS && s->sender[t].name != name)
         t++;
-    MUST(t < TALKERS);
+    MUST(t < SENDERS);
     return t;
 }
 
@@ -180,15 +180,15 @@ static void deliver_message(void)
 {
     const struct on_wire m = take_any(w.message, &w.messages);
     struct side *from = &w.side[1 - m.to], *to = &w.side[m.to];
-    struct talker *t = &from->talker[m.from_talker];
+    struct stream_sender *t = &from->sender[m.from_talker];
     const bool breaks = happens(w.lossy), comes = !breaks || happens(50);
     if (comes) {
-        struct hearing *h = lane_exchange_arrive(&to->x, &m.message, w.now_ns);
+        struct stream_receiver *h = lane_exchange_arrive(&to->x, &m.message, w.now_ns);
         lane_exchange_posted(&to->x, 1);
         if (h != NULL && happens(w.refusing)) {
             lane_exchange_refuse(&to->x, h, 1 + draw(300));
         } else if (h != NULL) {
-            const uint32_t of = talker_of(from, h->name);
+            const uint32_t of = sender_of(from, h->name);
             MUST(m.message.imm == to->heard[of]); /* once, and in order */
             to->heard[of]++;
             lane_exchange_took(&to->x, h);
@@ -206,7 +206,7 @@ static void deliver_message(void)
 static void speak(uint8_t from)
 {
     struct exchange *x = &w.side[from].x;
-    struct correspondent *c = lane_exchange_due(x);
+    struct message_peer *c = lane_exchange_due(x);
     if (c == NULL || w.datagrams == WIRE)
         return;
     struct on_wire *d = &w.datagram[w.datagrams];
@@ -219,23 +219,23 @@ static void speak(uint8_t from)
     w.datagrams++;
 }
 
-static void take_note(struct side *s, struct correspondent *c, const struct schema_note *n)
+static void take_note(struct side *s, struct message_peer *c, const struct schema_note *n)
 {
     if (n->kind == SCHEMA_NOTE_ASK) {
         lane_exchange_asked(&s->x, c, n->stream);
         return;
     }
-    const uint32_t number = talker_of(s, n->stream);
-    struct talker *t = &s->talker[number];
+    const uint32_t number = sender_of(s, n->stream);
+    struct stream_sender *t = &s->sender[number];
     uint8_t failed = 0;
     if (t->to == NULL)
         return;
-    const int over = lane_talker_hear(t, n, w.now_ns, &failed);
+    const int over = lane_sender_hear(t, n, w.now_ns, &failed);
     MUST(over >= 0);
     s->done[number] += (uint32_t)over;
     s->failed[number] = failed;
     if (failed != 0)
-        lane_talker_address(&s->x, t, NULL);
+        lane_sender_address(&s->x, t, NULL);
 }
 
 static void deliver_datagram(void)
@@ -246,7 +246,7 @@ static void deliver_datagram(void)
         return;
     if (happens(w.lossy)) /* again, later */
         w.datagram[w.datagrams++] = d;
-    struct correspondent *c = lane_exchange_hear(&to->x, &d.datagram, w.now_ns);
+    struct message_peer *c = lane_exchange_hear(&to->x, &d.datagram, w.now_ns);
     for (uint32_t i = 0; c != NULL && i < d.datagram.notes; i++)
         take_note(to, c, &d.datagram.note[i]);
 }
@@ -254,7 +254,7 @@ static void deliver_datagram(void)
 static void step(void)
 {
     for (uint8_t i = 0; i < SIDES; i++) {
-        talk(i);
+        send_some(i);
         if (happens(60))
             speak(i);
         if (happens(5))
@@ -269,7 +269,7 @@ static void step(void)
 
 static bool is_done(uint8_t side)
 {
-    for (uint32_t t = 0; t < TALKERS; t++)
+    for (uint32_t t = 0; t < SENDERS; t++)
         if (w.side[side].done[t] < w.side[side].total[t])
             return false;
     return true;
@@ -278,14 +278,14 @@ static bool is_done(uint8_t side)
 static void run(uint32_t each)
 {
     for (uint8_t i = 0; i < SIDES; i++)
-        for (uint32_t t = 0; t < TALKERS; t++)
+        for (uint32_t t = 0; t < SENDERS; t++)
             w.side[i].total[t] += each;
     for (uint32_t n = 0; !(is_done(0) && is_done(1)); n++) {
         MUST(n < 3000000);
         step();
     }
     for (uint8_t i = 0; i < SIDES; i++)
-        for (uint32_t t = 0; t < TALKERS; t++)
+        for (uint32_t t = 0; t < SENDERS; t++)
             MUST(w.side[1 - i].heard[t] == w.side[i].total[t]);
 }
 
@@ -364,9 +364,9 @@ START_TEST(a_peer_that_comes_back_has_no_credit_of_before)
                                           .pool = 1,
                                           .qpn = 10,
                                           .wants = 4};
-    for (uint32_t t = 0; t < TALKERS; t++)
-        lane_talker_address(&s->x, &s->talker[t], NULL);
-    struct correspondent *c = lane_exchange_hear(&s->x, &later, w.now_ns);
+    for (uint32_t t = 0; t < SENDERS; t++)
+        lane_sender_address(&s->x, &s->sender[t], NULL);
+    struct message_peer *c = lane_exchange_hear(&s->x, &later, w.now_ns);
     ck_assert_ptr_nonnull(c);
     ck_assert_uint_gt(c->account.granted, 0);
     ck_assert_uint_ne(c->account.epoch, old.epoch);
@@ -391,7 +391,7 @@ START_TEST(a_stream_that_failed_fails_again_until_its_sender_has_heard_it)
         step();
     const uint32_t heard = r->heard[0];
     const struct on_wire m = take_any(w.message, &w.messages);
-    struct hearing *h = lane_exchange_arrive(&r->x, &m.message, w.now_ns);
+    struct stream_receiver *h = lane_exchange_arrive(&r->x, &m.message, w.now_ns);
     lane_exchange_posted(&r->x, 1);
     ck_assert_ptr_nonnull(h);
     lane_exchange_fail(&r->x, h, IBV_WC_REM_OP_ERR);
@@ -411,27 +411,27 @@ START_TEST(who_has_no_place_for_a_stream_says_so_and_takes_others)
 {
     begin(7, 0, 0);
     struct exchange *x = &w.side[1].x;
-    struct correspondent *c = w.side[1].peer;
+    struct message_peer *c = w.side[1].peer;
     const struct schema_datagram wants = {
         .from_gid = {0xfd, [15] = 0}, .from_incarnation = 100, .pool = 1, .qpn = 10, .wants = 32};
     lane_exchange_posted(x, 64);
     ck_assert_ptr_eq(lane_exchange_hear(x, &wants, w.now_ns), c);
-    for (uint32_t i = 0; i <= x->config.hearings; i++) {
+    for (uint32_t i = 0; i <= x->config.receivers; i++) {
         const struct schema_message m = {.kind = SCHEMA_MESSAGE_TO_PORT,
                                          .epoch = c->account.epoch,
                                          .credit = i,
                                          .stream = 1000 + i,
                                          .opens = 1,
                                          .to_incarnation = 100};
-        struct hearing *h = lane_exchange_arrive(x, &m, w.now_ns);
-        ck_assert_int_eq(h != NULL, i < x->config.hearings);
+        struct stream_receiver *h = lane_exchange_arrive(x, &m, w.now_ns);
+        ck_assert_int_eq(h != NULL, i < x->config.receivers);
         if (h != NULL)
             lane_exchange_took(x, h);
     }
     struct schema_datagram said;
     lane_exchange_say(x, c, &said);
     ck_assert_uint_eq(said.note[0].kind, SCHEMA_NOTE_REFUSED);
-    ck_assert_uint_eq(said.note[0].stream, 1000 + x->config.hearings);
+    ck_assert_uint_eq(said.note[0].stream, 1000 + x->config.receivers);
     ck_assert_uint_gt(said.note[0].wait_us, 0);
     end();
 }
@@ -462,7 +462,7 @@ START_TEST(what_a_liar_says_promises_nothing_that_is_not_there)
                                              .number = draw(5),
                                              .opens = (uint8_t)draw(2),
                                              .to_incarnation = 100};
-            struct hearing *h = lane_exchange_arrive(x, &m, w.now_ns);
+            struct stream_receiver *h = lane_exchange_arrive(x, &m, w.now_ns);
             if (h != NULL)
                 lane_exchange_took(x, h);
             lane_exchange_posted(x, 1);

@@ -132,19 +132,19 @@ END_TEST
 /* ---- over what carries them */
 
 /* A message, or a word of the receiver's: all before `number` was taken; refused: and that not. */
-struct letter {
+struct packet {
     bool is_word, refused, is_answer;
     uint32_t number;
 };
 
-static struct letter air[AIR];
+static struct packet air[AIR];
 static uint32_t in_air, taken, over;
 static struct stream_in receiver;
 static struct stream_out sender;
 static bool refuses; /* that it has said last */
 static uint64_t now;
 
-static void send(struct letter l)
+static void send(struct packet l)
 {
     if (in_air < AIR)
         air[in_air++] = l;
@@ -154,7 +154,7 @@ static void send(struct letter l)
 static void say(bool is_answer)
 {
     if (pick(3) != 0)
-        send((struct letter){
+        send((struct packet){
             .is_word = true, .refused = refuses, .is_answer = is_answer, .number = receiver.next});
 }
 
@@ -180,7 +180,7 @@ static void hear_message(uint32_t number)
     }
 }
 
-static void hear_word(const struct letter *l)
+static void hear_word(const struct packet *l)
 {
     const int count = l->refused     ? lane_stream_out_refused(&sender, l->number, pick(3000), now)
                       : l->is_answer ? lane_stream_out_answered(&sender, l->number, now)
@@ -198,7 +198,7 @@ static void move(void)
     if (in_air == 0)
         return;
     const uint32_t i = pick(4) == 0 ? pick(in_air) : 0;
-    const struct letter l = air[i];
+    const struct packet l = air[i];
     const bool breaks = !l.is_word && pick(20) == 0;
     if (pick(10) != 0) {
         memmove(&air[i], &air[i + 1], (in_air - i - 1) * sizeof air[0]);
@@ -230,7 +230,7 @@ static void step(void)
     if (sender.end < MESSAGES && lane_stream_out_has_room(&sender) && pick(2) == 0)
         lane_stream_out_add(&sender);
     if (in_air + 8 < AIR && lane_stream_out_may_post(&sender, now)) {
-        send((struct letter){.number = sender.next});
+        send((struct packet){.number = sender.next});
         lane_stream_out_posted(&sender, now);
     }
     if (pick(3) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schedule/talk.h"
+#include "schedule/sends.h"
 
 #include <string.h>
 
@@ -15,42 +15,42 @@ enum { LOOKS = 64 /* at those that wait, at a time */ };
 
 /* ---- making and ending */
 
-struct talk *lane_talk_of(struct lane *l, struct vqp *q)
+struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q)
 {
     struct messages *m = l->messages;
-    if (q->talk != NULL || m == NULL || m->free_talk == 0)
-        return q->talk;
-    struct talk *t = &m->talks[m->free_talk - 1];
-    m->free_talk = t->next_free;
-    *t = (struct talk){.q = q};
-    q->talk = t;
+    if (q->messages != NULL || m == NULL || m->free_vqp == 0)
+        return q->messages;
+    struct vqp_messages *t = &m->vqps[m->free_vqp - 1];
+    m->free_vqp = t->next_free;
+    *t = (struct vqp_messages){.q = q};
+    q->messages = t;
     if (q->index >= q->session->vqps_high)
         q->session->vqps_high = q->index + 1;
     return t;
 }
 
-static void leave_actives(struct lane *l, struct talk *t)
+static void leave_actives(struct lane *l, struct vqp_messages *t)
 {
     if (t->active)
         TAILQ_REMOVE(&l->messages->actives, t, by_active);
     t->active = 0;
 }
 
-static void join_actives(struct lane *l, struct talk *t)
+static void join_actives(struct lane *l, struct vqp_messages *t)
 {
     if (!t->active)
         TAILQ_INSERT_TAIL(&l->messages->actives, t, by_active);
     t->active = 1;
 }
 
-static void free_talk(struct lane *l, struct talk *t)
+static void free_messages(struct lane *l, struct vqp_messages *t)
 {
     struct messages *m = l->messages;
-    *t = (struct talk){.next_free = m->free_talk};
-    m->free_talk = (uint32_t)(t - m->talks) + 1;
+    *t = (struct vqp_messages){.next_free = m->free_vqp};
+    m->free_vqp = (uint32_t)(t - m->vqps) + 1;
 }
 
-static void unbind_ports(struct lane *l, const struct talk *t)
+static void unbind_ports(struct lane *l, const struct vqp_messages *t)
 {
     struct ports *p = &l->messages->ports;
     const struct session *s = t->q->session;
@@ -63,21 +63,21 @@ static void unbind_ports(struct lane *l, const struct talk *t)
     }
 }
 
-void lane_talk_end(struct lane *l, struct vqp *q)
+void lane_sends_end(struct lane *l, struct vqp *q)
 {
-    struct talk *t = q->talk;
+    struct vqp_messages *t = q->messages;
     if (t == NULL)
         return;
     BASE_ASSERT(t->receives.head == NULL);
     unbind_ports(l, t);
-    lane_talker_address(&l->messages->exchange, &t->talker, NULL);
+    lane_sender_address(&l->messages->exchange, &t->sender, NULL);
     leave_actives(l, t);
     queue_append(&q->session->flushing, &t->kept);
     q->kept = 0;
-    q->talk = NULL;
+    q->messages = NULL;
     t->q = NULL;
     if (t->out == 0)
-        free_talk(l, t);
+        free_messages(l, t);
 }
 
 /* ---- whom */
@@ -90,25 +90,25 @@ static uint64_t make_name(struct lane *l, const struct vqp *q)
     return (uint64_t)(random | 1) << 32 | (uint64_t)(q->session->id & 0xffff) << 16 | q->index;
 }
 
-void lane_talk_forget_address(struct lane *l, struct vqp *q)
+void lane_sends_forget_address(struct lane *l, struct vqp *q)
 {
-    struct talk *t = q->talk;
+    struct vqp_messages *t = q->messages;
     if (t == NULL)
         return;
     BASE_ASSERT(t->out == 0 && t->kept.head == NULL);
-    lane_talker_address(&l->messages->exchange, &t->talker, NULL);
+    lane_sender_address(&l->messages->exchange, &t->sender, NULL);
     leave_actives(l, t);
-    t->talker = (struct talker){.name = 0};
+    t->sender = (struct stream_sender){.name = 0};
     t->failed = t->rewinds = t->to_kind = 0;
 }
 
-bool lane_talk_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
+bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
 {
-    struct talk *t = lane_talk_of(l, q);
+    struct vqp_messages *t = lane_messages_of(l, q);
     if (t == NULL)
         return false;
-    lane_talk_forget_address(l, q);
-    t->talker.name = make_name(l, q);
+    lane_sends_forget_address(l, q);
+    t->sender.name = make_name(l, q);
     t->to_kind = (uint8_t)d->send_to.kind;
     t->to = d->send_to.to;
     t->to_tenant = d->send_to.kind != SCHEMA_SEND_TO_PORT ? 0
@@ -118,14 +118,14 @@ bool lane_talk_address(struct lane *l, struct vqp *q, const struct schema_sq_des
 }
 
 /* The life of the endpoint that its VQP is bound to. False: there is no room to know it. */
-static bool find_correspondent(struct lane *l, struct vqp *q)
+static bool find_message_peer(struct lane *l, struct vqp *q)
 {
-    struct talk *t = q->talk;
+    struct vqp_messages *t = q->messages;
     const struct schema_peer *shared = lane_peer_shared(l, q->peer_slot);
     const struct peer *p = &l->peers[q->peer_slot];
-    if (t->talker.to != NULL && t->talker.to->incarnation == shared->incarnation)
+    if (t->sender.to != NULL && t->sender.to->incarnation == shared->incarnation)
         return true;
-    struct correspondent *c =
+    struct message_peer *c =
         lane_exchange_know(&l->messages->exchange, shared->gid, shared->incarnation, l->now_ns);
     if (c == NULL)
         return false;
@@ -135,7 +135,7 @@ static bool find_correspondent(struct lane *l, struct vqp *q)
         c->lid = p->lid;
     }
     c->slot = q->peer_slot;
-    lane_talker_address(&l->messages->exchange, &t->talker, c);
+    lane_sender_address(&l->messages->exchange, &t->sender, c);
     return true;
 }
 
@@ -148,11 +148,11 @@ static void *header_at(const struct lane *l, uint32_t place)
            (uint64_t)(LANE_HEADERS - place) * LANE_HEADER_PLACE;
 }
 
-enum vqp_wait lane_talk_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
-                                 uint32_t *reason)
+enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
+                                  uint32_t *reason)
 {
-    struct talk *t = q->talk;
-    struct talker *k = &t->talker;
+    struct vqp_messages *t = q->messages;
+    struct stream_sender *k = &t->sender;
     if (t->rewinds)
         return WAIT_OWN;
     if (wr_is_numbered(w) && (int32_t)(w->vkey - k->out.first) < 0) {
@@ -164,7 +164,7 @@ enum vqp_wait lane_talk_may_post(struct lane *l, struct vqp *q, struct wr *w, bo
         *reason = SCHEMA_REASON_MESSAGES;
     if (*reason != 0)
         return WAIT_NOTHING;
-    if (!find_correspondent(l, q))
+    if (!find_message_peer(l, q))
         return WAIT_CREDIT;
     if (!wr_is_numbered(w)) {
         if (!lane_stream_out_has_room(&k->out))
@@ -202,10 +202,10 @@ static void write_header(struct lane *l, struct wr *w, const struct schema_messa
     w->sge[0] = (struct ibv_sge){.addr = r->iova + offset, .length = bytes, .lkey = r->lkey};
 }
 
-void lane_talk_post(struct lane *l, struct vqp *q, struct wr *w)
+void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
 {
-    struct talk *t = q->talk;
-    struct talker *k = &t->talker;
+    struct vqp_messages *t = q->messages;
+    struct stream_sender *k = &t->sender;
     struct messages *all = l->messages;
     struct schema_message m = {.kind = t->to_kind == SCHEMA_SEND_TO_PORT ? SCHEMA_MESSAGE_TO_PORT
                                                                          : SCHEMA_MESSAGE_TO_VQP,
@@ -231,40 +231,40 @@ void lane_talk_post(struct lane *l, struct vqp *q, struct wr *w)
 
 /* ---- coming back */
 
-bool lane_talk_back(struct lane *l, struct wr *w)
+bool lane_sends_back(struct lane *l, struct wr *w)
 {
     struct messages *m = l->messages;
-    struct talk *t = talk_of_wr(w);
+    struct vqp_messages *t = messages_of_wr(w);
     m->header_free[m->header_count++] = w->index;
     l->changed |= l->wanting;
     t->out--;
     if (t->q != NULL) {
-        if (t->talker.to != NULL)
-            lane_exchange_credit_over(t->talker.to, (uint32_t)(w->fab.swap >> 32),
+        if (t->sender.to != NULL)
+            lane_exchange_credit_over(t->sender.to, (uint32_t)(w->fab.swap >> 32),
                                       (uint32_t)w->fab.swap);
         return true;
     }
     if (t->out == 0)
-        free_talk(l, t);
+        free_messages(l, t);
     return false;
 }
 
 /* Those that are acknowledged are over. */
-static void drain_kept(struct lane *l, struct talk *t)
+static void drain_kept(struct lane *l, struct vqp_messages *t)
 {
     const bool any = t->kept.head != NULL;
-    while (t->kept.head != NULL && (int32_t)(t->kept.head->vkey - t->talker.out.first) < 0) {
+    while (t->kept.head != NULL && (int32_t)(t->kept.head->vkey - t->sender.out.first) < 0) {
         t->q->kept--;
         request_over(l, queue_pop(&t->kept), IBV_WC_SUCCESS, 0);
     }
-    if (t->talker.out.first == t->talker.out.end)
+    if (t->sender.out.first == t->sender.out.end)
         leave_actives(l, t);
     if (any && t->q->flow != NULL)
         lane_flow_notify(l, t->q->flow);
 }
 
 /* Most often it is the last. */
-static void insert_kept(struct talk *t, struct wr *w)
+static void insert_kept(struct vqp_messages *t, struct wr *w)
 {
     struct wr *before = NULL;
     if (t->kept.tail != NULL && (int32_t)(t->kept.tail->vkey - w->vkey) < 0) {
@@ -284,7 +284,7 @@ static void insert_kept(struct talk *t, struct wr *w)
 }
 
 /* Newest first, so that the oldest is the first of the queue. */
-static void take_kept_back(struct lane *l, struct talk *t)
+static void take_kept_back(struct lane *l, struct vqp_messages *t)
 {
     struct wr *reversed = NULL, *next;
     for (struct wr *w = t->kept.head; w != NULL; w = next) {
@@ -301,7 +301,7 @@ static void take_kept_back(struct lane *l, struct talk *t)
     }
 }
 
-void lane_talk_rewind(struct lane *l, struct talk *t)
+void lane_sends_rewind(struct lane *l, struct vqp_messages *t)
 {
     t->rewinds = 1;
     drain_kept(l, t);
@@ -312,35 +312,35 @@ void lane_talk_rewind(struct lane *l, struct talk *t)
         lane_flow_notify(l, t->q->flow);
 }
 
-static void go_on(struct lane *l, struct talk *t)
+static void go_on(struct lane *l, struct vqp_messages *t)
 {
     if (t->rewinds)
-        lane_talk_rewind(l, t);
+        lane_sends_rewind(l, t);
     else
         drain_kept(l, t);
 }
 
-void lane_talk_keep(struct lane *l, struct wr *w)
+void lane_sends_keep(struct lane *l, struct wr *w)
 {
-    struct talk *t = talk_of_wr(w);
+    struct vqp_messages *t = messages_of_wr(w);
     insert_kept(t, w);
     t->q->kept++;
     go_on(l, t);
 }
 
-void lane_talk_lost(struct wr *w)
+void lane_sends_lost(struct wr *w)
 {
-    lane_stream_out_lost(&talk_of_wr(w)->talker.out, w->vkey);
+    lane_stream_out_lost(&messages_of_wr(w)->sender.out, w->vkey);
 }
 
 /* ---- what is heard */
 
-static void fail_talk(struct lane *l, struct talk *t, uint32_t reason)
+static void fail_sends(struct lane *l, struct vqp_messages *t, uint32_t reason)
 {
     if (t->failed == 0)
         t->failed = (uint8_t)reason;
     leave_actives(l, t);
-    lane_talk_rewind(l, t);
+    lane_sends_rewind(l, t);
 }
 
 static uint32_t reason_of(uint8_t status)
@@ -355,50 +355,50 @@ static uint32_t reason_of(uint8_t status)
     }
 }
 
-void lane_talk_hear(struct lane *l, struct talk *t, const struct schema_note *n)
+void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema_note *n)
 {
     uint8_t failed = 0;
-    const uint32_t before = t->talker.out.next;
-    if (lane_talker_hear(&t->talker, n, l->now_ns, &failed) < 0)
+    const uint32_t before = t->sender.out.next;
+    if (lane_sender_hear(&t->sender, n, l->now_ns, &failed) < 0)
         return; /* its peer's agent says what cannot be */
     if (failed != 0)
-        fail_talk(l, t, reason_of(failed));
-    else if ((int32_t)(t->talker.out.next - before) < 0)
-        lane_talk_rewind(l, t);
+        fail_sends(l, t, reason_of(failed));
+    else if ((int32_t)(t->sender.out.next - before) < 0)
+        lane_sends_rewind(l, t);
     else
         go_on(l, t);
 }
 
-static void look_at(struct lane *l, struct talk *t)
+static void look_at(struct lane *l, struct vqp_messages *t)
 {
     const struct lane_messages *r = &l->res.messages;
     const struct stream_patience patience = {
         .ask_ns = r->ask_ns, .questions = r->questions, .refused_ns = r->refused_ns};
     uint64_t due_ns;
-    switch (lane_stream_out_look(&t->talker.out, &patience, l->now_ns, &due_ns)) {
+    switch (lane_stream_out_look(&t->sender.out, &patience, l->now_ns, &due_ns)) {
     case STREAM_WAITS:
         if (t->q->queue.head != NULL && t->q->flow != NULL)
             lane_flow_notify(l, t->q->flow);
         return;
     case STREAM_ASKS:
-        lane_talker_ask(&l->messages->exchange, &t->talker);
+        lane_sender_ask(&l->messages->exchange, &t->sender);
         messages_wait(l);
         return;
     case STREAM_GONE:
-        fail_talk(l, t, SCHEMA_REASON_PEER_DOWN);
+        fail_sends(l, t, SCHEMA_REASON_PEER_DOWN);
         return;
     case STREAM_STARVED:
-        fail_talk(l, t, SCHEMA_REASON_RECEIVER);
+        fail_sends(l, t, SCHEMA_REASON_RECEIVER);
         return;
     }
 }
 
-void lane_talks_look(struct lane *l)
+void lane_sends_look(struct lane *l)
 {
     struct messages *m = l->messages;
-    struct talk *last = TAILQ_LAST(&m->actives, active_talks);
+    struct vqp_messages *last = TAILQ_LAST(&m->actives, active_vqps);
     for (int n = 0; n < LOOKS && !TAILQ_EMPTY(&m->actives); n++) {
-        struct talk *t = TAILQ_FIRST(&m->actives);
+        struct vqp_messages *t = TAILQ_FIRST(&m->actives);
         TAILQ_REMOVE(&m->actives, t, by_active);
         TAILQ_INSERT_TAIL(&m->actives, t, by_active);
         const bool ends = t == last;

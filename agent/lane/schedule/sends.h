@@ -5,49 +5,49 @@
  *
  * Invariant: a SEND that has a number is out, kept, or at the front of its VQP's queue, each of
  * these by numbers; none goes without a credit. */
-#ifndef LANE_TALK_H
-#define LANE_TALK_H
+#ifndef LANE_SENDS_H
+#define LANE_SENDS_H
 
 #include "lane_state.h"
 #include "message_state.h"
 #include "schedule/vqp.h"
 
 /* q's; made if it has none. NULL: there is no room, or no messages. */
-struct talk *lane_talk_of(struct lane *l, struct vqp *q);
+struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q);
 /* Its VQP goes: what it kept goes to its session's list of what is to be flushed. Its receives have
  * gone there already. */
-void lane_talk_end(struct lane *l, struct vqp *q);
+void lane_sends_end(struct lane *l, struct vqp *q);
 /* Whom q's SENDs go to from now on. Nothing of it is out, kept or queued. False: no room. */
-bool lane_talk_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
+bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
 /* Nobody, from now on: likewise. */
-void lane_talk_forget_address(struct lane *l, struct vqp *q);
+void lane_sends_forget_address(struct lane *l, struct vqp *q);
 
 /* Whether w, the head of q's queue, a SEND, may go now: with its header, and a credit left for it.
  * NOTHING, and *over: it is acknowledged already. 0 or *reason: it is refused. */
-enum vqp_wait lane_talk_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
-                                 uint32_t *reason);
+enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
+                                  uint32_t *reason);
 /* It goes: takes the credit. */
-void lane_talk_post(struct lane *l, struct vqp *q, struct wr *w);
+void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w);
 /* w is not out any more, and its header's place is free. It was the VQP's: whether that is still
  * there. */
-bool lane_talk_back(struct lane *l, struct wr *w);
+bool lane_sends_back(struct lane *l, struct wr *w);
 /* It ended well, and is kept until it is acknowledged. */
-void lane_talk_keep(struct lane *l, struct wr *w);
+void lane_sends_keep(struct lane *l, struct wr *w);
 /* Nothing came of it: it is the next one to go. */
-void lane_talk_lost(struct wr *w);
+void lane_sends_lost(struct wr *w);
 /* Those that are kept come before the queue again, as soon as none is out. */
-void lane_talk_rewind(struct lane *l, struct talk *t);
+void lane_sends_rewind(struct lane *l, struct vqp_messages *t);
 /* What its receiver says. */
-void lane_talk_hear(struct lane *l, struct talk *t, const struct schema_note *n);
+void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema_note *n);
 /* Some of those that wait for a word, now and then. */
-void lane_talks_look(struct lane *l);
+void lane_sends_look(struct lane *l);
 
 /* Of a SEND, in its remote_addr, which it has no other use for. */
 enum { SEND_NUMBERED = 1 << 0, SEND_IMM = 1 << 1, SEND_INLINE = 1 << 2 };
 
-static inline struct talk *talk_of_wr(const struct wr *w)
+static inline struct vqp_messages *messages_of_wr(const struct wr *w)
 {
-    return (struct talk *)(uintptr_t)w->fab.compare_add;
+    return (struct vqp_messages *)(uintptr_t)w->fab.compare_add;
 }
 /* A SEND that has a number, which is w->vkey. */
 static inline bool wr_is_numbered(const struct wr *w)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes for this lane from others: messages for its workers, and datagrams; and what is said
  * to those (docs/messages.md). Private to agent/lane, and the lane thread's. */
-#ifndef LANE_LETTERS_H
-#define LANE_LETTERS_H
+#ifndef LANE_ARRIVALS_H
+#define LANE_ARRIVALS_H
 
 #include "lane_state.h"
 
@@ -11,13 +11,13 @@ int lane_messages_new(struct lane *l);
 /* With random numbers at hand: posts all receives. */
 void lane_messages_begin(struct lane *l);
 void lane_messages_free(struct lane *l);
-/* Something has come, or is to be said (lane->letters). */
-void lane_letters_go_on(struct lane *l);
+/* Something has come, or is to be said (lane->messages_due). */
+void lane_arrivals_go_on(struct lane *l);
 /* Now and then. */
-void lane_letters_look(struct lane *l);
+void lane_arrivals_look(struct lane *l);
 /* An address handle that was asked for; NULL: it could not be made. */
-void lane_letters_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah);
+void lane_arrivals_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah);
 /* One that is left at the end, or NULL. */
-struct fab_ah *lane_letters_give_ah(struct lane *l);
+struct fab_ah *lane_arrivals_give_ah(struct lane *l);
 
 #endif

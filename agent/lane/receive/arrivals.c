@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "receive/letters.h"
+#include "receive/arrivals.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "message_state.h"
 #include "request/reply.h"
 #include "resolve/flow_news.h"
-#include "schedule/talk.h"
+#include "schedule/sends.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
 #include "transmit/lane_events.h"
 
 enum {
-    SWEEP = 16,        /* correspondents, in a millisecond */
-    RNR_WAIT_US = 200, /* for who finds no buffer posted */
-    LETTERS_OUT = 8    /* datagrams, in a pass */
+    SWEEP = 16,          /* peers, in a millisecond */
+    RNR_WAIT_US = 200,   /* for who finds no buffer posted */
+    DATAGRAMS_A_PASS = 8 /* datagrams, in a pass */
 };
 
 /* ---- memory */
@@ -48,7 +48,7 @@ static void post_receive(struct lane *l, uint32_t place)
 {
     const struct ibv_sge sge = piece_at(l, receive_offset(place), LANE_RECEIVE_BYTES);
     struct fab_recv_wr wr = {
-        .wr_id = LETTER_WR_ID(LETTER_RECEIVE, place), .sg_list = &sge, .num_sge = 1};
+        .wr_id = ARRIVAL_WR_ID(ARRIVAL_RECEIVE, place), .sg_list = &sge, .num_sge = 1};
     struct fab_recv_wr *bad;
     if (fab_post_srq_recv(l->res.messages.srq, &wr, &bad) == 0)
         lane_exchange_posted(&l->messages->exchange, 1);
@@ -58,7 +58,7 @@ static void post_datagram_receive(struct lane *l, uint32_t place)
 {
     const struct ibv_sge sge = piece_at(l, datagram_offset(l, place), LANE_DATAGRAM_PLACE);
     struct fab_recv_wr wr = {
-        .wr_id = LETTER_WR_ID(LETTER_DATAGRAM, place), .sg_list = &sge, .num_sge = 1};
+        .wr_id = ARRIVAL_WR_ID(ARRIVAL_DATAGRAM, place), .sg_list = &sge, .num_sge = 1};
     struct fab_recv_wr *bad;
     (void)fab_post_recv(l->res.messages.ud, &wr, &bad);
 }
@@ -74,8 +74,8 @@ static int make_exchange(struct lane *l)
                                      .lid = l->res.fab->caps.lid,
                                      .qpn = r->ud->qpn,
                                      .qkey = r->ud_qkey,
-                                     .correspondents = r->correspondents,
-                                     .hearings = r->streams,
+                                     .peers = r->peers,
+                                     .receivers = r->streams,
                                      .bound_ns = c->bound_ns + c->slack_ns,
                                      .ask_ns = r->ask_ns,
                                      .idle_ns = 100 * r->ask_ns,
@@ -89,19 +89,19 @@ static int make_places(struct lane *l)
 {
     const struct lane_messages *r = &l->res.messages;
     struct messages *m = l->messages;
-    m->talk_room = r->talks;
-    m->talks = calloc(r->talks, sizeof m->talks[0]);
+    m->vqp_room = r->vqps;
+    m->vqps = calloc(r->vqps, sizeof m->vqps[0]);
     m->arrival_room = r->receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT;
     m->arrivals = calloc(m->arrival_room, sizeof m->arrivals[0]);
     m->header_free = calloc(LANE_HEADERS, sizeof m->header_free[0]);
-    m->ah = calloc(r->correspondents, sizeof m->ah[0]);
-    m->ah_asked = calloc(r->correspondents, sizeof m->ah_asked[0]);
-    if (m->talks == NULL || m->arrivals == NULL || m->header_free == NULL || m->ah == NULL ||
+    m->ah = calloc(r->peers, sizeof m->ah[0]);
+    m->ah_asked = calloc(r->peers, sizeof m->ah_asked[0]);
+    if (m->vqps == NULL || m->arrivals == NULL || m->header_free == NULL || m->ah == NULL ||
         m->ah_asked == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i + 1 < r->talks; i++)
-        m->talks[i].next_free = i + 2;
-    m->free_talk = 1;
+    for (uint32_t i = 0; i + 1 < r->vqps; i++)
+        m->vqps[i].next_free = i + 2;
+    m->free_vqp = 1;
     while (m->header_count < LANE_HEADERS) {
         m->header_free[m->header_count] = m->header_count;
         m->header_count++;
@@ -149,7 +149,7 @@ void lane_messages_free(struct lane *l)
         return;
     lane_exchange_free(&m->exchange);
     lane_ports_free(&m->ports);
-    free(m->talks);
+    free(m->vqps);
     free(m->arrivals);
     free(m->header_free);
     free(m->ah);
@@ -161,7 +161,7 @@ void lane_messages_free(struct lane *l)
 /* ---- messages */
 
 /* By what a header says: which VQP of a worker's hears it. NULL: none, or none of that tenant. */
-static struct vqp *find_hearer(struct lane *l, const struct schema_message *m)
+static struct vqp *find_vqp(struct lane *l, const struct schema_message *m)
 {
     uint32_t session = m->to >> 16 & 0xffff;
     uint32_t index = m->to & 0xffff;
@@ -179,7 +179,8 @@ static struct vqp *find_hearer(struct lane *l, const struct schema_message *m)
     if (s->state != SESSION_LIVE || s->tenant != m->from_tenant || index >= s->max_vqps)
         return NULL;
     struct vqp *q = &s->vqps[index];
-    if (q->talk == NULL || (m->kind == SCHEMA_MESSAGE_TO_VQP && q->talk->talker.name != m->to))
+    if (q->messages == NULL ||
+        (m->kind == SCHEMA_MESSAGE_TO_VQP && q->messages->sender.name != m->to))
         return NULL;
     return q;
 }
@@ -206,23 +207,23 @@ static void copy_payload(const struct session *s, const struct wr *receive, cons
 }
 
 /* It is the next one of its stream. */
-static void deliver_message(struct lane *l, struct hearing *h, const struct schema_message *m,
-                            const uint8_t *payload)
+static void deliver_message(struct lane *l, struct stream_receiver *h,
+                            const struct schema_message *m, const uint8_t *payload)
 {
     struct exchange *x = &l->messages->exchange;
-    struct vqp *q = find_hearer(l, m);
+    struct vqp *q = find_vqp(l, m);
     if (q == NULL) {
         lane_exchange_fail(x, h, IBV_WC_REM_OP_ERR);
         return;
     }
     struct session *s = q->session;
-    struct wr *receive = q->talk->receives.head;
+    struct wr *receive = q->messages->receives.head;
     if (receive == NULL || !lane_session_has_two_places(s)) {
         l->messages->refused++;
         lane_exchange_refuse(x, h, RNR_WAIT_US);
         return;
     }
-    (void)queue_pop(&q->talk->receives);
+    (void)queue_pop(&q->messages->receives);
     if (m->length > count_room(receive)) {
         lane_exchange_fail(x, h, IBV_WC_REM_INV_REQ_ERR);
         lane_session_complete(l, receive, IBV_WC_LOC_LEN_ERR, SCHEMA_REASON_LONG);
@@ -246,7 +247,7 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0) {
         lane_exchange_stray(x);
     } else {
-        struct hearing *h = lane_exchange_arrive(x, &m, l->now_ns);
+        struct stream_receiver *h = lane_exchange_arrive(x, &m, l->now_ns);
         if (h != NULL)
             deliver_message(l, h, &m, at + SCHEMA_MESSAGE_BYTES);
     }
@@ -257,17 +258,18 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
 /* ---- datagrams */
 
 /* A VQP of ours by its name, of that life of an endpoint. NULL: there is none any more. */
-static struct talk *find_talk(struct lane *l, const struct correspondent *c, uint64_t name)
+static struct vqp_messages *find_messages(struct lane *l, const struct message_peer *c,
+                                          uint64_t name)
 {
     const uint32_t session = name >> 16 & 0xffff, index = name & 0xffff;
     if (session >= l->config.max_sessions || l->sessions[session].state != SESSION_LIVE ||
         index >= l->sessions[session].max_vqps)
         return NULL;
-    struct talk *t = l->sessions[session].vqps[index].talk;
-    return t != NULL && t->talker.name == name && t->talker.to == c ? t : NULL;
+    struct vqp_messages *t = l->sessions[session].vqps[index].messages;
+    return t != NULL && t->sender.name == name && t->sender.to == c ? t : NULL;
 }
 
-static void take_notes(struct lane *l, struct correspondent *c, const struct schema_datagram *d)
+static void take_notes(struct lane *l, struct message_peer *c, const struct schema_datagram *d)
 {
     for (uint32_t i = 0; i < d->notes; i++) {
         const struct schema_note *n = &d->note[i];
@@ -275,9 +277,9 @@ static void take_notes(struct lane *l, struct correspondent *c, const struct sch
             lane_exchange_asked(&l->messages->exchange, c, n->stream);
             continue;
         }
-        struct talk *t = find_talk(l, c, n->stream);
+        struct vqp_messages *t = find_messages(l, c, n->stream);
         if (t != NULL)
-            lane_talk_hear(l, t, n);
+            lane_sends_hear(l, t, n);
     }
 }
 
@@ -288,17 +290,17 @@ static void take_datagram(struct lane *l, const struct arrival *a, uint32_t plac
     if (a->ended_well && a->has_grh && a->bytes > FAB_GRH_BYTES &&
         schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) == 0 &&
         fab_grh_is(at, d.from_gid, l->config.gid)) {
-        struct correspondent *c = lane_exchange_hear(&l->messages->exchange, &d, l->now_ns);
+        struct message_peer *c = lane_exchange_hear(&l->messages->exchange, &d, l->now_ns);
         if (c != NULL) {
             take_notes(l, c, &d);
-            if (c->beggars > 0 && lane_credit_left(&c->purse) > 0)
+            if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
                 lane_flows_notify(l, c->slot);
         }
     }
     post_datagram_receive(l, place);
 }
 
-static void want_ah(struct lane *l, const struct correspondent *c, uint32_t place)
+static void want_ah(struct lane *l, const struct message_peer *c, uint32_t place)
 {
     struct lane_event e = {.kind = LANE_EVENT_WANT_AH, .want_ah = {.tag = place, .lid = c->lid}};
     if (l->messages->ah_asked[place])
@@ -308,8 +310,8 @@ static void want_ah(struct lane *l, const struct correspondent *c, uint32_t plac
     lane_event_push(l, &e);
 }
 
-/* The handle of a place is its former correspondent's until that is another one. */
-static struct fab_ah *find_ah(struct lane *l, const struct correspondent *c)
+/* The handle of a place is its former peer's until that is another one. */
+static struct fab_ah *find_ah(struct lane *l, const struct message_peer *c)
 {
     const uint32_t place = (uint32_t)(c - l->messages->exchange.all);
     struct fab_ah *ah = l->messages->ah[place];
@@ -323,7 +325,7 @@ static struct fab_ah *find_ah(struct lane *l, const struct correspondent *c)
     return NULL;
 }
 
-static void send_datagram(struct lane *l, struct correspondent *c, struct fab_ah *ah)
+static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah *ah)
 {
     struct messages *m = l->messages;
     const uint32_t place = m->send_free[--m->send_count];
@@ -332,7 +334,7 @@ static void send_datagram(struct lane *l, struct correspondent *c, struct fab_ah
     lane_exchange_say(&m->exchange, c, &d);
     const struct ibv_sge sge =
         piece_at(l, offset, (uint32_t)schema_datagram_write(&d, memory_at(l, offset)));
-    struct fab_wr wr = {.wr_id = LETTER_WR_ID(LETTER_SENT, place),
+    struct fab_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_SENT, place),
                         .sg_list = &sge,
                         .num_sge = 1,
                         .opcode = IBV_WR_SEND,
@@ -350,9 +352,10 @@ static void send_datagram(struct lane *l, struct correspondent *c, struct fab_ah
 static void say_all(struct lane *l)
 {
     struct messages *m = l->messages;
-    struct correspondent *c;
+    struct message_peer *c;
     int n = 0;
-    while (n < LETTERS_OUT && m->send_count > 0 && (c = lane_exchange_due(&m->exchange)) != NULL) {
+    while (n < DATAGRAMS_A_PASS && m->send_count > 0 &&
+           (c = lane_exchange_due(&m->exchange)) != NULL) {
         struct fab_ah *ah = c->qpn != 0 ? find_ah(l, c) : NULL;
         n++;
         if (ah != NULL)
@@ -362,27 +365,27 @@ static void say_all(struct lane *l)
         if (ah == NULL)
             return; /* until its handle comes, or the next look */
     }
-    if (n == LETTERS_OUT)
+    if (n == DATAGRAMS_A_PASS)
         messages_wait(l);
 }
 
 /* ---- */
 
-void lane_letters_go_on(struct lane *l)
+void lane_arrivals_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
-    l->letters = 0;
+    l->messages_due = 0;
     for (uint32_t i = 0; i < m->arrived; i++) {
         const struct arrival *a = &m->arrivals[i];
         const uint32_t place = a->what & 0xffffff;
-        switch ((enum letter_kind)(a->what >> 24)) {
-        case LETTER_RECEIVE:
+        switch ((enum arrival_kind)(a->what >> 24)) {
+        case ARRIVAL_RECEIVE:
             take_message(l, a, place);
             break;
-        case LETTER_DATAGRAM:
+        case ARRIVAL_DATAGRAM:
             take_datagram(l, a, place);
             break;
-        case LETTER_SENT:
+        case ARRIVAL_SENT:
             m->send_free[m->send_count++] = place;
             break;
         }
@@ -392,26 +395,26 @@ void lane_letters_go_on(struct lane *l)
     say_all(l);
 }
 
-void lane_letters_look(struct lane *l)
+void lane_arrivals_look(struct lane *l)
 {
-    lane_talks_look(l);
+    lane_sends_look(l);
     lane_exchange_sweep(&l->messages->exchange, l->now_ns, SWEEP);
     say_all(l);
 }
 
-void lane_letters_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah)
+void lane_arrivals_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah)
 {
     struct messages *m = l->messages;
-    BASE_ASSERT(m != NULL && tag < l->res.messages.correspondents && m->ah_asked[tag]);
+    BASE_ASSERT(m != NULL && tag < l->res.messages.peers && m->ah_asked[tag]);
     m->ah_asked[tag] = 0;
     m->ah[tag] = ah;
     messages_wait(l);
 }
 
-struct fab_ah *lane_letters_give_ah(struct lane *l)
+struct fab_ah *lane_arrivals_give_ah(struct lane *l)
 {
     struct messages *m = l->messages;
-    for (uint32_t i = 0; m != NULL && i < l->res.messages.correspondents; i++) {
+    for (uint32_t i = 0; m != NULL && i < l->res.messages.peers; i++) {
         struct fab_ah *ah = m->ah[i];
         m->ah[i] = NULL;
         if (ah != NULL)
