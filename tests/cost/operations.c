@@ -18,7 +18,7 @@
 #include "world.h"
 #include "world_names.h"
 
-enum { WARM = 64, COUNTED = 2000, TENANT = 7, BYTES = 8 };
+enum { WARM = 64, COUNTED = 2000, TENANT = 7, BYTES = 8, DEPTH = 64, ROUNDS = 100 };
 
 static struct world world;
 static struct world *w = &world;
@@ -26,7 +26,7 @@ static struct world *w = &world;
 typedef uint32_t pass_fn(struct lane *lane, uint64_t now_ns);
 
 /* A pass of the lane each, and nothing else: callgrind counts what is done within. */
-pass_fn counted_read, counted_write, counted_lookup;
+pass_fn counted_read, counted_write, counted_lookup, counted_deep_read, counted_deep_write;
 
 __attribute__((noipa)) uint32_t counted_read(struct lane *lane, uint64_t now_ns)
 {
@@ -39,6 +39,16 @@ __attribute__((noipa)) uint32_t counted_write(struct lane *lane, uint64_t now_ns
 }
 
 __attribute__((noipa)) uint32_t counted_lookup(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
+__attribute__((noipa)) uint32_t counted_deep_read(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
+__attribute__((noipa)) uint32_t counted_deep_write(struct lane *lane, uint64_t now_ns)
 {
     return lane_step(lane, now_ns);
 }
@@ -69,6 +79,42 @@ static void run(struct world_worker *k, uint8_t op, uint32_t vkey, pass_fn *pass
         operation(k, &d, pass);
     printf("%s %d %llu\n", op == SCHEMA_OP_READ ? "READ" : "WRITE", COUNTED,
            (unsigned long long)(world_stats(w, k->node).mr_reads - reads));
+}
+
+/* DEPTH of them are in the ring, and passes take them as they do. Returns how many that took. */
+static uint32_t burst(struct world_worker *k, struct schema_sq_desc d, pass_fn *pass)
+{
+    const struct schema_cqe *ring = (const void *)((const uint8_t *)k->r + SCHEMA_CQ_OFFSET);
+    const uint64_t first = d.post.remote_addr;
+    uint32_t passes = 0;
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        d.post.wr_id = i;
+        d.post.offset = (uint64_t)i * 2 * BYTES; /* none goes on where another ends */
+        d.post.remote_addr = first + (uint64_t)i * 2 * BYTES;
+        world_post(k, &d);
+    }
+    for (; atomic_load(&k->r->cq_tail) != k->cq_head + DEPTH; passes++) {
+        ck_assert_uint_lt(passes, DEPTH);
+        w->now_ns += 1000;
+        (void)pass(w->node[k->node].lane, w->now_ns);
+    }
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        ck_assert_uint_eq(ring[k->cq_head & 63].status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(ring[k->cq_head++ & 63].wr_id, i);
+    }
+    atomic_store(&k->w->cq_head, k->cq_head);
+    return passes;
+}
+
+static void run_deep(struct world_worker *k, uint8_t op, uint32_t vkey, pass_fn *pass)
+{
+    const struct schema_sq_desc d = world_rw(op, 1, 4096, BYTES, vkey, 0);
+    uint32_t passes = 0;
+    for (int i = 0; i < ROUNDS; i++)
+        (void)burst(k, d, lane_step);
+    for (int i = 0; i < ROUNDS; i++)
+        passes += burst(k, d, pass);
+    printf("DEEP_%s %d %u\n", op == SCHEMA_OP_READ ? "READ" : "WRITE", ROUNDS * DEPTH, passes);
 }
 
 /* ---- lookups */
@@ -140,6 +186,8 @@ START_TEST(reads_and_writes)
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     run(&k, SCHEMA_OP_READ, vkey, counted_read);
     run(&k, SCHEMA_OP_WRITE, vkey, counted_write);
+    run_deep(&k, SCHEMA_OP_READ, vkey, counted_deep_read);
+    run_deep(&k, SCHEMA_OP_WRITE, vkey, counted_deep_write);
     run_lookups(&k, vkey);
     world_detach(w, &k);
     world_detach(w, &owner);
