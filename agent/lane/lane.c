@@ -391,7 +391,7 @@ static void keep_house(struct lane *l)
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
-    if (l->lets_go > 0)
+    if (l->lets_go > 0 && (!TAILQ_EMPTY(&l->crowd) || !STAILQ_EMPTY(&l->due_windows)))
         lane_rounds_serve(l);
     if (l->doomed != NULL)
         lane_sessions_end_doomed(l);

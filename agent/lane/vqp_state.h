@@ -8,6 +8,7 @@
 #include "session_state.h"
 #include "transmit/wr.h"
 
+struct cached;
 struct flow;
 struct physical_qp;
 struct vqp_messages;
@@ -30,6 +31,7 @@ struct vqp {
     uint32_t outstanding; /* posted, not completed */
     struct flow *flow;    /* its peer's while that says so too (lane_flow_take) */
     struct session *session;
+    const struct cached *region; /* that it used last, or any other (schedule/usual.h) */
     struct wr_queue queue;
     TAILQ_ENTRY(vqp) waiting; /* in a list */
     struct window *window;    /* PLACE_WINDOW: where */

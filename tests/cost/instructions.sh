@@ -15,7 +15,7 @@
 #   deadlines  the rule on a device that keeps them, as `soft` is: it looks at its clock before it
 #              executes
 # 60 s is the longest lease that an agent takes; how long it is changes nothing while it is valid.
-# And 64 of each in the ring at a time, of which a pass takes as many as it does: what one more costs
+# And 64 of each in the ring at a time, of which a pass takes what it may: what one more costs
 # where a pass has several.
 #
 # What is out too long is looked for by the time, 32 times in what a request may take, however many
@@ -26,12 +26,11 @@ build=${1:?usage: $0 BUILD_DIRECTORY}
 for tool in valgrind callgrind_annotate; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
-LANE_MAY=0      # instructions of the rule, for an operation
-# An operation with the rule: 3 % more than at 2124000 (1852.6, 1842.6, 1785.6 and 1775.6), before
-# devices were allowed to be unkind.
-declare -A OPERATION_MAY=([READ dc]=1908.1 [WRITE dc]=1897.8 [READ rc]=1839.1 [WRITE rc]=1828.8)
+LANE_MAY=1      # instructions of the rule, for an operation
+# An operation with the rule: 1 % more than it is.
+declare -A OPERATION_MAY=([READ dc]=1625.6 [WRITE dc]=1612.5 [READ rc]=1606.5 [WRITE rc]=1588.3)
 # And the same, 64 of them in the ring: 1 % more than they are.
-declare -A DEEP_MAY=([READ dc]=1420.4 [WRITE dc]=1407.2 [READ rc]=1393.7 [WRITE rc]=1375.5)
+declare -A DEEP_MAY=([READ dc]=1129.2 [WRITE dc]=1116.1 [READ rc]=1134.5 [WRITE rc]=1116.3)
 # A lookup of a name: 3 % more than at first (4395.6, 4407.6).
 declare -A LOOKUP_MAY=([dc]=4527.5 [rc]=4539.8)
 DEADLINE_MAY=48 # and of the device's deadlines: 24, and a clock, which valgrind

@@ -131,6 +131,7 @@ uint32_t lane_check_post(const struct session *s, const struct operation *op,
                          const struct schema_sq_desc *d, const void *extra, struct wr *out)
 {
     out->op = op;
+    out->length = 0;
     if (op->kind != OPERATION_POST || d->num_sge > SCHEMA_MAX_SGE ||
         (d->flags &
          ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE | SCHEMA_OP_RELAXED)) != 0)

@@ -34,14 +34,17 @@ static void copy_slot(const struct session *s, uint32_t index, void *to)
 {
     const uint64_t *from =
         (const uint64_t *)(const void *)(s->ring + (size_t)(index & s->sq_mask) * SCHEMA_LINE);
+#pragma GCC unroll 8
     for (int i = 0; i < SCHEMA_LINE / 8; i++) {
         uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
         memcpy((uint8_t *)to + i * 8, &word, 8);
     }
 }
 
-static void take_post(struct lane *l, struct session *s, const struct operation *op,
-                      const struct schema_sq_desc *d, const void *extra)
+/* *usual: the VQP whose request was taken last, if that was posted as most are; or NULL. */
+static inline void take_post(struct lane *l, struct session *s, const struct operation *op,
+                             const struct schema_sq_desc *d, const void *extra,
+                             const struct vqp **usual)
 {
     struct vqp *q = &s->vqps[d->vqp];
     struct wr *w = s->free_wr;
@@ -58,8 +61,7 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     w->vqp = d->vqp;
     w->vqp_gen = d->vqp_gen;
     w->signaled = d->flags & SCHEMA_OP_SIGNALED;
-    w->length = 0;
-    w->refused = (uint8_t)lane_check_post(s, op, d, extra, w);
+    w->refused = check_plain_post(s, op, d, w) ? 0 : (uint8_t)lane_check_post(s, op, d, extra, w);
     if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
         w->refused = SCHEMA_REASON_LOCAL_RANGE;
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
@@ -70,7 +72,7 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
                               q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
         return;
     }
-    lane_vqp_submit(l, q, w);
+    *usual = lane_vqp_submit(l, q, w, *usual == q) ? q : NULL;
 }
 
 /* What the tenant's control operations per second do not refuse. A worker must always be able to
@@ -194,15 +196,12 @@ static void destroy_vqp(struct lane *l, struct session *s, struct vqp *q)
 }
 
 /* False: it cannot be taken now, and so nothing behind it. */
-static bool take_descriptor(struct lane *l, struct session *s, const struct operation *op,
-                            const struct schema_sq_desc *d, const void *extra)
+static __attribute__((noinline)) bool take_other(struct lane *l, struct session *s,
+                                                 const struct operation *op,
+                                                 const struct schema_sq_desc *d, const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
     bool at_once;
-    if (op->kind == OPERATION_POST) {
-        take_post(l, s, op, d, extra);
-        return true;
-    }
     if (op->kind == OPERATION_SEND || op->kind == OPERATION_RECEIVE) {
         if (op->kind == OPERATION_SEND)
             lane_send_take(l, s, op, d, extra);
@@ -234,10 +233,12 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
 /* Copies the first request out of `avail` slots, once: its descriptor, and what is behind that.
  * Returns how many slots it takes; 0: it is none that a library of ours would write. */
 static inline uint32_t copy_request(const struct session *s, uint32_t head, uint32_t avail,
-                                    struct schema_sq_desc *d, uint8_t extra[SCHEMA_MAX_EXTRA])
+                                    struct schema_sq_desc *d, uint8_t extra[SCHEMA_MAX_EXTRA],
+                                    const struct operation **op)
 {
     copy_slot(s, head, d);
-    const uint32_t slots = lane_check_slots(operation_of(d->op), d);
+    *op = operation_of(d->op);
+    const uint32_t slots = check_slots(*op, d);
     if (slots > avail || d->vqp >= s->max_vqps)
         return 0;
     for (uint32_t i = 1; i < slots; i++)
@@ -254,6 +255,7 @@ static inline void publish_head(struct session *s, uint32_t head)
 
 uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
 {
+    const struct vqp *usual = NULL;
     uint32_t head = s->sq_head, left = most;
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
     if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
@@ -268,15 +270,23 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
     while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
         struct schema_sq_desc d;
         _Alignas(8) uint8_t extra[SCHEMA_MAX_EXTRA];
-        const uint32_t slots = copy_request(s, head, avail, &d, extra);
+        const struct operation *op;
+        const uint32_t slots = copy_request(s, head, avail, &d, extra, &op);
         if (slots == 0) {
             lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
             return 1;
         }
-        const struct operation *op = operation_of(d.op);
-        const bool taken = take_descriptor(l, s, op, &d, extra);
-        if (l->returned.first != NULL)
+        bool taken = true;
+        if (op->kind == OPERATION_POST) {
+            take_post(l, s, op, &d, extra, &usual);
+        } else {
+            usual = NULL;
+            taken = take_other(l, s, op, &d, extra);
+        }
+        if (l->returned.first != NULL) {
+            usual = NULL;
             lane_returns_take(l);
+        }
         if (!taken || s->state != SESSION_LIVE)
             break;
         head += slots;

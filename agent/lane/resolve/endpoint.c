@@ -5,12 +5,6 @@
 #include "schema/peers.h"
 #include "lane_state.h"
 
-struct schema_peer *lane_peer_shared(struct lane *l, uint32_t slot)
-{
-    const struct schema_peers_header *h = l->res.peers;
-    return (struct schema_peer *)((uint8_t *)l->res.peers + h->peers_offset) + slot;
-}
-
 bool lane_peer_is_same(struct lane *l, uint32_t slot, uint32_t gen)
 {
     const uint32_t now = lane_peer_shared(l, slot)->gen;

@@ -22,7 +22,11 @@ struct peer {
 };
 static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
 
-struct schema_peer *lane_peer_shared(struct lane *l, uint32_t slot);
+static inline struct schema_peer *lane_peer_shared(struct lane *l, uint32_t slot)
+{
+    const struct schema_peers_header *h = l->res.peers;
+    return (struct schema_peer *)((uint8_t *)l->res.peers + h->peers_offset) + slot;
+}
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool lane_peer_is_same(struct lane *l, uint32_t slot, uint32_t gen);
 

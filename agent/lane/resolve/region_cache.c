@@ -25,6 +25,7 @@
 #include "transmit/own_read.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
+#include "vqp_state.h"
 
 enum {
     WAYS = 4,
@@ -343,9 +344,10 @@ void lane_remote_clock_is_back(struct lane *l)
     }
 }
 
-enum remote_answer lane_remote_resolve(struct lane *l, struct flow *f, struct wr *w,
+enum remote_answer lane_remote_resolve(struct lane *l, struct vqp *q, struct wr *w,
                                        uint32_t *reason)
 {
+    struct flow *f = q->flow;
     struct cached *e = find_entry(l, f, w->vkey, w->session->tenant_slot);
     if (e == NULL)
         return REMOTE_WAIT;
@@ -368,5 +370,6 @@ enum remote_answer lane_remote_resolve(struct lane *l, struct flow *f, struct wr
     }
     lease_stamp(w, e);
     w->fab.remote_addr = r->raddr + (w->remote_addr - r->vaddr);
+    q->region = e;
     return REMOTE_OK;
 }

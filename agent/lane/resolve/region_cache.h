@@ -27,9 +27,10 @@ struct cached {
 
 void lane_remote_init(struct lane *l);
 enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };
-/* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. READING: its owner's
- * record is under way; WAIT: there is no room to ask for it. REFUSED: *reason. */
-enum remote_answer lane_remote_resolve(struct lane *l, struct flow *f, struct wr *w,
+/* Resolves w's virtual key at q's peer into w->fab.key and remote_addr, and is where q looks first
+ * for its next one. READING: its owner's record is under way; WAIT: there is no room to ask for it.
+ * REFUSED: *reason. */
+enum remote_answer lane_remote_resolve(struct lane *l, struct vqp *q, struct wr *w,
                                        uint32_t *reason);
 /* READs again what the requests of this pass have asked for. */
 void lane_remote_refresh(struct lane *l);

@@ -14,8 +14,10 @@
 #include "resolve/path.h"
 #include "resolve/region_cache.h"
 #include "schedule/quota.h"
+#include "schedule/refusal_status.h"
 #include "schedule/room.h"
 #include "schedule/sends.h"
+#include "schedule/usual.h"
 #include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
@@ -51,33 +53,6 @@ static void vqp_move(struct vqp *q, enum vqp_state to)
 {
     BASE_ASSERT(vqp_moves[q->state][to]);
     q->state = (uint8_t)to;
-}
-
-static enum ibv_wc_status status_of(uint32_t reason)
-{
-    switch (reason) {
-    case SCHEMA_REASON_LOCAL_RANGE:
-        return IBV_WC_LOC_PROT_ERR;
-    case SCHEMA_REASON_VKEY:
-    case SCHEMA_REASON_ACCESS:
-    case SCHEMA_REASON_REMOTE_RANGE:
-        return IBV_WC_REM_ACCESS_ERR;
-    case SCHEMA_REASON_ALIGNMENT:
-    case SCHEMA_REASON_ATOMIC:
-    case SCHEMA_REASON_ATOMICS:
-        return IBV_WC_REM_INV_REQ_ERR;
-    case SCHEMA_REASON_LONG:
-        return IBV_WC_REM_INV_REQ_ERR;
-    case SCHEMA_REASON_PORT:
-        return IBV_WC_REM_OP_ERR;
-    case SCHEMA_REASON_RECEIVER:
-        return IBV_WC_RNR_RETRY_EXC_ERR;
-    case SCHEMA_REASON_PEER_DOWN:
-    case SCHEMA_REASON_STALE_PEER:
-        return IBV_WC_RETRY_EXC_ERR;
-    default:
-        return IBV_WC_LOC_QP_OP_ERR;
-    }
 }
 
 static void enter_error(struct lane *l, struct vqp *q)
@@ -118,7 +93,7 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
         return WAIT_OWN;
     lane_windows_desert(l, q);
     COUNT(l, refused, 1);
-    request_over(l, w, status_of(reason), reason);
+    request_over(l, w, refusal_status(reason), reason);
     enter_error(l, q);
     return WAIT_NOTHING;
 }
@@ -251,7 +226,8 @@ static inline bool is_fresh(struct lane *l, const struct vqp *q)
 
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
  * used. 0, a reason, or 0 with *wait: it waits. */
-static INTO_EACH uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
+static __attribute__((noinline)) uint32_t peer_state(struct lane *l, struct vqp *q,
+                                                     enum vqp_wait *wait)
 {
     const struct schema_peer *shared =
         q->peer_slot < l->config.max_peers ? lane_peer_shared(l, q->peer_slot) : NULL;
@@ -332,7 +308,7 @@ static INTO_EACH void post_request(struct lane *l, struct vqp *q, struct physica
     if (w->length > TURN_FREE)
         q->session->turn_bytes += w->length;
     session_count_posted(&q->session->memory->shown, w->length);
-    lane_physical_qp_chain(l, p, w);
+    physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
 }
 
@@ -406,40 +382,65 @@ static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, s
     return true;
 }
 
-/* NOTHING: w is posted, or over. Else what q waits for: at a window, or for room, it is in the
- * queue for that, and in the windows before; else in no window. */
-static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
+/* True: w is over, or q waits for *wait. */
+static __attribute__((noinline)) bool find_way(struct lane *l, struct vqp *q, struct wr *w,
+                                               uint32_t reason, enum vqp_wait *wait)
 {
-    enum vqp_wait wait = WAIT_NOTHING;
-    uint32_t reason = w->refused;
-    bool over = false;
-    if (q->state != VQP_CONNECTED && try_apart(l, q, w, &wait))
-        return wait;
     if (reason == 0)
-        reason = peer_state(l, q, &wait);
+        reason = peer_state(l, q, wait);
     if (reason != 0)
-        return refuse_request(l, q, w, reason);
-    if (wait != WAIT_NOTHING)
-        return wait;
-    if (lane_flow_is_stuck(l, q->flow))
-        return WAIT_SIGN;
-    struct physical_qp *p = flow_phys(l, q->flow);
-    if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
-        return wait;
-    if (!has_turn(l, q, w->length))
-        return WAIT_PASS;
-    switch (lane_remote_resolve(l, q->flow, w, &reason)) {
+        *wait = refuse_request(l, q, w, reason);
+    else if (*wait == WAIT_NOTHING && lane_flow_is_stuck(l, q->flow))
+        *wait = WAIT_SIGN;
+    else
+        return *wait != WAIT_NOTHING;
+    return true;
+}
+
+/* Likewise. */
+static __attribute__((noinline)) bool resolve_region(struct lane *l, struct vqp *q,
+                                                     struct physical_qp *p, struct wr *w,
+                                                     enum vqp_wait *wait)
+{
+    uint32_t reason = 0;
+    switch (lane_remote_resolve(l, q, w, &reason)) {
     case REMOTE_READING:
-        return WAIT_REGION;
+        *wait = WAIT_REGION;
+        return true;
     case REMOTE_WAIT:
-        return WAIT_ASKING_REGION;
+        *wait = WAIT_ASKING_REGION;
+        return true;
     case REMOTE_REFUSED:
-        return refuse_request(l, q, w, reason);
+        *wait = refuse_request(l, q, w, reason);
+        return true;
     case REMOTE_OK:
         break;
     }
     /* Resolving may have taken the last slot. */
-    if (!lane_physical_qp_has_room(p) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
+    return !lane_physical_qp_has_room(p) && (*wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING;
+}
+
+/* *usual: the last one of q was posted as most are, and nothing has happened since; and then
+ * whether w was. NOTHING: w is posted, or over. Else what q waits for: at a window, or for room, it
+ * is in the queue for that, and in the windows before; else in no window. */
+static INTO_EACH enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w, bool *usual)
+{
+    enum vqp_wait wait = WAIT_NOTHING;
+    uint32_t reason = w->refused;
+    bool over = false;
+    if (q->state != VQP_CONNECTED && try_apart(l, q, w, &wait)) {
+        *usual = false;
+        return wait;
+    }
+    *usual = reason == 0 && (*usual || (peer_is_usual(l, q) && flow_goes(l, q->flow)));
+    if (!*usual && find_way(l, q, w, reason, &wait))
+        return wait;
+    struct physical_qp *p = flow_phys(l, q->flow);
+    if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
+        return wait;
+    if (w->length > TURN_FREE && !has_turn(l, q, w->length))
+        return WAIT_PASS;
+    if (!region_is_usual(l, q, w) && resolve_region(l, q, p, w, &wait))
         return wait;
     if (w->special != 0) {
         wait = try_special(l, q, w, &over);
@@ -464,16 +465,18 @@ static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum vqp_wait
         lane_vqp_wait_for(l, q, why);
 }
 
-void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
+bool lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w, bool usual)
 {
     if (q->queue.head != NULL) {
         queue_push(&q->queue, w);
         session_count(&q->session->memory->shown.queued, 1);
-        return;
+        return false;
     }
-    const enum vqp_wait why = try_post(l, q, w);
-    if (why != WAIT_NOTHING)
-        wait_with(l, q, w, why);
+    const enum vqp_wait why = try_post(l, q, w, &usual);
+    if (why == WAIT_NOTHING)
+        return usual;
+    wait_with(l, q, w, why);
+    return false;
 }
 
 /* Some, so that others have theirs in between, also where nothing is posted: what is queued behind
@@ -496,7 +499,8 @@ void lane_vqp_go_on(struct lane *l, struct vqp *q)
         if (q->queue.head != NULL)
             wr_prefetch(q->queue.head);
         const uint64_t length = w->length;
-        const enum vqp_wait why = try_post(l, q, w);
+        bool usual = false;
+        const enum vqp_wait why = try_post(l, q, w, &usual);
         if (why != WAIT_NOTHING) {
             wait_with(l, q, w, why);
             return;
@@ -533,6 +537,7 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
     q->begun = 0;
     q->path_ns = 0;
     q->session = s;
+    q->region = l->cache;
     if (!lane_quota_ask(quota, l->now_ns)) {
         deny_vqp(l, q, SCHEMA_REASON_QUOTA_CONTROL_OPS);
         return;

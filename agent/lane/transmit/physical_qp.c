@@ -23,20 +23,10 @@
 
 enum { REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */ };
 
-static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
-{
-    return (uint32_t)(p - l->phys);
-}
-
 /* Of the work request that the one at `index` is in. */
 static uint32_t first_index(const struct lane *l, const struct physical_qp *p, uint32_t index)
 {
     return index - (*ring_at(l, p, index))->ahead;
-}
-
-bool lane_physical_qp_has_room(const struct physical_qp *p)
-{
-    return p != NULL && physical_qp_works(p) && p->tail - p->head < p->depth;
 }
 
 bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *p)
@@ -55,51 +45,21 @@ static bool goes_on(const struct lane *l, const struct physical_qp *p, const str
     return last->fab.remote_addr + last->length == w->fab.remote_addr;
 }
 
-static void begin_work_request(struct lane *l, const struct physical_qp *p, struct wr *w)
-{
-    w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
-    w->fab.next = NULL;
-    w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
-    if (w->signaled | l->config.streams) /* of which each has completions of its own */
-        w->fab.send_flags |= IBV_SEND_SIGNALED;
-}
-
-static void take_place(struct lane *l, struct physical_qp *p, struct wr *w)
-{
-    *ring_at(l, p, p->tail++) = w;
-    p->bytes += w->length;
-    p->posted += w->length + LANE_POST_BYTES;
-    l->did++;
-}
-
 /* Apart, so that the first of a chain, which is most often the only one, pays nothing for it. */
-static __attribute__((noinline)) void chain_behind(struct lane *l, struct physical_qp *p,
-                                                   struct wr *w)
+void lane_physical_qp_chain_behind(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     if (!goes_on(l, p, w) || !lane_merge(l, p, w)) {
-        begin_work_request(l, p, w);
+        physical_qp_begin(l, p, w);
         p->chain_tail->next = &w->fab;
         p->chain_tail = &w->fab;
         COUNT(l, chained_behind, 1);
     }
-    take_place(l, p, w);
+    physical_qp_take_place(l, p, w);
 }
 
 void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
-    w->ahead = w->behind = 0;
-    if (p->chain != NULL) {
-        chain_behind(l, p, w);
-        return;
-    }
-    begin_work_request(l, p, w);
-    p->chain = p->chain_tail = &w->fab;
-    if (!p->chained) {
-        p->chained = 1;
-        p->next_chained = l->chained;
-        l->chained = p;
-    }
-    take_place(l, p, w);
+    physical_qp_chain(l, p, w);
 }
 
 /* ---- connections: with rc */
@@ -135,7 +95,7 @@ void lane_physical_qp_close(struct lane *l, struct physical_qp *p)
     p->qp = NULL;
     p->flow = NULL;
     p->broken = 1;
-    l->phys_free[l->phys_free_count++] = number_of(l, p);
+    l->phys_free[l->phys_free_count++] = physical_qp_number(l, p);
 }
 
 /* ---- completions */
