@@ -160,6 +160,11 @@ void sim_net_set_model(struct sim_net *net, const struct model_preset *preset)
     net->usual = (struct sim_link){.delay_ns = preset->wire_ps / 1000};
 }
 
+void sim_net_ring_each(struct sim_net *net)
+{
+    net->ring_each = true;
+}
+
 void sim_net_stall_reads(struct sim_net *net, uint32_t ppm, uint64_t ns)
 {
     net->stall_ppm = ppm;

@@ -38,8 +38,9 @@ struct sim_net {
     uint32_t connections; /* of DCIs so far */
     struct sim_hooks hooks;
     const struct model_preset *model; /* of devices that are opened from now on, or NULL */
-    struct sim_link usual;            /* where none was set */
-    struct base_heap heap;            /* of what is to happen */
+    bool ring_each; /* a card of the model is charged a doorbell for each request of a list */
+    struct sim_link usual; /* where none was set */
+    struct base_heap heap; /* of what is to happen */
     int next_fd;
     uint32_t devices; /* opened so far */
     struct sim_table fds;

@@ -27,13 +27,16 @@ static struct model_request request_of(const struct sim_qp *qp, const struct sim
 uint64_t sim_model_posted(struct sim_qp *qp, uint32_t first)
 {
     struct model_nic *nic = qp->dev->nic;
-    uint64_t bytes = 0;
+    const struct sim_net *net = qp->dev->net;
+    uint64_t bytes = 0, has_ns = 0;
     for (uint32_t i = first; i != qp->tail; i++) {
         const struct model_request r = request_of(qp, sim_wqe_at(qp, i));
         bytes += model_wqe_bytes(&r);
         model_take(nic, &qp->model, r.bytes);
+        if (net->ring_each)
+            has_ns = model_doorbell(nic, net->now_ns, 1, model_wqe_bytes(&r));
     }
-    return model_doorbell(nic, qp->dev->net->now_ns, qp->tail - first, bytes);
+    return net->ring_each ? has_ns : model_doorbell(nic, net->now_ns, qp->tail - first, bytes);
 }
 
 void sim_model_send(struct sim_qp *qp, const struct sim_wqe *w, struct sim_packet *p)

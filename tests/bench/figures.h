@@ -61,6 +61,19 @@ enum perf_order { PERF_RUNS, PERF_STRIPES, PERF_RANDOM, PERF_ORDERS };
 struct perf_merged {
     uint64_t writes, work_requests;
 };
+/* Of merge: READs that are not merged, by agents that merge and that do not; medians of the turns.
+ */
+struct perf_apart {
+    double off_p50_ns, on_p50_ns, off_p99_ns, on_p99_ns;
+    double p50_ratio, p99_ratio; /* of those in the same turn */
+};
+/* Of merge on a card of the model: of each trace, with neither merging nor chaining, one, and both.
+ */
+enum { PERF_TRACES = 2, PERF_MERGE_WAYS = 4 };
+struct perf_merge_way {
+    double per_second;
+    uint64_t requests, work_requests, doorbells;
+};
 
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };

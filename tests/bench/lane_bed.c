@@ -18,10 +18,8 @@ enum {
     SQ_DEPTH = 128,
     POOL = 1,
     INCARNATION = 100,
-    VADDR = 0x10000,
     VKEY = 0x5000,
     LOG2_SLOTS = 6,
-    REGION_BYTES = 1 << 20,
     SCRATCH_BYTES = 64 * LANE_SCRATCH_BYTES,
     PASS_NS = 200, /* that a pass of the lane takes, and each thing that it does in it */
     EACH_NS = 40,
@@ -53,7 +51,7 @@ static int open_node(struct lane_bed *bed, uint32_t which, struct base_errbuf *e
         return status;
     n->pd = pd.pd.x;
     n->cq = cq.cq.x;
-    const uint64_t bytes = 2 * schema_table_bytes(LOG2_SLOTS) + REGION_BYTES;
+    const uint64_t bytes = 2 * schema_table_bytes(LOG2_SLOTS) + LANE_BED_REGION;
     status = fab_mem_alloc_for(n->fab, bytes, "kedge-perf", &n->mem);
     if (status != 0)
         return base_err(err, status, "memory: %s", strerror(-status));
@@ -160,9 +158,9 @@ static int publish_node(struct lane_bed *bed, uint32_t which, struct base_errbuf
         const struct schema_mr_record r = {
             .vkey = VKEY + tenant,
             .tenant = tenant,
-            .vaddr = VADDR,
+            .vaddr = LANE_BED_ADDRESS,
             .raddr = n->mr->addr + region_at(),
-            .length = REGION_BYTES,
+            .length = LANE_BED_REGION,
             .rkey = n->mr->rkey,
             .pool = POOL,
             .flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE |
@@ -182,7 +180,7 @@ static int fill_random(void *user, void *bytes, size_t count)
     return 0;
 }
 
-static int make_lane(struct lane_bed *bed, enum lane_window_policy policy, struct base_errbuf *err)
+static int make_lane(struct lane_bed *bed, struct base_errbuf *err)
 {
     struct lane_bed_node *n = &bed->node[0];
     struct fab_ctl mr = {
@@ -200,8 +198,8 @@ static int make_lane(struct lane_bed *bed, enum lane_window_policy policy, struc
                             .max_tenants = LANE_BED_TENANTS,
                             .mr_cache = 64,
                             .sq_depth = SQ_DEPTH,
-                            .merge_sges = LANE_MERGE_SGES,
-                            .window_policy = policy,
+                            .merge_sges = bed->kind.apart ? 0 : LANE_MERGE_SGES,
+                            .window_policy = bed->kind.policy,
                             .silent_ns = 20000,
                             .guess_budget = 4,
                             .max_grants = 4,
@@ -253,12 +251,14 @@ static int tell_metaserver(struct lane_bed *bed, struct base_errbuf *err)
 }
 
 int lane_bed_open(struct lane_bed *bed, const struct model_preset *preset, uint64_t seed,
-                  uint32_t nodes, enum lane_window_policy policy, struct base_errbuf *err)
+                  uint32_t nodes, const struct lane_bed_kind *kind, struct base_errbuf *err)
 {
-    *bed = (struct lane_bed){.net = sim_net_new(seed, NULL, 0), .nodes = nodes};
+    *bed = (struct lane_bed){.net = sim_net_new(seed, NULL, 0), .kind = *kind, .nodes = nodes};
     if (bed->net == NULL)
         return base_err(err, -ENOMEM, "out of memory");
     sim_net_set_model(bed->net, preset);
+    if (kind->ring_each)
+        sim_net_ring_each(bed->net);
     base_prng_seed(&bed->prng, seed);
     int status = 0;
     for (uint32_t t = 0; t < LANE_BED_TENANTS; t++)
@@ -272,7 +272,7 @@ int lane_bed_open(struct lane_bed *bed, const struct model_preset *preset, uint6
     for (uint32_t i = 0; i <= nodes && status == 0; i++)
         status = publish_node(bed, i, err);
     if (status == 0)
-        status = make_lane(bed, policy, err);
+        status = make_lane(bed, err);
     if (status == 0)
         status = tell_metaserver(bed, err);
     if (status != 0)
@@ -294,6 +294,16 @@ void lane_bed_close(struct lane_bed *bed)
             sim_device_crash(bed->node[i].fab);
     sim_net_free(bed->net);
     *bed = (struct lane_bed){.net = NULL};
+}
+
+const struct fab_model_counters *lane_bed_counters(const struct lane_bed *bed)
+{
+    return &bed->node[0].fab->model->counters;
+}
+
+uint8_t *lane_bed_region(const struct lane_bed *bed, uint32_t node)
+{
+    return (uint8_t *)bed->node[node].mem.addr + region_at();
 }
 
 /* ---- what goes on */
@@ -346,12 +356,14 @@ static void submit(struct lane_bed *bed, struct lane_bed_worker *k)
         k->stopped = true;
         return;
     }
-    const struct schema_sq_desc d = {
+    struct schema_sq_desc d = {
         .op = SCHEMA_OP_WRITE,
         .flags = SCHEMA_OP_SIGNALED,
         .num_sge = 1,
         .slots = 1,
-        .post = {.remote_addr = VADDR, .vkey = VKEY + k->tenant, .length = k->size}};
+        .post = {.remote_addr = LANE_BED_ADDRESS, .vkey = VKEY + k->tenant, .length = k->size}};
+    if (k->choose != NULL)
+        k->choose(k, &bed->prng, &d);
     k->out++;
     put_descriptor(bed, k, &d);
     begin_work(bed, k);
@@ -366,9 +378,9 @@ static void take_completions(struct lane_bed *bed, struct lane_bed_worker *k)
     if (k->cq_head == tail)
         return;
     for (; k->cq_head != tail; k->cq_head++) {
-        const bool well = ring[k->cq_head & (LANE_BED_SLOTS - 1)].status == IBV_WC_SUCCESS;
-        bed->failed += !well;
-        k->bytes += k->size;
+        const struct schema_cqe *e = &ring[k->cq_head & (LANE_BED_SLOTS - 1)];
+        bed->failed += e->status != IBV_WC_SUCCESS;
+        k->bytes += e->byte_len;
         k->requests++;
         k->out--;
     }
@@ -390,7 +402,9 @@ static int go_on(struct lane_bed *bed, struct base_errbuf *err)
         return status;
     for (uint32_t i = 0; i < bed->workers; i++)
         take_completions(bed, &bed->worker[i]);
-    uint64_t next_ns = now_ns + PASS_NS + (uint64_t)did * EACH_NS;
+    const uint64_t rung = lane_bed_counters(bed)->doorbells - bed->rung;
+    uint64_t next_ns = now_ns + PASS_NS + (uint64_t)did * EACH_NS + rung * bed->kind.doorbell_ns;
+    bed->rung += rung;
     if (did == 0) {
         const uint64_t due_ns = sim_net_next_due(bed->net);
         uint64_t idle_ns = now_ns + LOOK_NS;
@@ -433,7 +447,7 @@ static int attach_worker(struct lane_bed *bed, struct lane_bed_worker *k, struct
                                   .quota = &bed->quota[k->tenant],
                                   .memory = k->memory,
                                   .arena = {.iova = n->mr->addr + region_at(),
-                                            .bytes = REGION_BYTES,
+                                            .bytes = LANE_BED_REGION,
                                             .lkey = n->mr->lkey,
                                             .rkey = n->mr->rkey}};
     status = lane_command(bed->lane, &c);

@@ -11,22 +11,42 @@
 #include "base/random.h"
 #include "fabric/model.h"
 #include "fabric/sim.h"
+#include "schema/session.h"
 
 enum {
     LANE_BED_NODES = 9, /* the lane's, and those that serve */
     LANE_BED_WORKERS = 96,
     LANE_BED_TENANTS = 2,
-    LANE_BED_SLOTS = 64 /* of a ring */
+    LANE_BED_SLOTS = 64,       /* of a ring */
+    LANE_BED_REGION = 16 << 20 /* bytes of each node's region, which begins at address */
 };
+#define LANE_BED_ADDRESS 0x10000ull
 
 struct lane_bed;
+struct lane_bed_worker;
+
+/* What of a lane is not as agents have it by default. */
+struct lane_bed_kind {
+    enum lane_window_policy policy;
+    bool apart;           /* nothing is merged */
+    bool ring_each;       /* a doorbell for each work request, as if nothing were chained */
+    uint32_t doorbell_ns; /* that the lane's processor takes for one */
+};
+
+/* The worker's next request: op, flags, and of `post` the address, the length, and `offset` in its
+ * memory, which is all of the region. */
+typedef void lane_bed_choose_fn(struct lane_bed_worker *worker, struct base_prng *prng,
+                                struct schema_sq_desc *d);
 
 /* A worker with one queue pair: it takes work_ns for each request on average, has up to depth out,
- * and begins at a time. With bursts it is awake for on_ns of each on_ns + off_ns. */
+ * and begins at a time. With bursts it is awake for on_ns of each on_ns + off_ns. Its requests are
+ * WRITEs of `size` bytes, all to one place, or what `choose` says. */
 struct lane_bed_worker {
     uint32_t tenant, node; /* node: to whom, from 1 */
     uint32_t size, depth;
     uint64_t work_ns, begins_ns, on_ns, off_ns;
+    lane_bed_choose_fn *choose;
+    void *user; /* choose's */
     /* -- the bed's */
     struct base_heap_node ready; /* when its next request is */
     struct fab_mem rw, ro;
@@ -46,6 +66,8 @@ struct lane_bed_node {
 
 struct lane_bed {
     struct sim_net *net;
+    struct lane_bed_kind kind;
+    uint64_t rung;  /* doorbells that time went by for */
     uint32_t nodes; /* that serve */
     struct lane_bed_node node[LANE_BED_NODES];
     struct schema_table endpoints, regions[LANE_BED_NODES];
@@ -62,7 +84,11 @@ struct lane_bed {
 
 /* nodes: up to LANE_BED_NODES - 1. On failure nothing is left. */
 int lane_bed_open(struct lane_bed *bed, const struct model_preset *preset, uint64_t seed,
-                  uint32_t nodes, enum lane_window_policy policy, struct base_errbuf *err);
+                  uint32_t nodes, const struct lane_bed_kind *kind, struct base_errbuf *err);
+/* Of each node, LANE_BED_REGION bytes; of node 0 it is all workers' memory. */
+uint8_t *lane_bed_region(const struct lane_bed *bed, uint32_t node);
+/* What the lane's card has counted. */
+const struct fab_model_counters *lane_bed_counters(const struct lane_bed *bed);
 void lane_bed_close(struct lane_bed *bed);
 /* Attaches and connects it. */
 int lane_bed_join(struct lane_bed *bed, const struct lane_bed_worker *worker,

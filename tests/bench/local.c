@@ -115,6 +115,8 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  which == 2 ? o->lease_ms : LONG_LEASE_MS);
     if (o->test == PERF_POLL && which >= 3)
         polling = which == 3 ? "polling = event\n" : "polling = busy\n";
+    if (o->test == PERF_MERGE && which >= 3)
+        polling = "merge = no\n";
     if (o->transport != NULL)
         snprintf(transport, sizeof transport, "transport = %s\n", o->transport);
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
@@ -275,6 +277,7 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_e
     choose_cpus(l, o);
     const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead
                                : o->test == PERF_POLL    ? 2
+                               : o->test == PERF_MERGE   ? 1
                                                          : o->test == PERF_RENEWAL);
     for (int i = 0; i <= last && status == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", l->work, names[i]);

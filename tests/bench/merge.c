@@ -231,11 +231,15 @@ static int measure_order(struct writers *w, enum perf_order order, struct perf_m
 int perf_merge(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct writers w = {.o = o};
+    if (o->model != NULL)
+        return perf_merge_model(o, r, err);
     int status = open_writers(&w, o->socket, r, err);
     for (int k = 0; k < PERF_ORDERS && status == 0; k++)
         status = measure_order(&w, (enum perf_order)k, &r->merged[k], err);
-    r->verified = status == 0;
     close_writers(&w);
+    if (status == 0)
+        status = perf_merge_apart(o, r, err);
+    r->verified = status == 0;
     return status;
 }
 
@@ -258,6 +262,11 @@ static void print_json(const struct perf_options *o, const struct perf_result *r
         base_text_printf(&t, "\"%s\":{\"writes\":%llu,\"work_requests\":%llu,\"ratio\":%.2f},",
                          order_names[k], (unsigned long long)r->merged[k].writes,
                          (unsigned long long)r->merged[k].work_requests, ratio_of(&r->merged[k]));
+    base_text_printf(&t,
+                     "\"apart\":{\"off_p50_ns\":%.0f,\"on_p50_ns\":%.0f,\"p50_ratio\":%.3f,"
+                     "\"off_p99_ns\":%.0f,\"on_p99_ns\":%.0f,\"p99_ratio\":%.3f},",
+                     r->apart.off_p50_ns, r->apart.on_p50_ns, r->apart.p50_ratio,
+                     r->apart.off_p99_ns, r->apart.on_p99_ns, r->apart.p99_ratio);
     perf_report_machine(&t);
     base_text_printf(&t, "}");
     puts(base_text_str(&t));
@@ -266,6 +275,10 @@ static void print_json(const struct perf_options *o, const struct perf_result *r
 
 void perf_merge_report(const struct perf_options *o, const struct perf_result *r)
 {
+    if (o->model != NULL) {
+        perf_merge_model_report(o, r);
+        return;
+    }
     if (o->json) {
         print_json(o, r);
         return;
@@ -278,4 +291,8 @@ void perf_merge_report(const struct perf_options *o, const struct perf_result *r
         printf("%-34s %9llu WRITEs, %9llu work requests: %.1f to one\n", order_texts[k],
                (unsigned long long)r->merged[k].writes,
                (unsigned long long)r->merged[k].work_requests, ratio_of(&r->merged[k]));
+    printf("READs that are not merged, merge = no and yes in turns: p50 %.0f and %.0f ns, %.3f "
+           "times that; p99 %.0f and %.0f ns, %.3f\n",
+           r->apart.off_p50_ns, r->apart.on_p50_ns, r->apart.p50_ratio, r->apart.off_p99_ns,
+           r->apart.on_p99_ns, r->apart.p99_ratio);
 }

@@ -40,7 +40,8 @@ static const char help[] =
     "  poll                      lanes that poll busily, adaptively and by events, side by side;\n"
     "                            and a worker on the lane's processor; needs --local\n"
     "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
-    "                            others; needs --local\n"
+    "                            others, needs --local; with --model, what merging and chaining\n"
+    "                            bring a trace of pages, in virtual time\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -51,7 +52,7 @@ static const char help[] =
     "  --depth N                 operations under way at a time (1; fairness, poll: 64; window:\n"
     "                            of each worker, 32)\n"
     "  --count N                 how many are measured (lookup, poll: turns, 5; merge: of --depth\n"
-    "                            by each worker, 100)\n"
+    "                            by each worker, or milliseconds, 100)\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
     "  --regions N               renewal: used in turn (1)\n"
@@ -61,11 +62,12 @@ static const char help[] =
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
     "                            window: one of this size, in place of several\n"
-    "  --model NAME              window; read and write with --direct or --local: the card whose\n"
+    "  --model NAME              window, merge; read and write with --direct or --local: the card "
+    "whose\n"
     "                            times they have: connectx-3, connectx-4 or connect-ib\n"
     "  --queue-pairs N           window: that workers share (4)\n"
     "  --work NS                 window: of a worker for each request, on average (290000)\n"
-    "  --seed N                  window: of these times (1)\n"
+    "  --seed N                  window: of these times; merge --model: of its trace (1)\n"
     "  --lane                    window: of an agent's lane, in five loads, and those that find\n"
     "                            their size\n"
     "  --load NAME               window --lane: large, small, unlike, doubles or bursts alone\n"
@@ -189,8 +191,9 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
     if (o->test == PERF_POLL && (!o->local || o->depth < 2))
         return base_err(err, -EINVAL, "poll needs --local, and a --depth of 2 at least");
-    if (o->test == PERF_MERGE && (!o->local || o->size % 8 != 0))
-        return base_err(err, -EINVAL, "merge needs --local, and a --size of whole eight bytes");
+    if (o->test == PERF_MERGE && o->model == NULL && (!o->local || o->size % 8 != 0))
+        return base_err(err, -EINVAL,
+                        "merge needs --local, and a --size of whole eight bytes; or --model");
     if (o->test == PERF_LOOKUP && !o->local)
         return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)
@@ -219,54 +222,6 @@ static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
     return 0;
 }
 
-/* The same, of window --lane, which has loads of its own. */
-static int check_lane(const struct perf_options *o, struct base_errbuf *err)
-{
-    const bool window = o->test == PERF_WINDOW;
-    if ((o->lane && !window) || (o->load != NULL && !o->lane))
-        return base_err(err, -EINVAL, "--lane is for window, and --load for --lane");
-    if (o->load != NULL && !perf_window_has_load(o->load))
-        return base_err(err, -EINVAL, "--load must be %s, not \"%.40s\"", perf_window_loads(),
-                        o->load);
-    if (o->lane && (o->windows || o->work_ns != 0 || o->qps != 0 || o->workers != 0))
-        return base_err(err, -EINVAL, "--lane has loads of its own: --model and --seed alone");
-    if (o->lane && o->model != NULL && strcmp(o->model, "connectx-3") != 0)
-        return base_err(err, -EINVAL, "--lane goes by RC, as a connectx-3 does");
-    return 0;
-}
-
-/* The same, of the cost model; what is usual is as RDMAbox says, or derived (docs/fabric.md). */
-static int check_model(struct perf_options *o, struct base_errbuf *err)
-{
-    const bool window = o->test == PERF_WINDOW;
-    if (!window && (o->work_ns != 0 || o->seed != 0 || o->qps != 0))
-        return base_err(err, -EINVAL, "--work, --seed and --queue-pairs are for window");
-    const bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
-    if (o->model != NULL && !window && !(one_sided && (o->direct || o->local)))
-        return base_err(err, -EINVAL,
-                        "--model is for window, and for read and write with --direct or --local");
-    const struct model_preset *model = o->model != NULL ? fab_model_find(o->model) : NULL;
-    if (o->model != NULL && model == NULL)
-        return base_err(err, -EINVAL, "--model must be %s, not \"%.40s\"", fab_model_names(),
-                        o->model);
-    if (o->direct && model != NULL && !fab_model_has_dc(model))
-        return base_err(err, -EINVAL, "--direct goes by DC, which a %s has not: use --local",
-                        o->model);
-    if (!window)
-        return 0;
-    if (o->model == NULL)
-        return base_err(err, -EINVAL, "window needs --model: %s", fab_model_names());
-    if (o->local)
-        return base_err(err, -EINVAL, "window needs no servers: leave out --local");
-    o->size = o->size == 0 ? 131072 : o->size;
-    o->depth = o->depth == 0 ? 32 : o->depth;
-    o->workers = o->workers == 0 ? 64 : o->workers;
-    o->work_ns = o->work_ns == 0 ? 290000 : o->work_ns;
-    o->seed = o->seed == 0 ? 1 : o->seed;
-    o->qps = o->qps == 0 ? 4 : o->qps;
-    return 0;
-}
-
 /* The same, of all. */
 static int check(struct perf_options *o, bool cached, bool uncached, struct base_errbuf *err)
 {
@@ -285,9 +240,7 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         return base_err(err, -EINVAL, "--local knows its agent's socket: leave out --admin-socket");
     if (o->test != PERF_STORM && o->admin_socket != NULL)
         return base_err(err, -EINVAL, "--admin-socket is for storm");
-    int status = check_lane(o, err);
-    if (status == 0)
-        status = check_model(o, err);
+    int status = perf_options_check_model(o, err);
     if (status != 0)
         return status;
     if (o->windows && o->test != PERF_WINDOW && (!o->local || o->direct))

@@ -61,7 +61,7 @@ struct perf_options {
     uint32_t window_ops;        /* of --local's agents; 0: none */
     uint64_t window_bytes;
     const char *model;      /* the preset of the cost model; NULL: none */
-    uint64_t work_ns, seed; /* window: of a worker for each request; and what decides */
+    uint64_t work_ns, seed; /* of a worker of window for each request; and what decides */
     uint32_t qps;           /* window: queue pairs */
     bool windows;           /* one of them was said */
     bool lane;              /* window: of a lane, */
@@ -78,7 +78,7 @@ struct perf_options {
     const char *token;
     int agent_pid[2]; /* --local's; else 0 */
     /* Of --local's further agents: isolation's, to be killed; renewal's, with long leases; poll's,
-     * by events and busy. */
+     * by events and busy; merge's, that merges nothing. */
     const char *more_socket[PERF_MAX_DEAD];
     int more_pid[PERF_MAX_DEAD];
     int worker_cpu, lane_cpu; /* if: */
@@ -87,5 +87,7 @@ struct perf_options {
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err);
+/* Of the cost model: what goes together, and what is usual. For perf_options_parse(). */
+int perf_options_check_model(struct perf_options *o, struct base_errbuf *err);
 
 #endif

@@ -49,6 +49,8 @@ struct perf_result {
     struct perf_window window;
     struct perf_lane_windows lane_windows;
     struct perf_merged merged[PERF_ORDERS];
+    struct perf_apart apart;
+    struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -80,8 +82,8 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
  */
 int perf_direct(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
-/* A metaserver and two agents of our own, and those that isolation kills, or the ones that renewal
- * or poll compares with, on a soft device of their own. */
+/* A metaserver and two agents of our own, and those that isolation kills, or the ones that renewal,
+ * poll or merge compares with, on a soft device of their own. */
 struct perf_local {
     char device[64], work[64];
     char socket[2 + PERF_MAX_DEAD][96]; /* of the agents */
@@ -140,6 +142,9 @@ void perf_window_report(const struct perf_options *o, const struct perf_result *
 int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_poll_report(const struct perf_options *o, const struct perf_result *r);
 int perf_merge(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_merge_apart(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_merge_model(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_merge_model_report(const struct perf_options *o, const struct perf_result *r);
 void perf_merge_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);

@@ -77,12 +77,13 @@ static int run_load(const struct perf_options *o, const struct load *l, const st
                     struct perf_lane_point *out, struct base_errbuf *err)
 {
     struct lane_bed *bed = malloc(sizeof *bed);
+    const struct lane_bed_kind kind = {.policy = t->policy};
     struct lane_window window;
     const uint32_t parts = t->policy == LANE_WINDOW_STATIC ? SET_PARTS : 1;
     const uint64_t run_ns = l->run_ns / parts;
     if (bed == NULL)
         return base_err(err, -ENOMEM, "out of memory");
-    int status = lane_bed_open(bed, fab_model_find(o->model), o->seed, l->nodes, t->policy, err);
+    int status = lane_bed_open(bed, fab_model_find(o->model), o->seed, l->nodes, &kind, err);
     if (status != 0) {
         free(bed);
         return status;
@@ -136,10 +137,11 @@ static int run_all(const struct perf_options *o, const struct load *l, struct pe
 static int run_beside(const struct perf_options *o, enum lane_window_policy policy, double *part,
                       struct base_errbuf *err)
 {
+    const struct lane_bed_kind kind = {.policy = policy};
     struct lane_bed *bed = malloc(sizeof *bed);
     if (bed == NULL)
         return base_err(err, -ENOMEM, "out of memory");
-    int status = lane_bed_open(bed, fab_model_find(o->model), o->seed, 4, policy, err);
+    int status = lane_bed_open(bed, fab_model_find(o->model), o->seed, 4, &kind, err);
     if (status != 0) {
         free(bed);
         return status;

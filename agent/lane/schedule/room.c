@@ -29,6 +29,8 @@
 
 enum {
     ALONE_TURN = 8,   /* requests */
+    SHORT = 8192,     /* bytes: of longer ones a doorbell is nothing, and 8 are not merged */
+    FULL_PART = 8,    /* ALONE_TURN is this part of a queue pair, or less */
     SHARED_PART = 4,  /* of the queue pair's slots: one of so many */
     SHARED_OPS = 32,  /* the least that this part is */
     SHARED_DEPTHS = 8 /* in times its slots: with SHARED_MOST_NS */
@@ -183,9 +185,18 @@ struct vqp *lane_room_first(const struct lane *l, const struct physical_qp *p)
     return OWNER(struct vqp, turn, fair_queue_first(&t->vqps));
 }
 
+/* One tenant alone waits for a queue pair that has much out: what is short goes when there is room
+ * for several, which then are one doorbell, and may be one work request. The device lacks nothing
+ * meanwhile. */
+static bool fills_later(const struct lane *l, const struct physical_qp *p, const struct vqp *q)
+{
+    return p->tenants == 1 && q->wants <= SHORT && most_ops(l, p) >= ALONE_TURN * FULL_PART &&
+           p->tail - p->head > most_ops(l, p) - ALONE_TURN;
+}
+
 bool lane_room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
-    if (!fits_room(l, p, q->wants))
+    if (!fits_room(l, p, q->wants) || fills_later(l, p, q))
         return false;
     const uint32_t may_go = l->went_most - l->went;
     l->turn_left = p->tenants > 1 ? 1 : may_go < ALONE_TURN ? may_go : ALONE_TURN;

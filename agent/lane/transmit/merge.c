@@ -157,13 +157,19 @@ static bool add_pieces(struct lane *l, struct wr *lead, const struct wr *w)
     return true;
 }
 
+/* Of one VQP's stream in order, without a look at anything else. */
+static bool is_behind_its_own(const struct wr *last, const struct wr *w)
+{
+    return last->session == w->session && last->vqp == w->vqp && !(w->special & SPECIAL_RELAXED);
+}
+
 /* ---- all */
 
 bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     const struct wr *last = *ring_at(l, p, p->tail - 1);
     struct wr *lead = (struct wr *)(void *)p->chain_tail;
-    if (!may_merge(l, p) || !is_of_one_kind(last, w) ||
+    if (is_behind_its_own(last, w) || !may_merge(l, p) || !is_of_one_kind(last, w) ||
         ((last->special | w->special) & ~SPECIAL_RELAXED) != 0 || !is_to_one_region(last, w) ||
         last->session->tenant_slot != w->session->tenant_slot)
         return false;

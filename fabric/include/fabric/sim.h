@@ -121,6 +121,9 @@ void sim_net_stall_reads(struct sim_net *net, uint32_t ppm, uint64_t ns);
  * was said of are as its wire is. It decides all times then, and not the seed; what links and
  * faults do besides they still do. */
 void sim_net_set_model(struct sim_net *net, const struct model_preset *preset);
+/* From now on such a card is charged a doorbell for each request of a list, as if each had been
+ * posted alone: what it would be without chaining. */
+void sim_net_ring_each(struct sim_net *net);
 
 /* ---- links */
 

@@ -7,6 +7,8 @@
 
 /* Those of that completion queue, or of all (NULL), from now on until they are given. */
 void world_hold(struct world_node *n, const struct fab_cq *cq);
+/* So many of them; the others are held. */
+void world_give_some(int count);
 void world_give(void);
 /* The device is what it was. */
 void world_held_end(void);
