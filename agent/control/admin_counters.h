@@ -47,6 +47,14 @@
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
     C(quarantined, "Times that a tenant was put apart from others.", COUNTER)                      \
+    C(messages_sent, "Messages of workers that were acknowledged.", COUNTER)                       \
+    C(messages_received, "Messages that were put into a buffer of a worker.", COUNTER)             \
+    C(messages_rnr, "Times that the receiver of a message had no buffer, as it says.", COUNTER)    \
+    C(messages_refused,                                                                            \
+      "Times that a message came for a worker that had posted no buffer, or had no room.",         \
+      COUNTER)                                                                                     \
+    C(messages_stray, "Messages that came without a credit, or made no sense.", COUNTER)           \
+    C(datagrams_sent, "Datagrams to other agents about messages.", COUNTER)                        \
     C(tenants_quarantined, "Tenants whose requests go apart from others'.", GAUGE)                 \
     C(tenants_resting, "Tenants whose requests wait since they have broken queue pairs.", GAUGE)   \
     C(links, "Connections to endpoints (rc).", GAUGE)                                              \
@@ -56,7 +64,10 @@
     C(flows, "Endpoints in use.", GAUGE)                                                           \
     C(inflight, "Requests in the lane.", GAUGE)                                                    \
     C(mrs, "Registered memory regions.", GAUGE)                                                    \
-    C(suspects, "Endpoints that do not answer.", GAUGE)
+    C(suspects, "Endpoints that do not answer.", GAUGE)                                            \
+    C(receives_posted, "Receives for messages that the device has.", GAUGE)                        \
+    C(credits_granted, "Of them, those for which another agent has a credit.", GAUGE)              \
+    C(message_peers, "Endpoints with which messages are exchanged.", GAUGE)
 
 /* Every counter of the connector, with rc. */
 #define CONNECTOR_COUNTERS(C)                                                                      \

@@ -163,6 +163,9 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
     EACH_POOL("kedge_agent_not_ahead_total", COUNTER,
               "Sessions or arenas made while a worker waited.", p->count.not_ahead);
     EACH_POOL("kedge_agent_arena_bytes", GAUGE, "Memory of arenas.", p->count.arena_bytes);
+    EACH_POOL("kedge_agent_message_memory_bytes", GAUGE,
+              "Memory into which messages come, before workers have them.",
+              agent_messages_bytes(p));
     EACH_POOL("kedge_agent_arenas_ahead", GAUGE, "Arenas that are ready and nobody's.",
               p->count.arenas_ahead);
     EACH_POOL("kedge_agent_arenas_recycled_total", COUNTER, "Arenas given back to their tenant.",

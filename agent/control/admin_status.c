@@ -157,6 +157,7 @@ static void status_pools(const struct agent *a, struct base_text *t)
         lane_stats(p->lane, &s);
         print_lane(&s, t);
         agent_windows_pool_status(p, t);
+        agent_messages_status(p, t);
         base_json_object_end(t);
     }
     base_json_array_end(t);

@@ -142,6 +142,12 @@ enum {
                SCHEMA_FEATURE_CHANNEL
 };
 
+static uint32_t features_of(const struct pool *p, const struct agent_session *s)
+{
+    const bool messages = agent_messages_are_for_workers(p) && s->arena[0]->mem.whole;
+    return FEATURES | (messages ? SCHEMA_FEATURE_MESSAGES : 0);
+}
+
 /* The worker maps what it got while the lane hears of it. */
 static void hand_over(struct connection *c, uint32_t tag)
 {
@@ -154,7 +160,7 @@ static void hand_over(struct connection *c, uint32_t tag)
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
                                           .tenant = agent_quota_tenant(p->agent, c->tenant)->id,
-                                          .features = FEATURES};
+                                          .features = features_of(p, s)};
     struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};

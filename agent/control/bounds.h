@@ -42,6 +42,13 @@ enum {
     ACK_RETRIES = 7,          /* with `ack_timeout` the bound that `mr_lease` must exceed */
     RNR_RETRIES = 7,          /* for ever: receivers that are not ready are slow, not dead */
 
+    /* Messages of a pool, beside `receives`: places of its lane, of whichever tenants. */
+    MESSAGE_VQPS = 8192,       /* that send or hear some, ports, and streams that are heard */
+    MESSAGE_PEERS = 4096,      /* endpoints with which some are exchanged */
+    MESSAGE_ASK_MS = 2,        /* for a word that does not come, at least */
+    MESSAGE_QUESTIONS = 9,     /* so often, doubled each time, until the peer is gone */
+    MESSAGE_REFUSED_MS = 1000, /* a receiver may have no buffer for so long */
+
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,          /* under way at a time; more wait */
     READDRESS_MIN_MS = 2000,  /* the first try of what the device refuses for another address */

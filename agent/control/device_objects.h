@@ -12,6 +12,7 @@
 #include "fabric/fabric.h"
 #include "fabric/placement.h"
 #include "fabric/series.h"
+#include "message_objects.h"
 #include "schema/table.h"
 
 struct connector;
@@ -47,7 +48,8 @@ struct agent_device {
     struct fab_pd *pd, *system_pd;
     struct fab_chan *chan;
     struct fab_cq *cq, *target_cq;
-    struct fab_srq *srq;
+    struct fab_srq *srq; /* of the target: of messages, where there are some */
+    struct agent_message_objects messages;
     struct fab_dct *dct;
     struct fab_dct *dct_before; /* of the same address, for peers that have not heard; or NULL */
     struct fab_mem scratch, small;

@@ -137,6 +137,7 @@ static struct lane_device_objects list_objects(const struct pool *p)
         .small_lkey = d->small_mr != NULL ? d->small_mr->lkey : 0,
         .peers = p->peers.table,
         .mr_table = &p->device.table->table,
+        .messages = agent_messages_describe(p),
     };
     for (uint32_t i = 0; i < r.dcis; i++)
         r.dci[i] = d->dci[1 + i].qp;
@@ -186,7 +187,8 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_SPARE_DROPPED:
         agent_peer_setup_spare_dropped(p, e->qp);
         return;
-    case LANE_EVENT_WANT_AH: /* of messages, for which no lane is given what they need yet */
+    case LANE_EVENT_WANT_AH:
+        agent_messages_want_ah(p, e);
         return;
     case LANE_EVENT_WANT_PATH:
     case LANE_EVENT_DROP_PATH:

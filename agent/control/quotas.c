@@ -304,6 +304,15 @@ static uint64_t bytes_left_by_all(const struct agent *a)
     return left;
 }
 
+/* What the host has no more of for arenas. */
+static uint64_t message_bytes_of_all(const struct agent *a)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < POOLS; i++)
+        bytes += a->pools[i] != NULL ? agent_messages_bytes(a->pools[i]) : 0;
+    return bytes;
+}
+
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
  * is allocated whole, and has none of a tmpfs' limits. Its pages count to the agent's own control
  * group, whose processes go first when that has no more. */
@@ -311,7 +320,8 @@ static int check_host(const struct agent *a, const struct host_memory *m, bool f
                       uint64_t more_bytes, struct base_errbuf *why)
 {
     const uint64_t most = m->most / 16 * (first ? 15 : 14);
-    const uint64_t have = agent_pools_count(a).arena_bytes + a->arenas_coming;
+    const uint64_t have =
+        agent_pools_count(a).arena_bytes + a->arenas_coming + message_bytes_of_all(a);
     if (have <= most && more_bytes <= most - have)
         return 0;
     const uint64_t left = bytes_left_by_all(a);

@@ -42,6 +42,10 @@ static json_t *describe_endpoint(const struct pool *p)
     } else {
         json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
         json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
+        if (d->messages.ud != NULL) { /* where it hears of messages */
+            json_object_set_new(e, "ud_qpn", json_integer(d->messages.ud->qpn));
+            json_object_set_new(e, "ud_qkey", json_integer(d->messages.qkey));
+        }
     }
     return e;
 }

@@ -186,6 +186,13 @@ static struct lane_arena describe_arena(const struct arena *arena)
                                .rkey = arena->mr->rkey};
 }
 
+/* Where the lane may write what messages bring; NULL: a worker could keep it waiting there. */
+static uint8_t *touch_of(const struct arena *arena)
+{
+    const bool touches = agent_messages_are_for_workers(arena->pool) && arena->mem.whole;
+    return touches ? arena->mem.addr : NULL;
+}
+
 static void fill_in(struct pool *p, struct agent_session *s)
 {
     struct schema_session_ro *ro = s->rings.ro;
@@ -267,6 +274,7 @@ void agent_session_begin(struct pool *p, uint32_t number)
     const struct agent_tenant_config *t = agent_quota_tenant(p->agent, s->tenant);
     struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
                                    .session = number,
+                                   .touch = touch_of(s->arena[0]),
                                    .add = {.id = number,
                                            .rw = s->rings.rw,
                                            .ro = s->rings.ro,
@@ -335,6 +343,7 @@ static void give_arena(struct pool *p, struct arena *arena, int status)
     if (status == 0) {
         struct lane_command command = {.kind = LANE_COMMAND_ARENA_ADD,
                                        .session = arena->session,
+                                       .touch = touch_of(arena),
                                        .arena = describe_arena(arena)};
         agent_pool_command(p, &command);
         return;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/lane_messages.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
@@ -121,6 +122,10 @@ static const struct option options[] = {
      "adaptive: polls on end that find nothing before the lane sleeps"},
     {"pool", "merge", A_YES_NO, AT(merge), 0, 0, "yes",
      "adjacent requests of a tenant to one region become one work request"},
+    {"pool", "messages", A_YES_NO, AT(messages), 0, 0, "no",
+     "workers may send each other messages (kedge_msg.h), where nodes are reached by DC"},
+    {"pool", "receives", A_COUNT, AT(receives), 16, LANE_RECEIVES_MOST, "256",
+     "messages: of all peers, that may be on their way to this pool; 16448 bytes each"},
     {"pool", "window_policy", A_WINDOW_POLICY, AT(window_policy), 0, 0, "static",
      "ladder and delay find how many requests do best, beside what is set; static: none does"},
     {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",

@@ -166,6 +166,7 @@ static void retire_objects(struct pool *p)
         return;
     leave_numbers(p);
     agent_table_initiators_stop(p);
+    agent_messages_retire(p);
     agentd_queues_retire(p);
     fab_retire(d->fab, FAB_DEREG_MR, d->small_mr, ops);
     fab_retire(d->fab, FAB_DEREG_MR, d->scratch_mr, ops);
@@ -182,6 +183,7 @@ static void close_device(struct pool *p)
     if (d->fab == NULL)
         return;
     connector_free(d->connector);
+    agent_messages_close(p);
     fab_mem_free(&d->small);
     fab_mem_free(&d->scratch);
     *d = (struct agent_device){0};

@@ -92,6 +92,7 @@ static const struct fab_series_part DC[] = {
     {make_scratch, NULL},
     {agentd_mr_table_make, NULL},
     {make_small, NULL},
+    {agent_messages_make, "making what messages need failed"},
 };
 static const struct fab_series_part RC[] = {
     {make_domains, NULL},

@@ -49,10 +49,11 @@ int agentd_queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl
 static int target_creation(const struct pool *p, struct fab_ctl *out)
 {
     const struct agent_device *d = &p->device;
-    *out = (struct fab_ctl){
-        .kind = FAB_CREATE_DCT,
-        .dct = {
-            .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_target_access(d->fab)}};
+    *out = (struct fab_ctl){.kind = FAB_CREATE_DCT,
+                            .dct = {.pd = d->pd,
+                                    .cq = agent_messages_receives(p) != 0 ? d->cq : d->target_cq,
+                                    .srq = d->srq,
+                                    .access = fab_target_access(d->fab)}};
     if (d->dct == NULL)
         return world_random(p->world, &out->dct.dc_key, sizeof out->dct.dc_key);
     out->dct.dc_key = d->dct->dc_key;
@@ -63,6 +64,7 @@ int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
+    const uint32_t receives = agent_messages_receives(p);
     int status = 0;
     switch (over) {
     case 0:
@@ -70,8 +72,9 @@ int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
         return 1;
     case 1:
         d->target_cq = ctl->cq.x;
-        *ctl = (struct fab_ctl){.kind = FAB_CREATE_SRQ,
-                                .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
+        *ctl = (struct fab_ctl){
+            .kind = FAB_CREATE_SRQ,
+            .srq = {.pd = d->pd, .max_wr = receives != 0 ? receives : TARGET_WR, .max_sge = 1}};
         return 1;
     case 2:
         d->srq = ctl->srq.x;
@@ -205,7 +208,9 @@ static uint64_t queue_pairs(const struct pool *p, bool rc)
 static void reserve_spares(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = p->prewarm.dcis + 1;
+    const uint64_t most = d->fab->caps.max_cqe, messages = agent_messages_completions(p);
+    const uint64_t room = (most > messages ? most - messages : 0) / d->sq_depth;
+    const uint64_t others = p->prewarm.dcis + 1;
     d->max_spares = p->prewarm.spares;
     if (!d->rc && room > others + d->max_spares)
         d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
@@ -225,21 +230,22 @@ int agentd_queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
     struct agent_device *d = &p->device;
     const uint64_t more = d->rc ? 0 : d->max_spares - p->prewarm.spares;
     const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
+    const uint64_t all = cqe + agent_messages_completions(p);
     switch (over) {
     case 0:
-        if (cqe > d->fab->caps.max_cqe)
+        if (all > d->fab->caps.max_cqe)
             return base_err(&d->opening.err, -EDOM,
                             "the device's completion queues have room for %u, and %llu queue pairs "
                             "need %llu: lower %s in [pool]",
                             d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
-                            (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
+                            (unsigned long long)all, d->rc ? "connections" : "dcis or spares");
         *ctl = (struct fab_ctl){.kind = FAB_CREATE_CHAN};
         return 1;
     case 1:
         d->chan = ctl->chan.x;
         *ctl = (struct fab_ctl){
             .kind = FAB_CREATE_CQ,
-            .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
+            .cq = {.cqe = (uint32_t)all, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
         return 1;
     default:
         d->cq = ctl->cq.x;

@@ -522,6 +522,9 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
         COPY(vqps), COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),
         COPY(tenants_quarantined), COPY(tenants_resting);
+    COPY(messages_sent), COPY(messages_received), COPY(messages_rnr), COPY(messages_refused),
+        COPY(messages_stray), COPY(datagrams_sent), COPY(receives_posted), COPY(credits_granted),
+        COPY(message_peers);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

@@ -62,7 +62,6 @@ struct messages {
     struct fab_ah **ah; /* of each peer's place; the lane's until its end */
     uint8_t *ah_asked;
     uint64_t look_ns; /* at those that wait */
-    uint64_t heard, delivered, refused, said;
 };
 
 /* Of messages there is something to do in the next pass. */

@@ -219,7 +219,7 @@ static void deliver_message(struct lane *l, struct stream_receiver *h,
     struct session *s = q->session;
     struct wr *receive = q->messages->receives.head;
     if (receive == NULL || !lane_session_has_two_places(s)) {
-        l->messages->refused++;
+        COUNT(l, messages_refused, 1);
         lane_exchange_refuse(x, h, RNR_WAIT_US);
         return;
     }
@@ -236,7 +236,7 @@ static void deliver_message(struct lane *l, struct stream_receiver *h,
     receive->length = m->length;
     lane_session_deliver(l, receive, m->with_imm, m->imm, &sender);
     lane_exchange_took(x, h);
-    l->messages->delivered++;
+    COUNT(l, messages_received, 1);
 }
 
 static void take_message(struct lane *l, const struct arrival *a, uint32_t place)
@@ -251,7 +251,6 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
         if (h != NULL)
             deliver_message(l, h, &m, at + SCHEMA_MESSAGE_BYTES);
     }
-    l->messages->heard++;
     post_receive(l, place);
 }
 
@@ -345,7 +344,7 @@ static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah 
     struct fab_wr *bad;
     if (fab_post_send(l->res.messages.ud, &wr, &bad) != 0)
         m->send_free[m->send_count++] = place; /* as one that was lost */
-    m->said++;
+    COUNT(l, datagrams_sent, 1);
 }
 
 /* Those for whom there is no handle wait behind the others. */
@@ -371,6 +370,18 @@ static void say_all(struct lane *l)
 
 /* ---- */
 
+static void set_gauges(struct lane *l)
+{
+    const struct exchange *x = &l->messages->exchange;
+#define SET(what, value)                                                                           \
+    atomic_store_explicit(&l->counters.what, (uint64_t)(value), memory_order_relaxed)
+    SET(messages_stray, x->strays);
+    SET(receives_posted, x->bank.posted);
+    SET(credits_granted, x->bank.promised);
+    SET(message_peers, x->used);
+#undef SET
+}
+
 void lane_arrivals_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
@@ -393,6 +404,7 @@ void lane_arrivals_go_on(struct lane *l)
     l->did += m->arrived;
     m->arrived = 0;
     say_all(l);
+    set_gauges(l);
 }
 
 void lane_arrivals_look(struct lane *l)
@@ -400,6 +412,7 @@ void lane_arrivals_look(struct lane *l)
     lane_sends_look(l);
     lane_exchange_sweep(&l->messages->exchange, l->now_ns, SWEEP);
     say_all(l);
+    set_gauges(l);
 }
 
 void lane_arrivals_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah)

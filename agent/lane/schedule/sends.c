@@ -157,6 +157,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         return WAIT_OWN;
     if (wr_is_numbered(w) && (int32_t)(w->vkey - k->out.first) < 0) {
         *over = q->outstanding == 0 && t->kept.head == NULL;
+        COUNT(l, messages_sent, *over);
         return *over ? WAIT_NOTHING : WAIT_OWN;
     }
     *reason = t->failed;
@@ -255,6 +256,7 @@ static void drain_kept(struct lane *l, struct vqp_messages *t)
     const bool any = t->kept.head != NULL;
     while (t->kept.head != NULL && (int32_t)(t->kept.head->vkey - t->sender.out.first) < 0) {
         t->q->kept--;
+        COUNT(l, messages_sent, 1);
         request_over(l, queue_pop(&t->kept), IBV_WC_SUCCESS, 0);
     }
     if (t->sender.out.first == t->sender.out.end)
@@ -359,6 +361,7 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
 {
     uint8_t failed = 0;
     const uint32_t before = t->sender.out.next;
+    COUNT(l, messages_rnr, n->kind == SCHEMA_NOTE_REFUSED);
     if (lane_sender_hear(&t->sender, n, l->now_ns, &failed) < 0)
         return; /* its peer's agent says what cannot be */
     if (failed != 0)

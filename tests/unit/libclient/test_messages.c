@@ -14,7 +14,7 @@ START_TEST(an_agent_without_messages_is_asked_for_none_and_says_so_with_a_senten
 #define REFUSED(call)                                                                              \
     do {                                                                                           \
         ck_assert_int_eq(call, -EOPNOTSUPP);                                                       \
-        ck_assert_ptr_nonnull(strstr(kedge_last_error(), "agent has no messages"));                \
+        ck_assert_ptr_nonnull(strstr(kedge_last_error(), "agent carries no messages"));            \
         ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);                                             \
     } while (0)
     REFUSED(kedge_bind(f.q, PORT));

@@ -108,6 +108,8 @@ struct agent_config {
     uint64_t max_retry, lane_cpu; /* or AGENT_ANY_CPU */
     bool says_spin;               /* which is no setting any more, and changes nothing */
     bool merge;
+    bool messages; /* workers send each other messages, with `receives` in each pool */
+    uint64_t receives;
     enum lane_window_policy window_policy;
     struct agent_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */

@@ -14,7 +14,9 @@
 #include "fabric/provider.h"
 #include "pool.h"
 
-enum { OUT = 64 };
+enum { OUT = 64, RECEIVES = 24 };
+
+static bool messages = true;
 
 union object {
     struct fab_pd pd;
@@ -112,7 +114,13 @@ static union object *make_object(const struct fab_ctl *ctl)
         o->mr = (struct fab_mr){.pd = ctl->mr.pd, .addr = ctl->mr.iova};
         break;
     case FAB_CREATE_CQ:
-        o->cq.fab = &w.fab;
+        o->cq = (struct fab_cq){.fab = &w.fab, .cqe = ctl->cq.cqe};
+        break;
+    case FAB_CREATE_SRQ:
+        o->srq = (struct fab_srq){.pd = ctl->srq.pd, .max_wr = ctl->srq.max_wr};
+        break;
+    case FAB_CREATE_DCT:
+        ck_assert_uint_ge(ctl->dct.cq->cqe, ctl->dct.srq->max_wr);
         break;
     case FAB_CREATE_QP:
         o->qp = (struct fab_qp){.pd = ctl->qp.pd, .type = ctl->qp.type, .qpn = w.submitted};
@@ -156,7 +164,10 @@ static void begin(bool rc)
     w.ops = (struct fab_ops){
         .submit = submit, .run = run, .wait = wait_for, .arm = arm, .post_recv = post_recv};
     w.fab = (struct fab){.ops = &w.ops,
-                         .caps = {.max_cqe = 1 << 20,
+                         .caps = {.transports = FAB_RC | FAB_DC | FAB_UD,
+                                  .ud_payload = 1024,
+                                  .max_srq_wr = RECEIVES + 1,
+                                  .max_cqe = 1 << 20,
                                   .max_rd_atomic = 16,
                                   .max_sge = 4,
                                   .mtu = IBV_MTU_4096,
@@ -170,6 +181,8 @@ static void begin(bool rc)
     w.world.log = &log;
     w.agent.config.ack_timeout = 14;
     w.agent.config.max_mrs = 64;
+    w.agent.config.messages = messages;
+    w.agent.config.receives = RECEIVES;
     w.agent.config.queue_pairs_ahead = 2;
     w.agent.config.metaservers = 2;
     w.agent.world = w.pool.world = &w.world;
@@ -250,6 +263,34 @@ START_TEST(a_pool_begins_without_waiting_for_any_operation_of_its_device)
         ck_assert_uint_eq(d->ud_qpn != 0, rc);
         give_back();
     }
+}
+END_TEST
+
+START_TEST(a_pool_has_what_messages_need_where_it_is_to_carry_them)
+{
+    const struct agent_device *d = &w.pool.device;
+    const uint32_t operations = open_whole(false, false);
+    ck_assert_uint_eq(d->messages.receives, RECEIVES);
+    ck_assert_uint_eq(d->srq->max_wr, RECEIVES);
+    ck_assert_uint_ge(d->messages.memory.size, lane_messages_bytes(RECEIVES));
+    ck_assert_int_eq(d->messages.ud->type, FAB_QP_UD);
+    ck_assert_ptr_eq(d->messages.ud->pd, d->pd);
+    ck_assert_ptr_nonnull(d->messages.mr);
+    const uint32_t cqe = d->cq->cqe;
+    const struct lane_messages given = agent_messages_describe(&w.pool);
+    ck_assert_ptr_eq(given.srq, d->srq);
+    ck_assert_ptr_eq(given.ud, d->messages.ud);
+    ck_assert_uint_eq(given.receives, RECEIVES);
+    ck_assert_uint_gt(agent_messages_bytes(&w.pool), 0);
+    give_back();
+    messages = false;
+    ck_assert_uint_lt(open_whole(false, false), operations);
+    ck_assert_ptr_null(d->messages.ud);
+    ck_assert_uint_eq(d->messages.memory.size, 0);
+    ck_assert_uint_eq(cqe, d->cq->cqe + RECEIVES + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT);
+    ck_assert_ptr_null(agent_messages_describe(&w.pool).srq);
+    give_back();
+    messages = true;
 }
 END_TEST
 
@@ -368,6 +409,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_pool_begins_without_waiting_for_any_operation_of_its_device)                               \
+    T(a_pool_has_what_messages_need_where_it_is_to_carry_them)                                     \
     T(whichever_operation_fails_is_said_and_what_was_made_goes)                                    \
     T(wherever_a_pool_goes_before_it_has_begun_nothing_more_is_made)                               \
     T(numbers_rest_from_when_the_device_has_destroyed_them_and_not_from_when_it_was_to)            \

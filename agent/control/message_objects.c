@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "message_objects.h"
+
+#include <stdlib.h>
+
+#include "agent.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "bounds.h"
+#include "fabric/retire.h"
+#include "lane_setup.h"
+#include "pool.h"
+
+enum { DATAGRAM_BYTES = SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES };
+static_assert(DATAGRAM_BYTES <= (int)LANE_DATAGRAM_BYTES, "room for the longest");
+
+static uint32_t lower_of(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+uint32_t agent_messages_receives(const struct pool *p)
+{
+    const struct agent_device *d = &p->device;
+    const struct fab_caps *caps = &d->fab->caps;
+    const bool has_ud = (caps->transports & FAB_UD) && caps->ud_payload >= DATAGRAM_BYTES;
+    return p->config->messages && !d->rc && has_ud ? lower_of(p->config->receives, caps->max_srq_wr)
+                                                   : 0;
+}
+
+uint32_t agent_messages_completions(const struct pool *p)
+{
+    const uint32_t receives = agent_messages_receives(p);
+    return receives != 0 ? receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT : 0;
+}
+
+bool agent_messages_are_for_workers(const struct pool *p)
+{
+    return p->device.messages.receives != 0 && p->world->keeps_whole;
+}
+
+/* ---- making */
+
+static struct fab_ctl ud_creation(const struct pool *p)
+{
+    const struct agent_device *d = &p->device;
+    return (struct fab_ctl){.kind = FAB_CREATE_QP,
+                            .qp = {.pd = d->pd,
+                                   .type = FAB_QP_UD,
+                                   .send_cq = d->cq,
+                                   .recv_cq = d->cq,
+                                   .cap = {.send_wr = LANE_DATAGRAMS_OUT,
+                                           .recv_wr = LANE_DATAGRAMS_IN,
+                                           .send_sge = 1,
+                                           .recv_sge = 1}}};
+}
+
+enum { UD_STEPS = 3 };
+
+/* To INIT, RTR, RTS. */
+static struct fab_ctl ud_step(const struct pool *p, uint32_t step)
+{
+    static const struct {
+        enum ibv_qp_state state;
+        int mask;
+    } steps[UD_STEPS] = {
+        {IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+        {IBV_QPS_RTR, 0},
+        {IBV_QPS_RTS, IBV_QP_SQ_PSN},
+    };
+    const struct agent_message_objects *m = &p->device.messages;
+    struct fab_ctl ctl = {.kind = FAB_MODIFY_QP, .modify = {.x = m->ud}};
+    ctl.modify.attr = fab_pd_init_attr(p->device.pd);
+    ctl.modify.attr.qp_state = steps[step].state;
+    ctl.modify.attr.qkey = m->qkey;
+    ctl.modify.mask = IBV_QP_STATE | steps[step].mask;
+    return ctl;
+}
+
+/* Its memory, before anything of the device is made of it. */
+static int begin_making(struct pool *p)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    const uint32_t receives = agent_messages_receives(p);
+    int status = world_random(p->world, &m->qkey, sizeof m->qkey);
+    m->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
+    if (status == 0)
+        status = fab_mem_alloc_for(p->device.fab, lane_messages_bytes(receives), "kedge-messages",
+                                   &m->memory);
+    return status;
+}
+
+int agent_messages_make(void *pool, uint32_t over, struct fab_ctl *ctl)
+{
+    enum { MEMORY, QUEUE_PAIR, FIRST_STEP };
+    struct pool *p = pool;
+    struct agent_message_objects *m = &p->device.messages;
+    int status;
+    switch (over) {
+    case MEMORY:
+        if (agent_messages_receives(p) == 0)
+            return 0;
+        status = begin_making(p);
+        *ctl = (struct fab_ctl){.kind = FAB_REG_MR,
+                                .mr = {.pd = p->device.pd,
+                                       .mem = &m->memory,
+                                       .length = m->memory.size,
+                                       .access = IBV_ACCESS_LOCAL_WRITE}};
+        return status == 0 ? 1 : status;
+    case QUEUE_PAIR:
+        m->mr = ctl->mr.x;
+        *ctl = ud_creation(p);
+        return 1;
+    case FIRST_STEP:
+        m->ud = ctl->qp.x;
+        break;
+    }
+    if (over < FIRST_STEP + UD_STEPS) {
+        *ctl = ud_step(p, over - FIRST_STEP);
+        return 1;
+    }
+    m->receives = agent_messages_receives(p);
+    return 0;
+}
+
+/* ---- its end */
+
+void agent_messages_retire(struct pool *p)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    fab_retire(p->device.fab, FAB_DESTROY_QP, m->ud, &p->fab_ops);
+    fab_retire(p->device.fab, FAB_DEREG_MR, m->mr, &p->fab_ops);
+    m->ud = NULL;
+    m->mr = NULL;
+}
+
+void agent_messages_close(struct pool *p)
+{
+    fab_mem_free(&p->device.messages.memory);
+}
+
+/* ---- the lane's */
+
+/* A word comes as soon as an acknowledgement does, and the lane that it comes from may sleep; so
+ * often it is asked for, each time twice as late, that all of it takes longer than a queue pair
+ * repeats a request. */
+static uint64_t ask_ns(const struct pool *p)
+{
+    const uint64_t timeout_ns =
+        fab_timeout_ns(&p->device.fab->caps, (uint8_t)p->config->ack_timeout);
+    const uint64_t least_ns = MESSAGE_ASK_MS * BASE_NS_PER_MS;
+    return timeout_ns > least_ns ? timeout_ns : least_ns;
+}
+
+struct lane_messages agent_messages_describe(const struct pool *p)
+{
+    const struct agent_device *d = &p->device;
+    const struct agent_message_objects *m = &d->messages;
+    const struct agent_config *c = p->config;
+    if (m->receives == 0)
+        return (struct lane_messages){.srq = NULL};
+    const uint32_t vqps = lower_of(c->max_sessions * c->max_vqps, MESSAGE_VQPS);
+    return (struct lane_messages){.srq = d->srq,
+                                  .ud = m->ud,
+                                  .ud_qkey = m->qkey,
+                                  .receives = m->receives,
+                                  .memory = m->memory,
+                                  .iova = m->mr->addr,
+                                  .lkey = m->mr->lkey,
+                                  .peers = lower_of(c->max_peers, MESSAGE_PEERS),
+                                  .streams = vqps,
+                                  .vqps = vqps,
+                                  .ports = vqps,
+                                  .ask_ns = ask_ns(p),
+                                  .questions = MESSAGE_QUESTIONS,
+                                  .refused_ns = MESSAGE_REFUSED_MS * BASE_NS_PER_MS};
+}
+
+/* One address handle that is being made. */
+struct handle_op {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+    uint32_t tag;
+};
+
+static void on_handle(struct fab_ctl *ctl)
+{
+    const struct handle_op op = *(struct handle_op *)ctl;
+    struct pool *p = op.pool;
+    struct fab_ah *ah = op.ctl.status == 0 ? op.ctl.ah.x : NULL;
+    p->fab_ops--;
+    free(ctl);
+    if (p->lane == NULL || p->stopping) {
+        fab_retire(p->device.fab, FAB_DESTROY_AH, ah, &p->fab_ops);
+        return;
+    }
+    agent_pool_command(
+        p, &(struct lane_command){.kind = LANE_COMMAND_AH_READY, .ah = {.tag = op.tag, .ah = ah}});
+}
+
+void agent_messages_want_ah(struct pool *p, const struct lane_event *e)
+{
+    struct handle_op *op = calloc(1, sizeof *op);
+    BASE_ASSERT(op != NULL); /* a few bytes: without them nothing else works either */
+    op->pool = p;
+    op->tag = e->want_ah.tag;
+    op->ctl = (struct fab_ctl){
+        .kind = FAB_CREATE_AH,
+        .done = on_handle,
+        .ah = {.pd = p->device.pd,
+               .attr = fab_pd_address(p->device.pd, e->want_ah.gid, e->want_ah.lid)}};
+    p->fab_ops++;
+    fab_submit(p->device.fab, &op->ctl);
+}
+
+/* ---- what is said of it */
+
+uint64_t agent_messages_bytes(const struct pool *p)
+{
+    return p->device.messages.memory.size;
+}
+
+void agent_messages_status(const struct pool *p, struct base_text *t)
+{
+    base_json_object(t, "messages");
+    base_json_bool(t, "for_workers", agent_messages_are_for_workers(p));
+    base_json_u64(t, "receives", p->device.messages.receives);
+    base_json_u64(t, "memory_bytes", agent_messages_bytes(p));
+    base_json_object_end(t);
+}

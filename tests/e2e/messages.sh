@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Workers of two nodes send each other messages: each comes once, in order and whole; what can go
+# wrong is an error of verbs at the queue pair that it concerns, in bounded time, and nobody else's.
+source "$(dirname "$0")/lib.sh"
+needs_built kedge-messenger
+[[ $provider == soft && $transport != rc ]] || { echo "skip: messages need DC"; exit 77; }
+# An agent that begins anew has the address that it had.
+gids=(fd00::{0..8})
+agents=0
+start
+agents=2
+begins() { # agent lines of [pool]...
+    local name=$1; shift
+    more_tenants="[tenant other]
+socket = $work/$name-other.sock"
+    mkdir -p -m 0700 "$work/state-$name"
+    agent_configure "$name" "$@"
+    daemon_start "$name" kedge-agentd || fail "agent $name did not start"
+    agent_wait "$name" || fail "agent $name did not register"
+}
+begins a "messages = yes"
+begins b "messages = yes"
+
+# A worker that hears, in the background, until it does; sets $gid and ${hearer[NAME]}.
+declare -A hearer=()
+hears() { # name socket mode...
+    local name=$1 socket=$2; shift 2
+    KEDGE_SOCKET=$work/$socket.sock "$bin/kedge-messenger" "$@" >"$work/$name.out" 2>&1 &
+    hearer[$name]=$!
+    worker_pids+=($!)
+    for _ in $(seq $((600 * slow))); do
+        gid=$(sed -n 's/^hears //p' "$work/$name.out")
+        [[ -z $gid ]] || return 0
+        kill -0 "${hearer[$name]}" 2>/dev/null || break
+        sleep 0.05
+    done
+    fail "$name does not hear: $(cat "$work/$name.out")"
+}
+ends() { # name signal
+    kill -"$2" "${hearer[$1]}"
+    wait "${hearer[$1]}" 2>/dev/null || true
+}
+messenger() { # socket mode...; prints what it says
+    local socket=$1; shift
+    KEDGE_SOCKET=$work/$socket.sock timeout $((60 * slow)) "$bin/kedge-messenger" "$@" 2>&1
+}
+says() { # pattern sentence socket mode...
+    local pattern=$1 sentence=$2 out; shift 2
+    out=$(messenger "$@") || true
+    grep -Pzq -- "$pattern" <<<"$out" || fail "$sentence: it says $out"
+    ok "$sentence: $(tr '\n' ' ' <<<"$out")"
+}
+still_hears() { # name
+    kill -0 "${hearer[$1]}" 2>/dev/null || fail "$1 has ended: $(cat "$work/$1.out")"
+}
+lane() { # agent field
+    "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq ".lane.$2"
+}
+# Of which no word came at all a message may wait for all its questions; else it hears at once.
+in_time() { # most_ms sentence text
+    local ms
+    ms=$(sed -n 's/^after \([0-9]*\) ms$/\1/p' <<<"$3")
+    [[ -n $ms ]] && ((ms <= $1 * slow)) || fail "$2: $3"
+    ok "$2, after $ms ms"
+}
+
+says '^64\n' "a session has so many receives" a max
+hears echo b echo 80
+says '^4000 answered\n' "messages of one length are answered by who hears them" \
+    a ping "$gid" 80 4000 64 16
+says '^4000 answered\n' "and of all lengths, in order and whole" a ping "$gid" 80 4000 0 32
+says '^2000 answered\n' "and one after the other" a ping "$gid" 80 2000 100 1
+says '^2000 answered\n' "a worker of the same node is one like others" b ping "$gid" 80 2000 0 16
+pings=()
+for i in 1 2 3 4; do
+    messenger $([[ $i -gt 2 ]] && echo a || echo b) ping "$gid" 80 2000 0 8 >"$work/ping-$i" &
+    pings+=($!)
+done
+for i in 1 2 3 4; do
+    wait "${pings[i - 1]}" || fail "one of four workers: $(cat "$work/ping-$i" "$work/echo.out")"
+done
+ok "four workers at a time, of both nodes"
+still_hears echo
+
+# Errors, each at the queue pair that it concerns.
+hears full b hear 81 0 64
+says '^1 ended with 13: .*\nbeside others\nand 100 behind it\n' \
+    "no buffer: RNR, for that queue pair alone" a beside "$gid" 81 80
+hears short b hear 82 3 100
+says '^1 ended with 9: .*\n2 ended with 5: ' "too long for the buffer" a send "$gid" 82 3 101
+until_is 1 "where the receive says so" grep -cx 'receive 1 0' "$work/short.out"
+says '^2 ended with 0: .*\n1 ended with 13: ' "and hears on, as far as it has receives" \
+    a send "$gid" 82 3 100
+grep -cx 'receive 0 100' "$work/short.out" | grep -qx 2 || fail "it has $(cat "$work/short.out")"
+ok "which hold the messages"
+says '^1 ended with 11: .*\n4 ended with 5: ' "nobody has bound the port" a send "$gid" 83 5 64
+unbound=$(messenger a send "$gid" 83 1 64)
+strange=$(messenger a-other send "$gid" 80 1 64)
+in_time 1000 "another tenant's port is refused" "$strange"
+[[ $(head -n 1 <<<"$strange") == "$(head -n 1 <<<"$unbound")" ]] ||
+    fail "that a port is another tenant's is said: $strange, and not $unbound"
+ok "as one that nobody has bound"
+says 'hears' "which the other tenant may bind itself" b-other bind 80
+says 'hears port 80' "and no second worker of the tenant" b bind 80
+still_hears echo
+
+# Whoever never pops has his senders wait, and nobody else's.
+hears deaf b deaf 84 4
+says '^1 ended with 13: .*\nbeside others\nand 100 behind it\n' "who pops nothing" \
+    a beside "$gid" 81 80
+says '^4 ended with 0: .*\n1 ended with 13: .*\n11 ended with 5: ' \
+    "what it has receives for is there, the next one is not" a send "$gid" 84 16 64
+says '^1000 answered\n' "others' messages go on beside it" a ping "$gid" 80 1000 0 16
+
+# The receiver's worker dies.
+streams() { # name: a worker that streams to port 85 of $gid
+    KEDGE_SOCKET=$work/a.sock "$bin/kedge-messenger" stream "$gid" 85 >"$work/$1.out" 2>&1 &
+    stream=$!
+    worker_pids+=($stream)
+    until_is 1 "a stream goes on" grep -c '^streams' "$work/$1.out"
+}
+hears other b sink 85
+streams stream
+ends other KILL
+wait "$stream" || fail "the stream: $(cat "$work/stream.out")"
+grep -Eq '^1 ended with 11: ' "$work/stream.out" || fail "it ended: $(cat "$work/stream.out")"
+in_time 2000 "a worker that was killed ends its senders' messages" "$(cat "$work/stream.out")"
+hears other b echo 85
+says '^500 answered\n' "and another one may bind its port" a ping "$gid" 85 500 0 8
+ends other TERM
+
+# The receiver's agent dies, and begins anew: what its former life has granted buys nothing.
+hears other b sink 85
+streams stream
+kill -KILL "${pids[b]}"
+wait "${pids[b]}" 2>/dev/null || true
+wait "$stream" || fail "the stream: $(cat "$work/stream.out")"
+grep -Eq '^1 ended with (12|13): ' "$work/stream.out" || fail "it ended: $(cat "$work/stream.out")"
+in_time 10000 "an agent that was killed ends them" "$(cat "$work/stream.out")"
+begins b "messages = yes"
+end_workers
+worker_pids=()
+hears echo b echo 80
+until_is "200 answered" "its next life answers, with credit of its own" \
+    messenger a ping "$gid" 80 200 0 8
+says '^4000 answered\n' "and goes on" a ping "$gid" 80 4000 0 32
+
+# What operators see.
+for field in messages_sent messages_received; do
+    (($(lane a "$field") > 1000 && $(lane b "$field") > 1000)) ||
+        fail "$field: $(lane a "$field") and $(lane b "$field")"
+done
+ok "both agents count what was sent and received"
+(($(lane a messages_rnr) > 0)) || fail "no RNR is counted at the sender: $(lane a messages_rnr)"
+ok "and that there was no buffer"
+pool() { # agent field
+    "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json |
+        jq ".pools[0].messages.$2"
+}
+[[ $(pool a receives) == 256 && $(pool a for_workers) == true ]] || fail "the pool's: $(pool a .)"
+until_is 256 "all receives are posted, whatever was sent" lane b receives_posted
+for name in lane_messages_sent_total lane_messages_received_total lane_receives_posted \
+        message_memory_bytes; do
+    [[ $(agent_metric a $name) -gt 0 ]] || fail "kedge_agent_$name is $(agent_metric a $name)"
+done
+ok "metrics have them too"
+
+# An agent without the setting says that there are none, and its peers hear so.
+end_workers
+worker_pids=()
+kill -TERM "${pids[b]}"
+wait "${pids[b]}" || fail "agent b did not end well"
+begins b
+[[ $(messenger b max) == 0 ]] || fail "a session has $(messenger b max) receives"
+says '^bind: this host.s agent carries no messages' "without the setting a worker hears so" \
+    b bind 80
+says '^1 ended with 2: .*\n1 ended with 5: ' "and so does who sends to one of its node" \
+    a send "$gid" 80 2 64
+stop
