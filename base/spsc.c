@@ -87,6 +87,12 @@ int base_spsc_pop(struct base_spsc *ring, void *element)
     return 0;
 }
 
+bool base_spsc_is_empty(struct base_spsc *ring)
+{
+    return atomic_load_explicit(&ring->head, memory_order_relaxed) ==
+           atomic_load_explicit(&ring->tail, memory_order_relaxed);
+}
+
 uint32_t base_spsc_count(const struct base_spsc *ring)
 {
     /* head first: it never passes a tail that is read later. A third thread may still see a tail

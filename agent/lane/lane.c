@@ -415,7 +415,8 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         lane_sessions_due(l);
         lane_revocations_due(l);
     }
-    lane_commands_take(l);
+    if (!base_spsc_is_empty(l->commands))
+        lane_commands_take(l);
     intake_poll(l);
     if (fair_queue_first(&l->controls) != NULL || !TAILQ_EMPTY(&l->paused))
         lane_intake_controls(l);

@@ -7,6 +7,7 @@
 #ifndef BASE_SPSC_H
 #define BASE_SPSC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ int base_spsc_push(struct base_spsc *ring, const void *element);
 
 /* Consumer: copies the oldest element out. 0, or -EAGAIN when empty. */
 int base_spsc_pop(struct base_spsc *ring, void *element);
+
+/* Consumer: whether there is nothing to pop. */
+bool base_spsc_is_empty(struct base_spsc *ring);
 
 /* Elements inside, as seen by either side or by a third thread (then a snapshot, 0 .. capacity). */
 uint32_t base_spsc_count(const struct base_spsc *ring);
