@@ -24,10 +24,13 @@
 #include "resolve/lookup.h"
 #include "resolve/name_lookup.h"
 #include "schedule/quota.h"
+#include "schedule/usual.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/wr.h"
+
+enum { SLOTS_AHEAD = 6 /* whose lines are asked for */ };
 
 /* Word by word and once: what the worker changes after this is not seen. */
 static void copy_slot(const struct session *s, uint32_t index, void *to)
@@ -39,6 +42,21 @@ static void copy_slot(const struct session *s, uint32_t index, void *to)
         uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
         memcpy((uint8_t *)to + i * 8, &word, 8);
     }
+}
+
+/* A request that is refused, or that has to be looked at closely. */
+static __attribute__((noinline)) void submit_post(struct lane *l, struct vqp *q, struct wr *w,
+                                                  uint16_t gen)
+{
+    if (q->state == VQP_FREE || gen != q->gen) {
+        /* Nothing can be before it on a VQP that does not exist. */
+        q->gen = q->state == VQP_FREE ? gen : q->gen;
+        COUNT(l, refused, 1);
+        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
+                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
+        return;
+    }
+    lane_vqp_submit(l, q, w);
 }
 
 /* *usual: the VQP whose request was taken last, if that was posted as most are; or NULL. */
@@ -64,15 +82,12 @@ static inline void take_post(struct lane *l, struct session *s, const struct ope
     w->refused = check_plain_post(s, op, d, w) ? 0 : (uint8_t)lane_check_post(s, op, d, extra, w);
     if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
         w->refused = SCHEMA_REASON_LOCAL_RANGE;
-    if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
-        /* Nothing can be before it on a VQP that does not exist. */
-        q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
-        COUNT(l, refused, 1);
-        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
-                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
+    if (d->vqp_gen == q->gen && vqp_post_usual(l, q, w, *usual == q)) {
+        *usual = q;
         return;
     }
-    *usual = lane_vqp_submit(l, q, w, *usual == q) ? q : NULL;
+    *usual = NULL;
+    submit_post(l, q, w, d->vqp_gen);
 }
 
 /* What the tenant's control operations per second do not refuse. A worker must always be able to
@@ -253,6 +268,20 @@ static inline void publish_head(struct session *s, uint32_t head)
     atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
 }
 
+/* The lines of those behind the first, which the worker's processor has: each takes as long to come
+ * as a request takes to be posted. None that it has not written yet, since it would have to take
+ * that back. */
+static inline void prefetch_slot(const struct session *s, uint32_t index)
+{
+    __builtin_prefetch(s->ring + (size_t)(index & s->sq_mask) * SCHEMA_LINE);
+}
+
+static inline void prefetch_slots(const struct session *s, uint32_t head, uint32_t avail)
+{
+    for (uint32_t i = 1; i < avail && i <= SLOTS_AHEAD; i++)
+        prefetch_slot(s, head + i);
+}
+
 uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
 {
     const struct vqp *usual = NULL;
@@ -267,10 +296,13 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
         lane_session_end(l, s, SCHEMA_REASON_RING, true);
         return 1;
     }
+    prefetch_slots(s, head, avail);
     while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
         struct schema_sq_desc d;
         _Alignas(8) uint8_t extra[SCHEMA_MAX_EXTRA];
         const struct operation *op;
+        if (avail > SLOTS_AHEAD)
+            prefetch_slot(s, head + SLOTS_AHEAD);
         const uint32_t slots = copy_request(s, head, avail, &d, extra, &op);
         if (slots == 0) {
             lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);

@@ -69,7 +69,7 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
                               q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
         return;
     }
-    (void)lane_vqp_submit(l, q, w, false);
+    lane_vqp_submit(l, q, w);
 }
 
 /* The VQP's messages; it need not be connected. NULL: it is another one, or there is no room. */

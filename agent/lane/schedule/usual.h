@@ -15,9 +15,14 @@
 #include "resolve/flow.h"
 #include "resolve/lease.h"
 #include "resolve/path.h"
+#include "schedule/room.h"
+#include "schedule/window.h"
 #include "session_state.h"
 #include "transmit/physical_qp.h"
 #include "vqp_state.h"
+
+/* So small that it is not counted in its session's turn. */
+enum { TURN_FREE = 1024 };
 
 #define USUAL_INLINE inline __attribute__((always_inline))
 
@@ -69,6 +74,41 @@ static USUAL_INLINE bool region_is_usual(const struct lane *l, const struct vqp 
         return false;
     lease_stamp(w, e);
     w->fab.remote_addr = r->raddr + at;
+    return true;
+}
+
+/* It has entered all that it had to. */
+static USUAL_INLINE void vqp_post(struct lane *l, struct vqp *q, struct physical_qp *p,
+                                  struct wr *w)
+{
+    const struct peer *peer = &l->peers[q->peer_slot];
+    w->flow = q->flow;
+    w->fab.ah = q->flow->ah;
+    w->fab.dest_qpn = peer->dctn;
+    w->fab.dc_key = peer->dc_key;
+    flow_posted(l, q->flow);
+    q->outstanding++;
+    q->begun = 1;
+    if (w->length > TURN_FREE)
+        q->session->turn_bytes += w->length;
+    session_count_posted(&q->session->memory->shown, w->length);
+    physical_qp_chain(l, p, w);
+    COUNT(l, posted, 1);
+}
+
+/* Posts w, the next request of q, for which nothing is to be looked at closely. again: it has done
+ * so with one of q's before, and nothing has happened in the lane since. False: nothing is done,
+ * and lane_vqp_submit() finds out what to do. */
+static USUAL_INLINE bool vqp_post_usual(struct lane *l, struct vqp *q, struct wr *w, bool again)
+{
+    if (!again && (q->state != VQP_CONNECTED || q->queue.head != NULL || !peer_is_usual(l, q) ||
+                   !flow_goes(l, q->flow) || WINDOW_GET(l->windows_on)))
+        return false;
+    struct physical_qp *p = flow_phys(l, q->flow);
+    if ((w->special | w->refused) != 0 || w->length > TURN_FREE || !room_passes(p, w->length) ||
+        !region_is_usual(l, q, w))
+        return false;
+    vqp_post(l, q, p, w);
     return true;
 }
 

@@ -31,12 +31,8 @@
 
 enum {
     TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
-    TURN_FREE = 1024,        /* so small that it is not counted */
     GO_MOST = 64             /* of a VQP's queue at a time */
 };
-
-/* What READs and WRITEs go through costs them no call, though SENDs have it too. */
-#define INTO_EACH inline __attribute__((always_inline))
 
 /* How long a request waits for a flow, beside twice the time that one may be out. */
 static const uint64_t FLOWLESS_NS = 1000000000;
@@ -226,8 +222,7 @@ static inline bool is_fresh(struct lane *l, const struct vqp *q)
 
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
  * used. 0, a reason, or 0 with *wait: it waits. */
-static __attribute__((noinline)) uint32_t peer_state(struct lane *l, struct vqp *q,
-                                                     enum vqp_wait *wait)
+static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 {
     const struct schema_peer *shared =
         q->peer_slot < l->config.max_peers ? lane_peer_shared(l, q->peer_slot) : NULL;
@@ -293,23 +288,9 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
     return (w->special & SPECIAL_COPY) && !lane_small_take(l, w) ? WAIT_SMALL : WAIT_NOTHING;
 }
 
-/* It has entered all that it had to. */
-static INTO_EACH void post_request(struct lane *l, struct vqp *q, struct physical_qp *p,
-                                   struct wr *w)
+static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
-    const struct peer *peer = &l->peers[q->peer_slot];
-    w->flow = q->flow;
-    w->fab.ah = q->flow->ah;
-    w->fab.dest_qpn = peer->dctn;
-    w->fab.dc_key = peer->dc_key;
-    flow_posted(l, q->flow);
-    q->outstanding++;
-    q->begun = 1;
-    if (w->length > TURN_FREE)
-        q->session->turn_bytes += w->length;
-    session_count_posted(&q->session->memory->shown, w->length);
-    physical_qp_chain(l, p, w);
-    COUNT(l, posted, 1);
+    vqp_post(l, q, p, w);
 }
 
 /* On a queue pair in error. */
@@ -382,65 +363,40 @@ static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, s
     return true;
 }
 
-/* True: w is over, or q waits for *wait. */
-static __attribute__((noinline)) bool find_way(struct lane *l, struct vqp *q, struct wr *w,
-                                               uint32_t reason, enum vqp_wait *wait)
-{
-    if (reason == 0)
-        reason = peer_state(l, q, wait);
-    if (reason != 0)
-        *wait = refuse_request(l, q, w, reason);
-    else if (*wait == WAIT_NOTHING && lane_flow_is_stuck(l, q->flow))
-        *wait = WAIT_SIGN;
-    else
-        return *wait != WAIT_NOTHING;
-    return true;
-}
-
-/* Likewise. */
-static __attribute__((noinline)) bool resolve_region(struct lane *l, struct vqp *q,
-                                                     struct physical_qp *p, struct wr *w,
-                                                     enum vqp_wait *wait)
-{
-    uint32_t reason = 0;
-    switch (lane_remote_resolve(l, q, w, &reason)) {
-    case REMOTE_READING:
-        *wait = WAIT_REGION;
-        return true;
-    case REMOTE_WAIT:
-        *wait = WAIT_ASKING_REGION;
-        return true;
-    case REMOTE_REFUSED:
-        *wait = refuse_request(l, q, w, reason);
-        return true;
-    case REMOTE_OK:
-        break;
-    }
-    /* Resolving may have taken the last slot. */
-    return !lane_physical_qp_has_room(p) && (*wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING;
-}
-
-/* *usual: the last one of q was posted as most are, and nothing has happened since; and then
- * whether w was. NOTHING: w is posted, or over. Else what q waits for: at a window, or for room, it
- * is in the queue for that, and in the windows before; else in no window. */
-static INTO_EACH enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w, bool *usual)
+/* NOTHING: w is posted, or over. Else what q waits for: at a window, or for room, it is in the
+ * queue for that, and in the windows before; else in no window. */
+static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
 {
     enum vqp_wait wait = WAIT_NOTHING;
     uint32_t reason = w->refused;
     bool over = false;
-    if (q->state != VQP_CONNECTED && try_apart(l, q, w, &wait)) {
-        *usual = false;
+    if (q->state != VQP_CONNECTED && try_apart(l, q, w, &wait))
         return wait;
-    }
-    *usual = reason == 0 && (*usual || (peer_is_usual(l, q) && flow_goes(l, q->flow)));
-    if (!*usual && find_way(l, q, w, reason, &wait))
+    if (reason == 0)
+        reason = peer_state(l, q, &wait);
+    if (reason != 0)
+        return refuse_request(l, q, w, reason);
+    if (wait != WAIT_NOTHING)
         return wait;
+    if (lane_flow_is_stuck(l, q->flow))
+        return WAIT_SIGN;
     struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
-    if (w->length > TURN_FREE && !has_turn(l, q, w->length))
+    if (!has_turn(l, q, w->length))
         return WAIT_PASS;
-    if (!region_is_usual(l, q, w) && resolve_region(l, q, p, w, &wait))
+    switch (lane_remote_resolve(l, q, w, &reason)) {
+    case REMOTE_READING:
+        return WAIT_REGION;
+    case REMOTE_WAIT:
+        return WAIT_ASKING_REGION;
+    case REMOTE_REFUSED:
+        return refuse_request(l, q, w, reason);
+    case REMOTE_OK:
+        break;
+    }
+    /* Resolving may have taken the last slot. */
+    if (!lane_physical_qp_has_room(p) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
     if (w->special != 0) {
         wait = try_special(l, q, w, &over);
@@ -465,18 +421,16 @@ static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum vqp_wait
         lane_vqp_wait_for(l, q, why);
 }
 
-bool lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w, bool usual)
+void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
 {
     if (q->queue.head != NULL) {
         queue_push(&q->queue, w);
         session_count(&q->session->memory->shown.queued, 1);
-        return false;
+        return;
     }
-    const enum vqp_wait why = try_post(l, q, w, &usual);
-    if (why == WAIT_NOTHING)
-        return usual;
-    wait_with(l, q, w, why);
-    return false;
+    const enum vqp_wait why = try_post(l, q, w);
+    if (why != WAIT_NOTHING)
+        wait_with(l, q, w, why);
 }
 
 /* Some, so that others have theirs in between, also where nothing is posted: what is queued behind
@@ -499,8 +453,7 @@ void lane_vqp_go_on(struct lane *l, struct vqp *q)
         if (q->queue.head != NULL)
             wr_prefetch(q->queue.head);
         const uint64_t length = w->length;
-        bool usual = false;
-        const enum vqp_wait why = try_post(l, q, w, &usual);
+        const enum vqp_wait why = try_post(l, q, w);
         if (why != WAIT_NOTHING) {
             wait_with(l, q, w, why);
             return;

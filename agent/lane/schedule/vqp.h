@@ -34,10 +34,8 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q,
 bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
 /* What is queued goes to its session's list of what is to be flushed. */
 void lane_vqp_destroy(struct lane *l, struct vqp *q);
-/* Takes a checked request; posts it, or queues it. usual: that of the one before it has returned
- * true, which was q's too, and nothing has happened in the lane since then. True: it is posted, and
- * of what it has needed all was as it mostly is (usual.h). */
-bool lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w, bool usual);
+/* Takes a checked request; posts it, or queues it. vqp_post_usual() posts most (usual.h). */
+void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
 /* Posts what it can of its queue. */
 void lane_vqp_go_on(struct lane *l, struct vqp *q);
 /* What it had posted, and is out no more, comes before its queue again. */
