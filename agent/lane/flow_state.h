@@ -68,6 +68,8 @@ struct flow {
     uint8_t news;       /* enum flow_news_state: the VQPs in its list are to be looked at */
     uint8_t news_again; /* and once more, since something happened after that had begun */
     uint8_t quarantined; /* its tenant's alone, beside the endpoint's own (quarantine.c) */
+    uint8_t rc;          /* its path is a connection, and not an address handle */
+    uint8_t second;      /* hybrid: the connection beside its twin's DC (hybrid.h) */
     uint8_t narrow;      /* DC: its endpoint takes shorter packets than the pool's are */
     uint8_t apart;       /* it is narrow or quarantined, and has another initiator than most */
     uint32_t news_left;  /* so many of them, when that has begun */
@@ -104,6 +106,7 @@ struct flow {
     struct flow *next_quarantined; /* in its bucket */
     TAILQ_ENTRY(flow) by_tenant;   /* in quarantine: of its tenant's */
     struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
+    struct flow *twin; /* hybrid: the same endpoint's other one; it is held by the second */
 };
 
 static inline bool flow_path_is_asked(const struct flow *f)
@@ -115,6 +118,12 @@ static inline bool flow_path_is_asked(const struct flow *f)
 static inline bool flow_is_idle(const struct flow *f)
 {
     return f->holds == 0 && f->outstanding == 0 && !flow_path_is_asked(f);
+}
+
+/* hybrid: the one by which an endpoint is known: of its window, and of its samples. */
+static inline struct flow *flow_first(struct flow *f)
+{
+    return f->second ? f->twin : f;
 }
 
 static inline bool flow_is_suspect(const struct flow *f)

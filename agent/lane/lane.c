@@ -22,6 +22,7 @@
 #include "request/revoke.h"
 #include "request/session.h"
 #include "resolve/flow.h"
+#include "resolve/hybrid.h"
 #include "resolve/lookup.h"
 #include "resolve/prove.h"
 #include "resolve/readdress.h"
@@ -53,7 +54,8 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
 {
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
-           (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
+           (c->rc ? c->max_links > 0 && !c->hybrid : r->dcis > 0) &&
+           (!c->hybrid || c->max_links > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
            c->mr_lease_ns > c->bound_ns + c->slack_ns && c->merge_sges <= LANE_MERGE_SGES &&
            r->scratch.size / LANE_SCRATCH_BYTES > c->max_tenants + 1;
@@ -69,7 +71,8 @@ static uint32_t most_spares(const struct lane_device_objects *r)
 static uint32_t room_for_phys(const struct lane *l)
 {
     return l->config.rc ? l->config.max_links + 2 * LANE_MAX_METASERVERS
-                        : 1 + l->res.dcis + most_spares(&l->res);
+                        : 1 + l->res.dcis + most_spares(&l->res) +
+                              (l->config.hybrid ? l->config.max_links : 0);
 }
 
 static int make_phys(struct lane *l)
@@ -202,6 +205,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         status = lane_endings_new(l);
     if (status == 0)
         status = lane_messages_new(l);
+    if (status == 0 && config->hybrid)
+        status = lane_hybrid_new(l);
     if (status != 0) {
         lane_free(l);
         return status;
@@ -245,6 +250,7 @@ void lane_free(struct lane *l)
     lane_inflight_free(l);
     lane_smalls_free(l);
     lane_messages_free(l);
+    lane_hybrid_free(l);
     base_spsc_free(l->commands);
     base_spsc_free(l->events);
     free(l);
@@ -361,6 +367,8 @@ static void keep_house(struct lane *l)
         lane_lookups_due(l);
         if (lane_proof_is_due(l))
             lane_proof_go_on(l);
+        if (l->config.hybrid)
+            lane_hybrid_look(l);
         lane_flows_sweep(l);
         if (l->readdressing > 0) {
             lane_returns_ring(l);
@@ -520,9 +528,10 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(merged), COPY(merged_failed);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
-        COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
-        COPY(vqps), COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),
-        COPY(tenants_quarantined), COPY(tenants_resting);
+        COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links_taken), COPY(links_left),
+        COPY(transfers), COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows),
+        COPY(mrs), COPY(suspects), COPY(quarantined), COPY(tenants_quarantined),
+        COPY(tenants_resting);
     COPY(messages_sent), COPY(messages_received), COPY(messages_rnr), COPY(messages_refused),
         COPY(messages_stray), COPY(datagrams_sent), COPY(receives_posted), COPY(credits_granted),
         COPY(message_peers);

@@ -151,6 +151,7 @@ struct lane {
     struct fab_qp *metaserver_lost[LANE_MAX_METASERVERS];      /* those, which are given back */
     struct silence silence[LANE_MAX_METASERVERS];
     struct proof proof;
+    struct hybrid *hybrid; /* or NULL */
     /* Commands that are not carried out whole, the next flow of theirs, and what they have lost;
      * fences that were asked for so far. */
     uint32_t readdressing, readdress_hand, readdress_lost, fences;

@@ -16,8 +16,9 @@ struct peer {
     uint32_t renew_us;  /* so long before it expires a request that uses it has it READ again, and
                            goes on  meanwhile */
     uint16_t lid;
-    uint8_t mr_log2, used, refreshing;
-    uint8_t mtu;     /* enum ibv_mtu, of its DC target */
+    uint8_t mr_log2, used;
+    uint8_t refreshing : 1, has_dc : 1, has_rc : 1; /* has: what its record tells of ways to it */
+    uint8_t mtu;                                    /* enum ibv_mtu, of its DC target */
     uint16_t tenant; /* peer_room.c: its place + 1 whose workers use it; 0: nobody's */
 };
 static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
@@ -29,5 +30,11 @@ static inline struct schema_peer *lane_peer_shared(struct lane *l, uint32_t slot
 }
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool lane_peer_is_same(struct lane *l, uint32_t slot, uint32_t gen);
+
+/* Whether nothing but a connection leads to it. */
+static inline bool peer_needs_link(const struct lane *l, uint32_t slot)
+{
+    return l->config.rc || (l->config.hybrid && !l->peers[slot].has_dc);
+}
 
 #endif

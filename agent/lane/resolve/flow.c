@@ -20,6 +20,7 @@
 #include "lane_state.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
+#include "resolve/hybrid.h"
 #include "resolve/liveness.h"
 #include "resolve/path.h"
 #include "resolve/peer_room.h"
@@ -55,6 +56,7 @@ static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 {
     f->quarantined = f->apart = 1;
+    f->rc = own->rc;
     f->own = own;
     lane_flow_inherit(l, f, own);
     f->dci = lane_quarantine_dci(l, f);
@@ -78,13 +80,15 @@ static void unlink_quarantined(struct lane *l, struct flow *f)
 static void drop_flow(struct lane *l, struct flow *f)
 {
     lane_flow_drop_path(l, f);
+    if (l->config.hybrid)
+        lane_hybrid_dropped(l, f);
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->quarantined)
         unlink_quarantined(l, f);
     if (flow_is_suspect(f))
         COUNT(l, suspects, -1);
-    if (!f->quarantined && f->window != NULL)
+    if (!f->quarantined && !f->second && f->window != NULL)
         window_close(f->window);
     BASE_ASSERT(f->parked.count == 0);
     lane_flow_take_news(l, f);
@@ -141,14 +145,16 @@ static struct flow *new_flow(struct lane *l, uint32_t tenant_slot)
 }
 
 /* Without a window, and nobody's yet. */
-static struct flow *make_flow(struct lane *l, const struct vqp *q)
+static struct flow *make_flow(struct lane *l, uint32_t slot, uint32_t gen, uint32_t tenant_slot)
 {
-    const uint32_t tenant_slot = q->session->tenant_slot;
     struct flow *f = new_flow(l, tenant_slot);
     if (f == NULL)
         return NULL;
-    *f = (struct flow){
-        .used = 1, .peer_slot = q->peer_slot, .peer_gen = q->peer_gen, .tenant_slot = tenant_slot};
+    *f = (struct flow){.used = 1,
+                       .rc = peer_needs_link(l, slot),
+                       .peer_slot = slot,
+                       .peer_gen = gen,
+                       .tenant_slot = tenant_slot};
     vqp_list_init(&f->parked);
     l->flow_tenants += l->tenant_flows[tenant_slot]++ == 0;
     COUNT(l, flows, 1);
@@ -164,7 +170,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
         return f;
     if (f != NULL && flow_is_idle(f) && lane_may_tell(l)) /* of a life of its peer that is over */
         drop_flow(l, f);
-    f = make_flow(l, q);
+    f = make_flow(l, q->peer_slot, q->peer_gen, q->session->tenant_slot);
     if (f == NULL)
         return NULL;
     f->dci = q->peer_slot % l->narrow.ordinary;
@@ -179,12 +185,29 @@ struct flow *lane_flow_take(struct lane *l, const struct vqp *q)
     struct flow *own = take_own(l, q);
     if (own == NULL || !q->session->quarantined)
         return own;
+    own = flow_first(own);
     own->holds++;
-    f = make_flow(l, q);
+    f = make_flow(l, q->peer_slot, q->peer_gen, q->session->tenant_slot);
     if (f == NULL)
         own->holds--;
     else
         link_quarantined(l, f, own);
+    return f;
+}
+
+struct flow *lane_flow_make_second(struct lane *l, struct flow *first, uint32_t tenant_slot)
+{
+    first->holds++; /* so that it does not make room for it */
+    struct flow *f = make_flow(l, first->peer_slot, first->peer_gen, tenant_slot);
+    if (f == NULL) {
+        first->holds--;
+        return NULL;
+    }
+    f->rc = f->second = 1;
+    f->twin = first;
+    first->twin = f;
+    f->window = first->window;
+    lane_flow_inherit(l, f, first);
     return f;
 }
 
@@ -204,6 +227,9 @@ bool lane_flows_leave(struct lane *l, uint32_t slot)
         if (f->peer_slot == slot && !leave_flow(l, f))
             return false;
     }
+    f = l->peers[slot].flow;
+    if (f != NULL && f->twin != NULL && !leave_flow(l, f->second ? f : f->twin))
+        return false;
     f = l->peers[slot].flow;
     return f == NULL || leave_flow(l, f);
 }

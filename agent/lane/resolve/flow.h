@@ -15,6 +15,9 @@ struct vqp;
 /* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
  * or all are in use: try again. */
 struct flow *lane_flow_take(struct lane *l, const struct vqp *q);
+/* hybrid: another one for first's endpoint, for a connection (hybrid.h); NULL: the tenant has its
+ * share. */
+struct flow *lane_flow_make_second(struct lane *l, struct flow *first, uint32_t tenant_slot);
 /* The flows of the peer in this slot go, if that can be. */
 bool lane_flows_leave(struct lane *l, uint32_t slot);
 /* A few of those that no peer names any more, and that are idle. */

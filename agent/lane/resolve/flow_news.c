@@ -26,8 +26,11 @@ void lane_flow_take_news(struct lane *l, struct flow *f)
 
 void lane_flows_notify(struct lane *l, uint32_t slot)
 {
-    if (l->peers[slot].flow != NULL)
-        lane_flow_notify(l, l->peers[slot].flow);
+    struct flow *own = l->peers[slot].flow;
+    if (own != NULL)
+        lane_flow_notify(l, own);
+    if (own != NULL && own->twin != NULL)
+        lane_flow_notify(l, own->twin);
     if (l->quarantined.count == 0)
         return;
     for (struct flow *f = *quarantined_bucket(&l->quarantined, slot); f != NULL;

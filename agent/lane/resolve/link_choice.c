@@ -6,7 +6,8 @@
 
 #include "base/assert.h"
 
-int link_choice_init(struct link_choice *c, uint32_t endpoints, uint32_t tenants, uint32_t most)
+int lane_link_choice_init(struct link_choice *c, uint32_t endpoints, uint32_t tenants,
+                          uint32_t most)
 {
     *c = (struct link_choice){.tenants = tenants, .endpoints = endpoints, .most = most};
     c->of = calloc(endpoints, sizeof c->of[0]);
@@ -19,7 +20,7 @@ int link_choice_init(struct link_choice *c, uint32_t endpoints, uint32_t tenants
     return 0;
 }
 
-void link_choice_fini(struct link_choice *c)
+void lane_link_choice_fini(struct link_choice *c)
 {
     free(c->of);
     free(c->holders);
@@ -54,8 +55,8 @@ static void charge_tenant(struct link_choice *c, struct link_score *s, uint32_t 
     s->own = 0;
 }
 
-void link_choice_sample(struct link_choice *c, uint32_t endpoint, uint32_t tenant, uint32_t weight,
-                        uint32_t now_ms)
+void lane_link_choice_sample(struct link_choice *c, uint32_t endpoint, uint32_t tenant,
+                             uint32_t weight, uint32_t now_ms)
 {
     struct link_score *s = &c->of[endpoint];
     if (s->points == 0)
@@ -73,7 +74,7 @@ void link_choice_sample(struct link_choice *c, uint32_t endpoint, uint32_t tenan
 
 /* ---- who gets one */
 
-uint32_t link_choice_share(const struct link_choice *c, uint32_t tenant)
+uint32_t lane_link_choice_share(const struct link_choice *c, uint32_t tenant)
 {
     uint32_t tenants = 0;
     for (uint32_t i = 0; i < c->tenants; i++)
@@ -97,7 +98,7 @@ static bool may_go(const struct link_choice *c, const struct link_score *h, uint
 /* Of LOOKS connections the one with the fewest points that may go, or LINK_NONE. */
 static uint32_t find_victim(struct link_choice *c, const struct link_score *s, uint32_t now_ms)
 {
-    const uint32_t share = link_choice_share(c, s->tenant);
+    const uint32_t share = lane_link_choice_share(c, s->tenant);
     uint32_t best = LINK_NONE;
     for (uint32_t i = 0; i < LINK_LOOKS && i < c->held; i++) {
         c->hand = c->hand + 1 < c->held ? c->hand + 1 : 0;
@@ -110,7 +111,8 @@ static uint32_t find_victim(struct link_choice *c, const struct link_score *s, u
     return best;
 }
 
-bool link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t now_ms, uint32_t *victim)
+bool lane_link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t now_ms,
+                            uint32_t *victim)
 {
     struct link_score *s = &c->of[endpoint];
     *victim = LINK_NONE;
@@ -124,7 +126,7 @@ bool link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t now_ms
     return *victim != LINK_NONE;
 }
 
-uint32_t link_choice_unused(struct link_choice *c, uint32_t now_ms)
+uint32_t lane_link_choice_unused(struct link_choice *c, uint32_t now_ms)
 {
     for (uint32_t i = 0; i < LINK_LOOKS && i < c->held; i++) {
         c->idle_hand = c->idle_hand + 1 < c->held ? c->idle_hand + 1 : 0;
@@ -139,7 +141,7 @@ uint32_t link_choice_unused(struct link_choice *c, uint32_t now_ms)
 
 /* ---- what becomes of one */
 
-void link_choice_begin(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
+void lane_link_choice_begin(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
 {
     struct link_score *s = &c->of[endpoint];
     BASE_ASSERT(s->state == LINK_FREE && c->held < c->most && s->tenant != LINK_NOBODY);
@@ -151,7 +153,7 @@ void link_choice_begin(struct link_choice *c, uint32_t endpoint, uint32_t now_ms
     c->making++;
 }
 
-void link_choice_linked(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
+void lane_link_choice_linked(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
 {
     struct link_score *s = &c->of[endpoint];
     BASE_ASSERT(s->state == LINK_MADE);
@@ -169,7 +171,7 @@ static void bar_endpoint(struct link_score *s, uint32_t now_ms)
     s->fails += s->fails < LINK_BARRED_MOST;
 }
 
-void link_choice_leave(struct link_choice *c, uint32_t endpoint, bool failed, uint32_t now_ms)
+void lane_link_choice_leave(struct link_choice *c, uint32_t endpoint, bool failed, uint32_t now_ms)
 {
     struct link_score *s = &c->of[endpoint];
     if (s->state == LINK_FREE || s->state == LINK_LEAVES)
@@ -181,10 +183,10 @@ void link_choice_leave(struct link_choice *c, uint32_t endpoint, bool failed, ui
     s->since_ms = now_ms;
 }
 
-void link_choice_over(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
+void lane_link_choice_over(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
 {
     struct link_score *s = &c->of[endpoint];
-    link_choice_leave(c, endpoint, false, now_ms);
+    lane_link_choice_leave(c, endpoint, false, now_ms);
     if (s->state == LINK_FREE)
         return;
     const uint32_t last = c->holders[--c->held];
@@ -194,7 +196,7 @@ void link_choice_over(struct link_choice *c, uint32_t endpoint, uint32_t now_ms)
     s->state = LINK_FREE;
 }
 
-void link_choice_forget(struct link_choice *c, uint32_t endpoint)
+void lane_link_choice_forget(struct link_choice *c, uint32_t endpoint)
 {
     BASE_ASSERT(c->of[endpoint].state == LINK_FREE);
     c->of[endpoint] = (struct link_score){.tenant = LINK_NOBODY};

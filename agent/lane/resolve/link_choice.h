@@ -19,17 +19,17 @@
 #include <stdint.h>
 
 enum {
-    LINK_SAMPLE = 16,               /* points of one sample */
-    LINK_WANTS = 24 * LINK_SAMPLE,  /* so many are worth a connection */
-    LINK_IDLE = 2 * LINK_SAMPLE,    /* fewer than that: it is hardly used */
+    LINK_SAMPLE = 16,              /* points of one sample */
+    LINK_WANTS = 24 * LINK_SAMPLE, /* so many are worth a connection */
+    LINK_IDLE = 2 * LINK_SAMPLE,   /* fewer than that: it is hardly used */
     LINK_POINTS_MOST = 1 << 20,
     LINK_HALF_MS = 256,
-    LINK_HELD_MS = 200,    /* no connection goes for another's sake before */
+    LINK_HELD_MS = 200,     /* no connection goes for another's sake before */
     LINK_UNUSED_MS = 10000, /* one that is idle for so long goes, with nobody wanting it */
-    LINK_MAKING = 4,       /* of a lane at a time */
-    LINK_LOOKS = 64,       /* at connections, for one that may go */
-    LINK_BARRED_MS = 1000, /* after a failure; twice as long after each further one, */
-    LINK_BARRED_MOST = 6,  /* so many times */
+    LINK_MAKING = 4,        /* of a lane at a time */
+    LINK_LOOKS = 64,        /* at connections, for one that may go */
+    LINK_BARRED_MS = 1000,  /* after a failure; after each further one twice as long */
+    LINK_BARRED_MOST = 6,   /* doublings at most */
     LINK_NOBODY = 0xffff
 };
 #define LINK_NONE UINT32_MAX
@@ -57,29 +57,30 @@ struct link_choice {
 };
 
 /* most: connections at a time. 0 or -ENOMEM. */
-int link_choice_init(struct link_choice *c, uint32_t endpoints, uint32_t tenants, uint32_t most);
-void link_choice_fini(struct link_choice *c);
+int lane_link_choice_init(struct link_choice *c, uint32_t endpoints, uint32_t tenants,
+                          uint32_t most);
+void lane_link_choice_fini(struct link_choice *c);
 
 /* Something of that tenant is out to the endpoint. weight: so many looks that stands for. */
-void link_choice_sample(struct link_choice *c, uint32_t endpoint, uint32_t tenant, uint32_t weight,
-                        uint32_t now_ms);
+void lane_link_choice_sample(struct link_choice *c, uint32_t endpoint, uint32_t tenant,
+                             uint32_t weight, uint32_t now_ms);
 /* Whether one should be made for it now; if only another one has to go first, that is *victim, else
  * LINK_NONE. */
-bool link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t now_ms,
-                       uint32_t *victim);
+bool lane_link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t now_ms,
+                            uint32_t *victim);
 /* One that nobody has used for long, of a few that are looked at; or LINK_NONE. */
-uint32_t link_choice_unused(struct link_choice *c, uint32_t now_ms);
+uint32_t lane_link_choice_unused(struct link_choice *c, uint32_t now_ms);
 
 /* What became of it: FREE to MADE, MADE to HELD, HELD to LEAVES; any to FREE. failed: another one
  * is not made for a while. */
-void link_choice_begin(struct link_choice *c, uint32_t endpoint, uint32_t now_ms);
-void link_choice_linked(struct link_choice *c, uint32_t endpoint, uint32_t now_ms);
-void link_choice_leave(struct link_choice *c, uint32_t endpoint, bool failed, uint32_t now_ms);
-void link_choice_over(struct link_choice *c, uint32_t endpoint, uint32_t now_ms);
+void lane_link_choice_begin(struct link_choice *c, uint32_t endpoint, uint32_t now_ms);
+void lane_link_choice_linked(struct link_choice *c, uint32_t endpoint, uint32_t now_ms);
+void lane_link_choice_leave(struct link_choice *c, uint32_t endpoint, bool failed, uint32_t now_ms);
+void lane_link_choice_over(struct link_choice *c, uint32_t endpoint, uint32_t now_ms);
 /* The place is another endpoint's from now on. Its state is FREE. */
-void link_choice_forget(struct link_choice *c, uint32_t endpoint);
+void lane_link_choice_forget(struct link_choice *c, uint32_t endpoint);
 
 /* How many a tenant may have where all are in use: of those that have some, or want one. */
-uint32_t link_choice_share(const struct link_choice *c, uint32_t tenant);
+uint32_t lane_link_choice_share(const struct link_choice *c, uint32_t tenant);
 
 #endif

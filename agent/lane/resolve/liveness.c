@@ -97,7 +97,7 @@ void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
         liveness_move(l, f, VOUCHED);
     else if (flow_is_distrusted(own))
         liveness_move(l, f, SILENT);
-    if (!flow_is_proven(f) && !l->config.rc) /* one request at a time goes there: not to the dead */
+    if (!flow_is_proven(f) && !f->rc) /* one request at a time goes there: not to the dead */
         liveness_move(l, f, OWES);
 }
 
@@ -105,8 +105,9 @@ void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
 static void look_up_again(struct lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
-    const bool present =
-        f->quarantined ? lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
+    const bool present = f->quarantined || f->twin != NULL
+                             ? lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen
+                             : p->flow == f;
     if (!present || p->expires_ns <= l->now_ns)
         return;
     p->expires_ns = l->now_ns;
@@ -127,12 +128,14 @@ static void fell_silent(struct lane *l, struct flow *f)
     f->heard_ns = 0;
     f->distrust_ns = l->now_ns + DISTRUST_NS;
     look_up_again(l, f);
-    if (!f->quarantined || l->config.rc)
+    struct flow *own = f->second ? f->twin : f->quarantined && !f->rc ? f->own : NULL;
+    if (own == NULL)
         return;
-    liveness_move(l, f->own, SILENT);
-    f->own->heard_ns = 0;
-    f->own->distrust_ns = f->distrust_ns;
-    liveness_move(l, f, OWES);
+    liveness_move(l, own, SILENT);
+    own->heard_ns = 0;
+    own->distrust_ns = f->distrust_ns;
+    if (!f->rc)
+        liveness_move(l, f, OWES);
 }
 
 /* It owes nothing any more. */
@@ -191,7 +194,7 @@ static __attribute__((noinline)) bool is_silent(struct lane *l, struct flow *f)
 
 bool lane_flow_is_stuck(struct lane *l, struct flow *f)
 {
-    if (l->config.rc)
+    if (f->rc)
         return false;
     if (f->outstanding > 0)
         return is_silent(l, f);

@@ -252,6 +252,14 @@ static int compare_awaited(struct lane *l, const struct lookup *k,
     return known && lane_peer_shared(l, slot)->incarnation >= r->incarnation ? -ESTALE : -EUNATCH;
 }
 
+/* By which an endpoint can be reached from here. */
+static uint16_t ways_of(const struct lane *l)
+{
+    return l->config.rc       ? SCHEMA_RECORD_RC
+           : l->config.hybrid ? SCHEMA_RECORD_RC | SCHEMA_RECORD_DC
+                              : SCHEMA_RECORD_DC;
+}
+
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
  * -EOPNOTSUPP; -EBUSY: there may be room for it in a moment; -EINPROGRESS: in another pass;
  * -ENOSPC. */
@@ -261,7 +269,7 @@ static int learn_record(struct lane *l, const struct lookup *k,
     uint32_t log2_slots = r->udqpn_slots >> 24;
     if (log2_slots > 30) /* not a table; do not compute with it */
         return -ENOENT;
-    if (!(r->flags & (l->config.rc ? SCHEMA_RECORD_RC : SCHEMA_RECORD_DC)))
+    if (!(r->flags & ways_of(l)))
         return -EOPNOTSUPP; /* it is reached in another way than this node can */
     const bool is_known = schema_peers_find(l->res.peers, r->gid, r->pool, slot, gen) == 0;
     const int64_t room = is_known ? *slot : lane_peer_room_find(l, k->tenant);
@@ -288,6 +296,8 @@ static int learn_record(struct lane *l, const struct lookup *k,
                        .dc_key = r->dc_key,
                        .dctn = r->dctn_mtu & 0xffffff,
                        .mtu = mtu,
+                       .has_dc = (r->flags & SCHEMA_RECORD_DC) != 0,
+                       .has_rc = (r->flags & SCHEMA_RECORD_RC) != 0,
                        .ud_qpn = r->udqpn_slots & 0xffffff,
                        .ud_qkey = r->ud_qkey,
                        .lid = r->lid,

@@ -11,6 +11,7 @@
 #include "resolve/evict.h"
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
+#include "resolve/hybrid.h"
 #include "resolve/liveness.h"
 #include "resolve/prove.h"
 #include "session_state.h"
@@ -62,6 +63,8 @@ void lane_flow_lost_link(struct lane *l, struct flow *f)
     path_move(f, PATH_NONE);
     give_link(l, f);
     COUNT(l, links, -1);
+    if (f->second)
+        lane_hybrid_lost(l, f);
     l->changed = 1;
 }
 
@@ -99,7 +102,7 @@ void lane_flow_failed(struct lane *l, struct flow *f, enum sign sign)
 
 static void outdate_path(struct lane *l, struct flow *f)
 {
-    if (f->path == PATH_ASKED && !l->config.rc)
+    if (f->path == PATH_ASKED && !f->rc)
         path_move(f, PATH_STALE);
     f->outdated = 1;
     drop_outdated(l, f);
@@ -109,7 +112,7 @@ void lane_flows_outdate(struct lane *l, uint32_t slot)
 {
     struct flow *own = l->peers[slot].flow;
     if (own != NULL)
-        outdate_path(l, own);
+        outdate_path(l, flow_first(own));
     for (struct flow *f = *quarantined_bucket(&l->quarantined, slot); f != NULL;
          f = f->next_quarantined)
         if (f->peer_slot == slot)
@@ -147,6 +150,8 @@ static bool evict_link(struct lane *l, struct evictor *evictor, uint32_t tenant_
     f->drains = evictor;
     path_move(f, PATH_DRAINS);
     evictor->draining++;
+    if (f->second)
+        lane_hybrid_leave(l, f, false);
     return false;
 }
 
@@ -165,6 +170,16 @@ static bool quarantine_have_most(struct lane *l, uint32_t tenant_slot)
     return has_its || l->quarantine_links >= (part > 0 ? part : 1);
 }
 
+void lane_flow_count_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
+{
+    l->links++;
+    f->made_for = tenant_slot + 1;
+    l->culprits[tenant_slot].made++;
+    l->quarantine_links += f->quarantined;
+    if (f->quarantined)
+        l->culprits[f->tenant_slot].links++;
+}
+
 static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
 {
     const bool have_most = f->quarantined && quarantine_have_most(l, f->tenant_slot);
@@ -172,19 +187,14 @@ static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
     if ((have_most || l->links == l->config.max_links) &&
         !evict_link(l, have_most ? &l->quarantine_evictor : &l->evictor, tenant_slot))
         return false;
-    l->links++;
-    f->made_for = tenant_slot + 1;
-    l->culprits[tenant_slot].made++;
-    l->quarantine_links += f->quarantined;
-    if (f->quarantined)
-        l->culprits[f->tenant_slot].links++;
+    lane_flow_count_link(l, f, tenant_slot);
     return true;
 }
 
 /* Which initiators may send to it: the proof's own READs are of one packet, whatever the MTU. */
 static void look_at_mtu(struct lane *l, struct flow *f, const struct peer *p)
 {
-    f->narrow = !l->config.rc && p->mtu != 0 && p->mtu < l->config.mtu && f != &l->proof.flow;
+    f->narrow = !f->rc && p->mtu != 0 && p->mtu < l->config.mtu && f != &l->proof.flow;
     f->apart = f->narrow | f->quarantined;
     if (!f->narrow || !lane_initiators_narrow(l, (enum ibv_mtu)p->mtu))
         return;
@@ -200,6 +210,7 @@ void lane_flow_ask_for_path(struct lane *l, struct flow *f)
     struct lane_event event = {
         .kind = LANE_EVENT_WANT_PATH,
         .want_path = {.flow = f == &l->proof.flow ? LANE_PROOF_FLOW : (uint32_t)(f - l->flows),
+                      .rc = f->rc,
                       .incarnation = shared->incarnation,
                       .ud_qpn = p->ud_qpn,
                       .ud_qkey = p->ud_qkey,
@@ -231,7 +242,7 @@ bool lane_flow_has_path(struct lane *l, struct flow *f, const struct session *s)
         return true;
     if (f->path != PATH_NONE || l->paths_asked == LANE_PATHS)
         return false;
-    if (l->config.rc && !take_link(l, f, s->tenant_slot))
+    if (f->rc && !take_link(l, f, s->tenant_slot))
         return false;
     lane_flow_ask_for_path(l, f);
     return false;
@@ -241,7 +252,7 @@ bool lane_flow_has_path(struct lane *l, struct flow *f, const struct session *s)
  * anything of the peer. Who waits for it asks again. */
 static void give_back(struct lane *l, struct flow *f, const struct lane_path *path)
 {
-    if (l->config.rc)
+    if (f->rc)
         give_link(l, f);
     if (path->ah != NULL || path->qp != NULL)
         lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path = *path});
@@ -261,11 +272,15 @@ void lane_flow_take_path(struct lane *l, struct flow *f, const struct lane_comma
         return;
     }
     if (!made) {
-        if (l->config.rc)
+        if (f->rc)
             give_link(l, f);
+        COUNT(l, paths_failed, 1);
+        if (f->second) { /* which its endpoint goes on without */
+            lane_hybrid_leave(l, f, true);
+            return;
+        }
         f->pathless = 1;
         lane_flow_doubt(l, f, DEAD_NS);
-        COUNT(l, paths_failed, 1);
         return;
     }
     f->pathless = 0;
@@ -275,6 +290,8 @@ void lane_flow_take_path(struct lane *l, struct flow *f, const struct lane_comma
     f->linked_ns = l->now_ns;
     f->link = path->qp != NULL ? lane_physical_qp_open(l, path->qp, f) : NULL;
     COUNT(l, links, f->link != NULL);
+    if (f->second)
+        lane_hybrid_linked(l, f);
 }
 
 void lane_flow_readdress(struct lane *l, struct flow *f)

@@ -8,10 +8,10 @@
 #include "resolve/liveness.h"
 #include "transmit/physical_qp.h"
 
-/* Where what goes to it is posted. With rc only while it has a path. */
+/* Where what goes to it is posted. A connection only while it has a path. */
 static inline struct physical_qp *flow_phys(struct lane *l, const struct flow *f)
 {
-    return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
+    return f->rc ? f->link : &l->phys[l->dci[f->dci]];
 }
 
 /* Whether there is a path to it; asks for one if not, for that session's tenant, and its state
@@ -26,6 +26,8 @@ void lane_flow_readdress(struct lane *l, struct flow *f);
 void lane_flow_drop_path(struct lane *l, struct flow *f);
 /* rc: nothing is out on its connection, which goes. */
 void lane_flow_drop_link(struct lane *l, struct flow *f);
+/* One more is made, for that tenant; and came to nothing. */
+void lane_flow_count_link(struct lane *l, struct flow *f, uint32_t tenant_slot);
 /* rc: its connection broke. */
 void lane_flow_lost_link(struct lane *l, struct flow *f);
 

@@ -223,13 +223,16 @@ static bool has_own_path(struct lane *l, int *status)
         return false;
     if (f->used) /* it came to nothing, or is gone again */
         *status = p->path_status != 0 ? p->path_status : -EAGAIN;
-    else if (l->config.rc && !has_room_for_link(l))
+    else if (peer_needs_link(l, p->peer_slot) && !has_room_for_link(l))
         *status = -EAGAIN;
     else if (l->paths_asked < LANE_PATHS) {
-        *f = (struct flow){.used = 1, .peer_slot = p->peer_slot, .peer_gen = p->peer_gen};
+        *f = (struct flow){.used = 1,
+                           .rc = peer_needs_link(l, p->peer_slot),
+                           .peer_slot = p->peer_slot,
+                           .peer_gen = p->peer_gen};
         vqp_list_init(&f->parked);
         p->path_status = 0;
-        l->links += l->config.rc;
+        l->links += f->rc;
         lane_flow_ask_for_path(l, f);
     }
     return false;
@@ -250,7 +253,7 @@ static void read_endpoint(struct lane *l, struct flow *f)
                                .ah = f->ah,
                                .dest_qpn = peer->dctn,
                                .dc_key = peer->dc_key};
-    (void)post_proof(l, l->config.rc ? f->link : find_spare(l), f, l->res.scratch_lkey, &fab);
+    (void)post_proof(l, f->rc ? f->link : find_spare(l), f, l->res.scratch_lkey, &fab);
 }
 
 /* A refusal of the other side for want of room, or a step of the handshake that was late, says
@@ -283,7 +286,7 @@ static void seek_endpoint(struct lane *l)
         answer_proof(l, 0);
         return;
     }
-    if (l->config.rc && others != NULL && others->path == PATH_THERE) {
+    if (others != NULL && others->rc && others->path == PATH_THERE) {
         read_endpoint(l, others);
         return;
     }

@@ -44,8 +44,7 @@ static bool post_behind(struct lane *l, struct physical_qp *p, struct flow *f)
 
 static bool has_way(struct lane *l, const struct flow *f)
 {
-    return (l->config.rc || f->ah != NULL) &&
-           lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen &&
+    return (f->rc || f->ah != NULL) && lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen &&
            l->peers[f->peer_slot].mr_log2 != 0;
 }
 

@@ -85,7 +85,8 @@ static void look_again(const struct lane *l, struct physical_qp *p)
 
 void lane_rooms_init(struct lane *l)
 {
-    const uint32_t parts = l->config.rc ? l->config.max_links : l->res.dcis;
+    const uint32_t parts =
+        (l->config.rc | l->config.hybrid ? l->config.max_links : 0) + l->res.dcis;
     l->most_bytes = l->config.most_bytes == 0 ? UINT64_MAX / 2 : l->config.most_bytes / parts;
     for (uint32_t i = 0; i < l->phys_room; i++)
         look_again(l, &l->phys[i]);

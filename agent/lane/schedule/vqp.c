@@ -9,6 +9,7 @@
 #include "lane_state.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
+#include "resolve/hybrid.h"
 #include "resolve/liveness.h"
 #include "resolve/lookup.h"
 #include "resolve/path.h"
@@ -112,10 +113,11 @@ static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
     return true;
 }
 
-/* A flow of a tenant in quarantine counts in the endpoint's one window. */
+/* A flow of a tenant in quarantine, and a connection beside DC, count in the endpoint's one window.
+ */
 static void open_window(struct lane *l, struct flow *f)
 {
-    struct flow *own = f->quarantined ? f->own : f;
+    struct flow *own = f->quarantined ? f->own : flow_first(f);
     if (own->window == NULL)
         lane_window_open(l, own, lane_peer_shared(l, own->peer_slot)->gid);
     f->window = own->window;
@@ -125,8 +127,10 @@ static void open_window(struct lane *l, struct flow *f)
  * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
 static uint32_t take_flow(struct lane *l, struct vqp *q)
 {
+    const struct flow *before = q->flow;
     q->flow = lane_flow_take(l, q);
     if (q->flow != NULL) {
+        COUNT(l, transfers, lane_hybrid_are_twins(q->flow, before));
         open_window(l, q->flow);
         q->flowless_ns = 0;
         return 0;
@@ -149,15 +153,16 @@ static bool has_flow(const struct vqp *q, const struct flow *present)
            f->tenant_slot == q->session->tenant_slot;
 }
 
-/* From or to one of a tenant in quarantine only when nothing of it is out, which keeps its order. 0
- * or a reason; then *wait. */
+/* From or to one of a tenant in quarantine, or from DC to a connection and back, only when nothing
+ * of it is out, which keeps its order. 0 or a reason; then *wait. */
 static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *present,
                           enum vqp_wait *wait)
 {
     uint32_t reason = 0;
     if (!has_flow(q, present)) {
         if (q->outstanding > 0 && q->flow != NULL &&
-            q->flow->quarantined != q->session->quarantined) {
+            (q->flow->quarantined != q->session->quarantined ||
+             lane_hybrid_are_twins(q->flow, present))) {
             *wait = WAIT_OWN;
             return 0;
         }

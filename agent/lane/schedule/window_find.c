@@ -137,7 +137,7 @@ static void tell_destination(struct lane *l, struct window_search *s, uint64_t n
     const struct flow *f = &l->flows[s->of - l->flow_windows];
     struct window_sample sample = {
         .ns = ns,
-        .out = f->outstanding,
+        .out = f->outstanding + (f->twin != NULL ? f->twin->outstanding : 0),
         .wanted = (uint32_t)(WINDOW_GET(s->of->ops) + WINDOW_GET(s->of->waiting)),
         .floor = DESTINATION_FLOOR};
     s->idle_looks = has_much(s->of) ? 0 : s->idle_looks + 1;

@@ -97,7 +97,7 @@ bool lane_blame_loses(const struct lane *l, const struct physical_qp *p, const s
         return true;                /* a reliable connection ends with its first error */
     if (!is_same_target(w, failed)) /* with streams several targets are served at a time */
         return l->config.streams && !w->op->repeatable;
-    if (l->config.rc && is_refusal(status) && holds_back(failed))
+    if (p->flow != NULL && is_refusal(status) && holds_back(failed))
         return !l->config.writes_in_order && holds_back(w);
     return status == IBV_WC_RETRY_EXC_ERR || !w->op->repeatable;
 }

@@ -75,6 +75,7 @@ struct physical_qp *lane_physical_qp_open(struct lane *l, struct fab_qp *qp, str
     p->posted = 0;
     p->alone = 0;
     p->refusals = 0;
+    p->connected = qp->type == FAB_QP_RC;
     p->shared_until_ns = 0;
     if (f != NULL && f->alone > 0) {
         p->alone = (uint16_t)f->alone;
@@ -129,7 +130,7 @@ static void replace_qp(struct lane *l, struct physical_qp *p)
 {
     struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN,
                                .broken = {.qp = p->qp, .posted = p->posted}};
-    if (l->config.rc) {
+    if (p->connected) {
         lane_physical_qp_close(l, p);
     } else {
         lane_quarantine_lost_dci(l, p);

@@ -26,7 +26,8 @@ struct physical_qp {
     struct flow *flow;       /* rc: whose connection it is; NULL: a metaserver's */
     uint8_t broken, chained; /* broken: enum broken */
     uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
-    uint8_t refusals;        /* of a first request for want of room, with nothing else out */
+    uint8_t refusals : 7;    /* of a first request for want of room, with nothing else out */
+    uint8_t connected : 1;   /* an RC connection; else a DC initiator */
     uint32_t failing_us;     /* BROKEN_FAILING: since when */
     uint64_t bytes;          /* posted, and out */
     uint64_t posted;         /* in its present life: bytes, and LANE_POST_BYTES for each request */

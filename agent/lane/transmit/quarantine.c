@@ -268,7 +268,7 @@ void lane_quarantine_suspect(struct lane *l, const struct physical_qp *p)
     const struct wr *first = *ring_at(l, p, p->head);
     uint32_t one = UINT32_MAX;
     bool several = false;
-    if (!l->config.rc || !may_be_worker((enum ibv_wc_status)first->ended))
+    if (p->flow == NULL || !may_be_worker((enum ibv_wc_status)first->ended))
         return;
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);

@@ -68,9 +68,11 @@ struct lane_config {
     uint64_t node_lease_ns;                /* how long an endpoint record is believed */
     uint64_t mr_lease_ns;                  /* how long an MR record is believed */
     uint64_t bound_ns,
-        slack_ns;       /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
-    bool rc;            /* peers are reached through RC connections, one each; else through DC */
-    uint32_t max_links; /* rc: connections at a time, of max_flows endpoints */
+        slack_ns; /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
+    bool rc;      /* peers are reached through RC connections, one each; else through DC */
+    bool hybrid;  /* through DC, and those that this one talks to most through connections; who
+                   * has no DC through these alone. Not with rc */
+    uint32_t max_links; /* rc, hybrid: connections at a time, of max_flows endpoints */
     bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
     bool posts_in_time; /* else, it looks at that last of all before its doorbell */
     bool end_overdue;   /* it does not keep them: end a queue pair before a request in it is out
@@ -92,8 +94,9 @@ struct lane_config {
 
 /* What the lane uses of the fabric; made by the control side, borrowed while the lane lives. All
  * DCIs are in RTS (or rest), complete on `cq`, and have room for sq_depth; the system DCI
- * (metaserver READs) completes on cq too. With rc there are none: connections come with PATH_READY,
- * and one for each metaserver with METASERVERS; they complete on cq and have room for sq_depth too.
+ * (metaserver READs) completes on cq too. With hybrid connections come beside them. With rc there
+ * are none: connections come with PATH_READY, and one for each metaserver with METASERVERS; they
+ * complete on cq and have room for sq_depth too.
  */
 struct lane_device_objects {
     struct fab *fab;

@@ -65,6 +65,7 @@ struct lane_event {
             uint32_t ud_qpn, ud_qkey; /* rc */
             enum ibv_mtu mtu;         /* of its DC target, by its record: what that answers with */
             uint16_t lid;
+            bool rc; /* a connection; else an address handle */
         } want_path;
         struct {
             uint32_t tag;

@@ -43,6 +43,9 @@ struct lane_stats {
     uint64_t walked; /* looks at sessions that wait without room, to be woken or for a lookup, and
                       * at regions for what is to be given back */
     uint64_t paths_failed, links_evicted;
+    uint64_t links_taken, links_left; /* hybrid: endpoints that went from DC to a connection; and
+                                       * from one to DC */
+    uint64_t transfers;   /* virtual queue pairs that went with them, when they posted next */
     uint64_t messages_sent;     /* of workers, that are acknowledged */
     uint64_t messages_received; /* that are in a worker's buffer */
     uint64_t messages_rnr;      /* times that one's receiver had no buffer, as it says */

@@ -7,6 +7,7 @@
 #include "../../check_main.h"
 #include "schema/peers.h"
 #include "world.h"
+#include "world_hybrid.h"
 
 enum {
     SEEDS = 24,
@@ -209,6 +210,8 @@ static void break_one(void)
 {
     struct world_node *n = &w->node[0];
     struct fab_qp *qp = w->rc ? n->last_link : n->res.dci[below(WORLD_DCIS)];
+    if (w->hybrid && below(2))
+        qp = world_link(w, 0, below(64));
     if (qp == NULL || fab_qp_state(qp) != IBV_QPS_RTS)
         return;
     world_break(w, 0, qp);
@@ -266,6 +269,8 @@ static void act(void)
     struct churner *c = &churner[below(WORKERS)];
     const uint16_t vqp = (uint16_t)below(VQPS);
     const uint32_t what = below(100);
+    if (w->hybrid && below(8) == 0)
+        world_transfer(w, 0, below(1024));
     if (what < 3) {
         happen();
     } else if (c->k.r->ended != 0) { /* it has guessed too many keys */
@@ -326,7 +331,7 @@ static void churn(uint64_t seed)
 
 START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits)
 {
-    uint64_t quarantined = 0;
+    uint64_t quarantined = 0, transfers = 0;
     world_max_mrs = REGIONS;
     world_max_flows = WORKERS * VQPS + WORLD_NODES; /* each life of a node that a VQP is bound to */
     /* And as many more as it takes until somebody was apart. */
@@ -345,6 +350,7 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
         fault_set_plan(w->node[0].fab, &plan);
         churn(seed);
         quarantined += world_stats(w, 0).quarantined;
+        transfers += world_stats(w, 0).transfers;
         for (int i = 0; i < WORKERS; i++)
             detach(&churner[i]);
         ck_assert_uint_eq(world_stats(w, 0).vqps, 0);
@@ -357,6 +363,7 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
         world_close(w);
     }
     ck_assert_uint_gt(quarantined, 0);
+    ck_assert(!w->hybrid || transfers > 1000);
 }
 END_TEST
 

@@ -23,7 +23,7 @@ static void begin(uint64_t with)
 {
     seed = with;
     now_ms = 1000;
-    ck_assert_int_eq(link_choice_init(&c, ENDPOINTS, TENANTS, MOST), 0);
+    ck_assert_int_eq(lane_link_choice_init(&c, ENDPOINTS, TENANTS, MOST), 0);
 }
 
 /* What must hold always. */
@@ -50,16 +50,16 @@ static void look(void)
 static uint32_t sample(uint32_t endpoint, uint32_t tenant)
 {
     uint32_t victim;
-    link_choice_sample(&c, endpoint, tenant, 1, now_ms);
-    if (!link_choice_wants(&c, endpoint, now_ms, &victim))
+    lane_link_choice_sample(&c, endpoint, tenant, 1, now_ms);
+    if (!lane_link_choice_wants(&c, endpoint, now_ms, &victim))
         return LINK_NONE;
     if (victim != LINK_NONE) {
-        link_choice_leave(&c, victim, false, now_ms);
-        link_choice_over(&c, victim, now_ms);
+        lane_link_choice_leave(&c, victim, false, now_ms);
+        lane_link_choice_over(&c, victim, now_ms);
         return victim;
     }
-    link_choice_begin(&c, endpoint, now_ms);
-    link_choice_linked(&c, endpoint, now_ms);
+    lane_link_choice_begin(&c, endpoint, now_ms);
+    lane_link_choice_linked(&c, endpoint, now_ms);
     return LINK_NONE;
 }
 
@@ -81,7 +81,7 @@ START_TEST(what_is_used_much_gets_one_and_what_is_used_now_and_then_does_not)
     }
     ck_assert_uint_eq(c.of[1].state, LINK_HELD);
     ck_assert_uint_eq(c.of[2].state, LINK_FREE);
-    link_choice_fini(&c);
+    lane_link_choice_fini(&c);
 }
 END_TEST
 
@@ -94,17 +94,17 @@ START_TEST(one_that_is_idle_makes_room_and_one_that_nobody_uses_goes_by_itself)
     now_ms += 10 * LINK_HALF_MS; /* none is used */
     use(100, 1, 100);
     ck_assert_uint_eq(c.of[100].state, LINK_HELD);
-    ck_assert_uint_eq(link_choice_unused(&c, now_ms), LINK_NONE);
+    ck_assert_uint_eq(lane_link_choice_unused(&c, now_ms), LINK_NONE);
     now_ms += 2 * LINK_UNUSED_MS;
-    (void)link_choice_unused(&c, now_ms); /* which sees that they are idle */
+    (void)lane_link_choice_unused(&c, now_ms); /* which sees that they are idle */
     now_ms += 2 * LINK_UNUSED_MS;
-    for (uint32_t i; (i = link_choice_unused(&c, now_ms)) != LINK_NONE;) {
-        link_choice_leave(&c, i, false, now_ms);
-        link_choice_over(&c, i, now_ms);
+    for (uint32_t i; (i = lane_link_choice_unused(&c, now_ms)) != LINK_NONE;) {
+        lane_link_choice_leave(&c, i, false, now_ms);
+        lane_link_choice_over(&c, i, now_ms);
         look();
     }
     ck_assert_uint_eq(c.held, 0);
-    link_choice_fini(&c);
+    lane_link_choice_fini(&c);
 }
 END_TEST
 
@@ -118,7 +118,7 @@ START_TEST(equal_ones_do_not_take_turns)
             moves += sample(i, 0) != LINK_NONE;
     ck_assert_uint_eq(c.held, MOST);
     ck_assert_uint_eq(moves, 0);
-    link_choice_fini(&c);
+    lane_link_choice_fini(&c);
 }
 END_TEST
 
@@ -150,7 +150,7 @@ START_TEST(a_flood_takes_no_connection_in_use_from_who_has_no_more_than_a_share)
             if (ms % 64 == 0)
                 look();
         }
-        link_choice_fini(&c);
+        lane_link_choice_fini(&c);
     }
 }
 END_TEST
@@ -170,7 +170,7 @@ START_TEST(a_connection_is_its_makers_while_that_one_uses_it)
     ck_assert_uint_eq(c.of[1].tenant, 2);
     ck_assert_uint_eq(c.tenant_held[1], 0);
     look();
-    link_choice_fini(&c);
+    lane_link_choice_fini(&c);
 }
 END_TEST
 
@@ -180,18 +180,18 @@ START_TEST(who_refuses_is_asked_ever_more_seldom)
     uint32_t asked = 0;
     for (uint32_t ms = 0; ms < 200000; ms++, now_ms++) {
         uint32_t victim;
-        link_choice_sample(&c, 1, 0, 1, now_ms);
-        if (!link_choice_wants(&c, 1, now_ms, &victim))
+        lane_link_choice_sample(&c, 1, 0, 1, now_ms);
+        if (!lane_link_choice_wants(&c, 1, now_ms, &victim))
             continue;
         ck_assert_uint_eq(victim, LINK_NONE);
-        link_choice_begin(&c, 1, now_ms);
-        link_choice_leave(&c, 1, true, now_ms);
-        link_choice_over(&c, 1, now_ms);
+        lane_link_choice_begin(&c, 1, now_ms);
+        lane_link_choice_leave(&c, 1, true, now_ms);
+        lane_link_choice_over(&c, 1, now_ms);
         asked++;
     }
     ck_assert_uint_ge(asked, 5);
     ck_assert_uint_le(asked, 10); /* 1, 2, 4 ... 64 s */
-    link_choice_fini(&c);
+    lane_link_choice_fini(&c);
 }
 END_TEST
 
@@ -205,23 +205,23 @@ START_TEST(it_adds_up_whatever_happens)
             const uint32_t e = draw(48), t = draw(TENANTS);
             uint32_t victim = LINK_NONE;
             now_ms += draw(8) == 0;
-            link_choice_sample(&c, e, t, 1 + draw(4), now_ms);
-            if (link_choice_wants(&c, e, now_ms, &victim) && victim == LINK_NONE)
-                link_choice_begin(&c, e, now_ms);
+            lane_link_choice_sample(&c, e, t, 1 + draw(4), now_ms);
+            if (lane_link_choice_wants(&c, e, now_ms, &victim) && victim == LINK_NONE)
+                lane_link_choice_begin(&c, e, now_ms);
             else if (victim != LINK_NONE)
-                link_choice_leave(&c, victim, false, now_ms);
+                lane_link_choice_leave(&c, victim, false, now_ms);
             const uint32_t other = draw(48);
             if (c.of[other].state == LINK_MADE && draw(2))
-                link_choice_linked(&c, other, now_ms);
+                lane_link_choice_linked(&c, other, now_ms);
             else if (draw(16) == 0)
-                link_choice_leave(&c, other, draw(2), now_ms);
+                lane_link_choice_leave(&c, other, draw(2), now_ms);
             else if (c.of[other].state == LINK_LEAVES || draw(256) == 0)
-                link_choice_over(&c, other, now_ms);
+                lane_link_choice_over(&c, other, now_ms);
             if (c.of[other].state == LINK_FREE && draw(64) == 0)
-                link_choice_forget(&c, other);
+                lane_link_choice_forget(&c, other);
             look();
         }
-        link_choice_fini(&c);
+        lane_link_choice_fini(&c);
     }
 }
 END_TEST

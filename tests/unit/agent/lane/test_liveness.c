@@ -107,7 +107,7 @@ START_TEST(in_quarantine_a_flow_begins_with_what_is_known_and_owes_a_sign_unless
         ck_assert_int_eq(flow.liveness, cases[i].begins);
     }
     begin();
-    lane.config.rc = true; /* on a connection of its own it is in nobody's way */
+    flow.rc = 1; /* on a connection of its own it is in nobody's way */
     lane_flow_inherit(&lane, &flow, &own);
     ck_assert_int_eq(flow.liveness, LIVE_UNPROVEN);
 }

@@ -4,6 +4,7 @@
 #include "world_messages.h"
 #include "world_names.h"
 #include "world_narrow.h"
+#include "world_hybrid.h"
 #include "world_rc.h"
 
 #include <check.h>
@@ -165,8 +166,10 @@ static void publish(struct world *w, struct world_node *n)
         .mr_table_addr_lo = (uint32_t)(uintptr_t)n->mr_memory.addr,
         .mr_table_rkey = n->mr_mr->rkey,
     };
-    if (w->rc) {
-        r.flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_RC;
+    if (w->rc || world_no_dc[n - w->node])
+        r.flags = SCHEMA_RECORD_LIVE;
+    if (n->connector != NULL && !world_no_rc[n - w->node]) {
+        r.flags |= SCHEMA_RECORD_RC;
         r.udqpn_slots |= connector_ud_qpn(n->connector);
         r.ud_qkey = connector_ud_qkey(n->connector);
     }
@@ -184,6 +187,7 @@ uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, w
 uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
+bool world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct fault_plan world_fault;
 
@@ -228,6 +232,7 @@ static void configure(struct world *w, struct world_node *n)
                              .pool = POOL,
                              .incarnation = n->incarnation};
     n->config.rc = w->rc;
+    n->config.hybrid = w->hybrid;
     n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
     n->res =
@@ -309,7 +314,7 @@ static void open_node(struct world *w, uint32_t number)
     }
     n->peers = calloc(1, schema_peers_bytes(world_max_peers));
     schema_peers_format(n->peers, world_max_peers, 7);
-    if (w->rc)
+    if (w->rc || w->hybrid)
         world_rc_open(w, n);
     configure(w, n);
     publish(w, n);
@@ -321,6 +326,7 @@ void world_open(struct world *w)
     const char *transport = getenv("KEDGE_TEST_TRANSPORT");
     *w = (struct world){.now_ns = 1000000000, .random = 1};
     w->rc = transport != NULL && strcmp(transport, "rc") == 0;
+    w->hybrid = transport != NULL && strcmp(transport, "hybrid") == 0;
     fab_iova_init(&w->iova, (uint64_t)getpid() << 32);
     /* Not by its pid, which a test that was killed, and left its own, may have had. */
     snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-XXXXXX");
@@ -365,8 +371,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     if ((e->kind == LANE_EVENT_WANT_PATH && is_away(w, e->want_path.gid)) ||
         (e->kind == LANE_EVENT_QP_BROKEN && world_is_destroyed(n, e)))
         return;
-    if (w->rc && (e->kind == LANE_EVENT_WANT_PATH || e->kind == LANE_EVENT_DROP_PATH ||
-                  e->kind == LANE_EVENT_QP_BROKEN)) {
+    if (world_rc_is_about(e)) {
         world_rc_event(w, n, e);
         return;
     }
@@ -436,8 +441,7 @@ void world_run(struct world *w, unsigned passes)
             while (lane_event(w->node[n].lane, &e))
                 if (!world_messages_event(&w->node[n], &e))
                     handle_event(w, &w->node[n], &e);
-            if (w->rc)
-                world_rc_run(w, &w->node[n]);
+            world_rc_run(w, &w->node[n]);
         }
     }
 }
@@ -464,7 +468,7 @@ void world_restart_node(struct world *w, uint32_t number)
     struct world_node *n = &w->node[number];
     world_silence_node(w, number);
     n->incarnation++;
-    if (w->rc)
+    if (w->rc || w->hybrid)
         world_rc_open(w, n);
     publish(w, n);
 }
@@ -476,9 +480,9 @@ static void close_node(struct world *w, struct world_node *n)
         destroy(n->fab, FAB_DESTROY_AH, ah);
     lane_free(n->lane);
     destroy(n->fab, FAB_DESTROY_AH, n->metaserver_ah);
-    if (w->rc)
+    if (w->rc || w->hybrid)
         world_rc_close(w, n);
-    else
+    if (!w->rc)
         destroy(n->fab, FAB_DESTROY_QP, n->res.system_dci);
     for (uint32_t i = 0; i < n->res.dcis; i++)
         destroy(n->fab, FAB_DESTROY_QP, n->res.dci[i]);

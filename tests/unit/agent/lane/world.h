@@ -79,7 +79,7 @@ struct world_node {
 
 struct world {
     char dir[64];
-    bool rc; /* KEDGE_TEST_TRANSPORT=rc: nodes reach each other through RC connections */
+    bool rc, hybrid; /* KEDGE_TEST_TRANSPORT: nodes reach each other through RC, or both; else DC */
     uint64_t now_ns;
     uint64_t random;
     struct fab_iova iova; /* of what peers reach */

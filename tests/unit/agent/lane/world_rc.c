@@ -146,6 +146,13 @@ void world_rc_close(struct world *w, struct world_node *n)
     drop_qp(n->metaserver_responder);
 }
 
+bool world_rc_is_about(const struct lane_event *e)
+{
+    return (e->kind == LANE_EVENT_WANT_PATH && e->want_path.rc) ||
+           (e->kind == LANE_EVENT_DROP_PATH && e->path.qp != NULL) ||
+           (e->kind == LANE_EVENT_QP_BROKEN && e->broken.qp->type == FAB_QP_RC);
+}
+
 void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e)
 {
     if (e->kind == LANE_EVENT_WANT_PATH) {

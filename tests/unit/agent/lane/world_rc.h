@@ -10,6 +10,8 @@ void world_rc_close(struct world *w, struct world_node *n);
 /* The connection through which the node's lane READs the metaserver's table, made (again): the
  * former one is the lane's until it says so. */
 struct fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
+/* Whether an event is about a connection. */
+bool world_rc_is_about(const struct lane_event *e);
 void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e);
 void world_rc_run(struct world *w, struct world_node *n);
 /* What a queue pair asks for, of a device that has so much. */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lane_state.h"
+#include "resolve/hybrid.h"
+#include "transmit/physical_qp.h"
+#include "world_hybrid.h"
+
+void world_transfer(struct world *w, uint32_t node, uint32_t number)
+{
+    struct lane *l = w->node[node].lane;
+    const uint32_t high = flows_ever(l);
+    if (high == 0)
+        return;
+    struct flow *f = &l->flows[number % high];
+    if (!f->used || f->quarantined)
+        return;
+    if (f->twin == NULL)
+        lane_hybrid_begin(l, f, f->tenant_slot);
+    else
+        lane_hybrid_leave(l, f->second ? f : f->twin, false);
+}
+
+struct fab_qp *world_link(struct world *w, uint32_t node, uint32_t number)
+{
+    const struct lane *l = w->node[node].lane;
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        const struct physical_qp *p = &l->phys[(number + i) % l->phys_room];
+        if (p->qp != NULL && p->flow != NULL)
+            return p->qp;
+    }
+    return NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transfers between DC and connections, when the test wants them, and not when enough was sampled
+ * (world.h, with hybrid). */
+#ifndef UNIT_AGENT_LANE_WORLD_HYBRID_H
+#define UNIT_AGENT_LANE_WORLD_HYBRID_H
+
+#include "world.h"
+
+/* With hybrid, of the next world's nodes: this one has no connections, or no DC target, for others.
+ */
+extern bool world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
+/* Of the node's flows one, by that number: what goes there by DC is to go by a connection, or the
+ * other way round. */
+void world_transfer(struct world *w, uint32_t node, uint32_t number);
+/* The queue pair of one of the node's connections, by that number, or NULL. */
+struct fab_qp *world_link(struct world *w, uint32_t node, uint32_t number);
+
+#endif
