@@ -86,6 +86,13 @@ static const struct {
                             "no queue pair of the peer's is bound to that port for this tenant"},
     [SCHEMA_REASON_RECEIVER] = {-EAGAIN, "the receiver has posted no buffer for too long"},
     [SCHEMA_REASON_MESSAGES] = {-EOPNOTSUPP, "this node, or the peer's, carries no messages"},
+    [SCHEMA_REASON_BATCH] = {-EINVAL,
+                             "never sent: there is no such batch, or it is posted already"},
+    [SCHEMA_REASON_CANCELLED] = {-ECANCELED, "the batch was cancelled: kedge_batch_status() says "
+                                             "how much of it was carried out"},
+    [SCHEMA_REASON_BATCHES] =
+        {-EDQUOT, "no room for one more batch: a session has 32, and a tenant half of what is left "
+                  "of the agent's memory for them: free some, or prepare smaller ones"},
     [SCHEMA_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
     [SCHEMA_REASON_DEVICE_LOST] =
         {-EPIPE, "this node's device was removed or broke, and its agent ends: open another "
@@ -156,8 +163,9 @@ int kedge_never_sent(const struct ibv_wc *wc)
 {
     if (client_is_null(wc))
         return 0;
-    return wc->status != IBV_WC_SUCCESS && wc->vendor_err != SCHEMA_REASON_NONE &&
-           wc->vendor_err != SCHEMA_REASON_UNDER_WAY && is_known(wc->vendor_err);
+    return wc->status != IBV_WC_SUCCESS && (unsigned)wc->opcode != SCHEMA_WC_BATCH &&
+           wc->vendor_err != SCHEMA_REASON_NONE && wc->vendor_err != SCHEMA_REASON_UNDER_WAY &&
+           is_known(wc->vendor_err);
 }
 
 const char *kedge_reason_str(uint32_t vendor_err)

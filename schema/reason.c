@@ -49,6 +49,9 @@ const char *schema_reason_name(uint32_t reason)
         [SCHEMA_REASON_PORT] = "port_not_heard",
         [SCHEMA_REASON_RECEIVER] = "no_receive_posted",
         [SCHEMA_REASON_MESSAGES] = "no_messages",
+        [SCHEMA_REASON_BATCH] = "no_batch",
+        [SCHEMA_REASON_CANCELLED] = "cancelled",
+        [SCHEMA_REASON_BATCHES] = "batches",
     };
     const size_t count = sizeof names / sizeof names[0];
     return reason < count && names[reason] != NULL ? names[reason] : "unknown";

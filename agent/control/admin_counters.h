@@ -22,6 +22,8 @@
     C(work_requests, "Work requests handed to the device, the agent's own too.", COUNTER)          \
     C(merged, "Requests that went in another one's work request.", COUNTER)                        \
     C(merged_failed, "Work requests of several requests that failed or were refused.", COUNTER)    \
+    C(batches, "Batches that were posted and are over.", COUNTER)                                  \
+    C(batches_refused, "Batches for which a tenant had no room left.", COUNTER)                    \
     C(endpoint_reads, "READs of metaservers' tables of endpoints.", COUNTER)                       \
     C(name_reads, "READs of metaservers' tables of names of regions.", COUNTER)                    \
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \

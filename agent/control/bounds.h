@@ -25,6 +25,7 @@ enum {
 
     /* The lane, beside `max_peers` and `max_mrs`. */
     MR_CACHE = 4096,        /* remote regions known at one time */
+    BATCH_MIB = 32,         /* for batches, of all tenants: 100,000 descriptors take 3.1 */
     SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
     RC_SQ_DEPTH = 128,      /* send slots of each connection: `connections` says how many */
     SUSPECT_TIMEOUTS = 2,   /* as long as so many of the device's, an endpoint that owes an answer

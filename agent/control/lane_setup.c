@@ -81,6 +81,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .max_mrs = (uint32_t)c->max_mrs,
         .quotas = p->quota,
         .mr_cache = MR_CACHE,
+        .batch_bytes = BATCH_MIB * 1024ull * 1024,
         .sq_depth = d->sq_depth,
         .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
         .window_policy = c->window_policy,

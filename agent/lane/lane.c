@@ -13,6 +13,7 @@
 #include "receive/arrivals.h"
 #include "resolve/endpoint.h"
 #include "request/active.h"
+#include "request/batch_pool.h"
 #include "request/control_ops.h"
 #include "request/ending.h"
 #include "request/handover.h"
@@ -204,6 +205,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     if (status == 0)
         status = lane_endings_new(l);
     if (status == 0)
+        status = lane_batch_pool_init(&l->batches, config->batch_bytes, config->max_tenants);
+    if (status == 0)
         status = lane_messages_new(l);
     if (status == 0 && config->hybrid)
         status = lane_hybrid_new(l);
@@ -232,6 +235,7 @@ void lane_free(struct lane *l)
     free(l->sessions);
     lane_actives_free(l);
     lane_endings_free(l);
+    lane_batch_pool_fini(&l->batches);
     free(l->peers);
     lane_peer_room_free(l);
     free(l->flows);
@@ -526,7 +530,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
-    COPY(merged), COPY(merged_failed);
+    COPY(merged), COPY(merged_failed), COPY(batches), COPY(batches_refused);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links_taken), COPY(links_left),
         COPY(transfers), COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows),

@@ -9,6 +9,7 @@
 
 #include "agent/lane.h"
 #include "base/spsc.h"
+#include "batch_state.h"
 #include "handover_state.h"
 #include "lane_counters.h"
 #include "request/control_ops.h"
@@ -141,6 +142,7 @@ struct lane {
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;
+    struct batch_pool batches;
     struct messages *messages; /* or NULL */
     uint64_t housekeeping_due_ns,
         messages_due; /* of messages something is to be done; and when else it is */

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "agent/lane.h"
+#include "batch_state.h"
 #include "lane_state.h"
 #include "request/region.h"
 #include "schedule/fair_queue.h"
@@ -34,6 +35,7 @@ struct lane_memory {
     struct region *regions;
     struct grant *grants;
     struct withdrawal withdrawals[SCHEMA_REPLIES];
+    struct batch batches[SCHEMA_BATCHES];
     _Atomic uint32_t regions_high; /* so many places were ever used */
     uint64_t *regions_taken;       /* bit i: place i is not free */
     /* Places of regions by key, and of grants by what they are: the first of each bucket, and the

@@ -13,7 +13,8 @@
 
 static_assert(SCHEMA_NAME_TENANT_MAX + SCHEMA_NAME_MAX < SCHEMA_MAX_EXTRA &&
                   SCHEMA_MAX_INLINE <= SCHEMA_MAX_EXTRA &&
-                  SCHEMA_IMPORTS_AT_ONCE * sizeof(struct schema_grant) <= SCHEMA_MAX_EXTRA,
+                  SCHEMA_IMPORTS_AT_ONCE * sizeof(struct schema_grant) <= SCHEMA_MAX_EXTRA &&
+                  SCHEMA_BATCH_FILLED * sizeof(struct schema_batch_entry) <= SCHEMA_MAX_EXTRA,
               "room behind a descriptor");
 
 /* Of what has data: they follow it, or its pieces do. 0: more than there may be. */
@@ -46,6 +47,11 @@ uint32_t lane_check_slots(const struct operation *op, const struct schema_sq_des
         if (count == 0 || count > SCHEMA_IMPORTS_AT_ONCE)
             return 0;
         slots += (count * (uint32_t)sizeof(struct schema_grant) + SCHEMA_LINE - 1) / SCHEMA_LINE;
+    } else if (op->has_entries) {
+        const uint32_t count = d->batch.fill.count, each = sizeof(struct schema_batch_entry);
+        if (count == 0 || count > SCHEMA_BATCH_FILLED)
+            return 0;
+        slots += (count * each + SCHEMA_LINE - 1) / SCHEMA_LINE;
     }
     return d->slots == slots ? slots : 0;
 }

@@ -7,6 +7,8 @@
 #include "base/device_order.h"
 #include "lane_state.h"
 #include "request/active.h"
+#include "request/batch.h"
+#include "request/batch_run.h"
 #include "request/messages.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -81,7 +83,7 @@ static uint32_t flush_requests(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
     for (; n < most && s->flushing.head != NULL; n++)
-        lane_session_complete(l, queue_pop(&s->flushing), IBV_WC_WR_FLUSH_ERR, 0);
+        batch_or_complete(l, queue_pop(&s->flushing), IBV_WC_WR_FLUSH_ERR, 0);
     return n;
 }
 
@@ -145,6 +147,7 @@ static void forget_session(struct lane *l, struct session *s)
     if (s->dirty)
         STAILQ_REMOVE(&l->dirty, s, session, by_dirty);
     leave_endings(l, s);
+    lane_batches_forget(l, s);
     COUNT(l, sessions, -1);
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});
     session_fill(s, &(struct session){.id = s->id});

@@ -10,6 +10,8 @@
 
 #include "lane_state.h"
 #include "request/active.h"
+#include "request/batch.h"
+#include "request/batch_run.h"
 #include "request/check.h"
 #include "request/control_ops.h"
 #include "request/ending.h"
@@ -97,7 +99,10 @@ static inline void take_post(struct lane *l, struct session *s, const struct ope
 static bool is_always_done(const struct lane *l, const struct session *s,
                            const struct schema_sq_desc *d)
 {
-    return (d->op == SCHEMA_OP_DEREG_MR && lane_region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
+    const bool ends_batch = d->op == SCHEMA_OP_BATCH_READY || d->op == SCHEMA_OP_BATCH_CANCEL ||
+                            d->op == SCHEMA_OP_BATCH_FREE;
+    return ends_batch ||
+           (d->op == SCHEMA_OP_DEREG_MR && lane_region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
            (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
             !lane_grant_is_there(l, s, d->import.vkey, d->import.secret));
 }
@@ -174,6 +179,12 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     case SCHEMA_OP_BIND_PORT:
         lane_session_reply(l, s, lane_port_ask(l, s, d), 0, 0, 0, NULL);
         return;
+    case SCHEMA_OP_BATCH_NEW:
+    case SCHEMA_OP_BATCH_READY:
+    case SCHEMA_OP_BATCH_CANCEL:
+    case SCHEMA_OP_BATCH_FREE:
+        lane_batch_ask(l, s, d);
+        return;
     case SCHEMA_OP_DEREG_MR:
         session_hold(s, 0); /* what stands behind it goes on */
         if (!lane_withdrawal_begin(l, s, d))
@@ -224,6 +235,10 @@ static __attribute__((noinline)) bool take_other(struct lane *l, struct session 
             lane_receive_take(l, s, op, d, extra);
         return true;
     }
+    if (op->kind == OPERATION_BATCH) {
+        lane_batch_post(l, s, op, d);
+        return true;
+    }
     if ((op->kind == OPERATION_BIND || op->kind == OPERATION_ADDRESS) && vqp_is_busy(q)) {
         s->behind = q; /* what it was connected to before comes to its end first */
         atomic_store_explicit(&s->memory->shown.held, SCHEMA_WAIT_BIND, memory_order_relaxed);
@@ -238,6 +253,8 @@ static __attribute__((noinline)) bool take_other(struct lane *l, struct session 
         lane_vqp_bind(l, s, q, d);
     else if (op->kind == OPERATION_ADDRESS)
         lane_send_address(l, s, d);
+    else if (op->kind == OPERATION_FILL)
+        lane_batch_fill(l, s, d, extra);
     else if (q->gen == d->vqp_gen)
         destroy_vqp(l, s, q);
     if (at_once)

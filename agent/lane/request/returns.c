@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "lane_state.h"
+#include "request/batch_run.h"
 #include "request/reply.h"
 #include "request/revoke.h"
 #include "resolve/flow.h"
@@ -81,11 +82,26 @@ static inline void complete_request(struct lane *l, struct wr *w, enum ibv_wc_st
     lane_session_complete(l, w, status, reason);
 }
 
-/* It may be kept, or take more than most to give back. False: of the former. */
+/* As complete_request(), of what did not end well. */
+static __attribute__((noinline)) void end_request(struct lane *l, struct wr *w,
+                                                  enum ibv_wc_status status, uint32_t reason)
+{
+    if (w->stale)
+        lane_arena_unused(l, w);
+    batch_or_complete(l, w, status, reason);
+}
+
+/* It may be kept, be part of something, or take more than most to give back. False: it is done
+ * with. */
 static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
 {
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
+    if (w->special & SPECIAL_PIECE) {
+        unpost_worker(l, w, SIGN_LIFE, true);
+        end_request(l, w, IBV_WC_SUCCESS, 0);
+        return false;
+    }
     if (!(w->special & SPECIAL_SEND) || !lane_sends_back(l, w))
         return true;
     if (w->stale)
@@ -106,7 +122,7 @@ static void go_again(struct lane *l, struct wr *w)
     if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w))
         lane_sends_lost(w);
     if (q->state == VQP_FREE) {
-        complete_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
+        end_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return;
     }
     if (w->stale)
@@ -132,7 +148,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     if (w->special & SPECIAL_SEND)
         (void)lane_sends_back(l, w);
     unpost_worker(l, w, sign_of(status), false);
-    complete_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
 }
 
@@ -141,7 +157,7 @@ static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_stat
     if (w->kind != WR_WORKER) {
         finish_own(l, w, status);
     } else if (status == IBV_WC_SUCCESS) {
-        if ((w->special & (SPECIAL_COPY | SPECIAL_SEND)) && !end_special(l, w))
+        if ((w->special & (SPECIAL_COPY | SPECIAL_SEND | SPECIAL_PIECE)) && !end_special(l, w))
             return;
         unpost_worker(l, w, SIGN_LIFE, true);
         complete_request(l, w, status, 0);
@@ -160,7 +176,7 @@ static void take_requests(struct lane *l)
         w->ended = 0;
         if (w->back == BACK_UNPOSTED) {
             w->back = BACK_ENDED;
-            lane_session_complete(l, w, status, w->refused);
+            batch_or_complete(l, w, status, w->refused);
         } else {
             finish_request(l, w, status);
         }

@@ -82,9 +82,24 @@ void lane_vqp_fail(struct lane *l, struct vqp *q)
         lane_vqp_wake(l, q);
 }
 
+/* A batch's marker has its turn when all before it is over. A piece of one that was cancelled goes
+ * no more, which is no error of its VQP's. */
+static __attribute__((noinline)) enum vqp_wait pass_batch(struct lane *l, struct vqp *q,
+                                                          struct wr *w)
+{
+    const bool marker = w->special & SPECIAL_BATCH;
+    if (marker && q->outstanding > 0)
+        return WAIT_OWN;
+    lane_windows_desert(l, q);
+    request_over(l, w, marker ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, w->refused);
+    return WAIT_NOTHING;
+}
+
 /* An error completes after everything before it, as on a real queue pair. */
 static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
+    if ((w->special & SPECIAL_BATCH) || w->refused == SCHEMA_REASON_CANCELLED)
+        return pass_batch(l, q, w);
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0)
         return WAIT_OWN;

@@ -170,8 +170,8 @@ bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
     const struct wr *last = *ring_at(l, p, p->tail - 1);
     struct wr *lead = (struct wr *)(void *)p->chain_tail;
     if (is_behind_its_own(last, w) || !may_merge(l, p) || !is_of_one_kind(last, w) ||
-        ((last->special | w->special) & ~SPECIAL_RELAXED) != 0 || !is_to_one_region(last, w) ||
-        last->session->tenant_slot != w->session->tenant_slot)
+        ((last->special | w->special) & ~(SPECIAL_RELAXED | SPECIAL_PIECE)) != 0 ||
+        !is_to_one_region(last, w) || last->session->tenant_slot != w->session->tenant_slot)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
     if (lead->fab.remote_addr % WHOLE_BYTES != 0 || bytes > most_bytes(l, w) ||

@@ -42,6 +42,8 @@ const struct operation lane_operations[OPERATIONS] = {
                         .completion = IBV_WC_SEND,
                         .opcode = IBV_WR_SEND},
     [SCHEMA_OP_RECV] = {.kind = OPERATION_RECEIVE, .completion = IBV_WC_RECV},
+    [SCHEMA_OP_BATCH] = {.kind = OPERATION_BATCH, .completion = SCHEMA_WC_BATCH},
+    [SCHEMA_OP_BATCH_FILL] = {.kind = OPERATION_FILL, .has_entries = true},
     [SCHEMA_OP_SEND_TO] = {.kind = OPERATION_ADDRESS},
     [SCHEMA_OP_BIND_PORT] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_BIND] = {.kind = OPERATION_BIND},
@@ -54,4 +56,8 @@ const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_LOOKUP] = {.kind = OPERATION_CONTROL, .has_name = true},
     [SCHEMA_OP_UNIMPORT] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_IMPORT_MANY] = {.kind = OPERATION_CONTROL, .has_grants = true},
+    [SCHEMA_OP_BATCH_NEW] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_BATCH_READY] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_BATCH_CANCEL] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_BATCH_FREE] = {.kind = OPERATION_CONTROL},
 };

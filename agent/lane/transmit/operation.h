@@ -21,6 +21,8 @@ enum operation_kind {
     OPERATION_SEND,    /* as a post, but for what it needs of its peer */
     OPERATION_RECEIVE, /* has a completion, and goes nowhere */
     OPERATION_ADDRESS, /* of a VQP; without an answer */
+    OPERATION_BATCH,   /* stands for many posts; has a completion */
+    OPERATION_FILL,    /* of a batch; without an answer */
 };
 
 /* What a peer that refuses a post (a NAK) has carried out, and will, of those behind it on the same
@@ -47,11 +49,12 @@ struct operation {
     uint8_t completion; /* enum ibv_wc_opcode */
     enum ibv_wr_opcode opcode;
     /* -- of those that are answered */
-    bool has_name;   /* lookup.owner and lookup.length bytes of one follow the descriptor */
-    bool has_grants; /* import_many.count of them do */
+    bool has_name;    /* lookup.owner and lookup.length bytes of one follow the descriptor */
+    bool has_grants;  /* import_many.count of them do */
+    bool has_entries; /* batch.fill.count of them do */
 };
 
-enum { OPERATIONS = SCHEMA_OP_BIND_PORT + 1 /* the last of enum schema_op */ };
+enum { OPERATIONS = SCHEMA_OP_BATCH_FREE + 1 /* the last of enum schema_op */ };
 
 /* By enum schema_op. */
 extern const struct operation lane_operations[OPERATIONS];

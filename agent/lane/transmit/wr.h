@@ -27,6 +27,8 @@ enum special {
     SPECIAL_APART = 1 << 6,   /* what it was merged into has failed: it is merged no more */
     SPECIAL_ALIGNED = 1 << 7, /* to an address that the device can do it at */
     SPECIAL_SEND = 1 << 8,    /* a message (schedule/sends.h) */
+    SPECIAL_PIECE = 1 << 9,   /* of a batch (request/batch_run.h) */
+    SPECIAL_BATCH = 1 << 10,  /* stands for a whole one behind its pieces, and is never posted */
 };
 static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3, "each a bit of its own");
 

@@ -49,6 +49,7 @@ enum schema_control_feature {
                                           * lane that hears messages */
     SCHEMA_FEATURE_RELAXED = 1 << 6,     /* SCHEMA_OP_RELAXED, its lanes */
     SCHEMA_FEATURE_CHANNEL = 1 << 7,     /* CHANNEL, and its lanes `armed` (schema/session.h) */
+    SCHEMA_FEATURE_BATCHES = 1 << 8,     /* BATCH and the others of batches, its lanes */
 };
 
 enum schema_attached_fd {

@@ -19,12 +19,19 @@ enum schema_op {
     /* A buffer for one message to this VQP: to its name, or to the port that it hears. Completes
      * with one, in two places (schema_cqe.extra), signalled or not */
     SCHEMA_OP_RECV = 6,
+    /* batch.post: all that it lists, in any order among themselves, behind what the VQP posted
+     * before and before what it posts behind; one completion, signalled. Ends the session of an
+     * agent that has not said SCHEMA_FEATURE_BATCHES, as the others of batches do */
+    SCHEMA_OP_BATCH = 7,
     /* on a VQP, without an answer: an error shows at the VQP's first post */
     SCHEMA_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
     /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
     SCHEMA_OP_DESTROY = 17,
     /* send_to: whom the VQP's SENDs go to from here on, at the endpoint that BIND has named */
     SCHEMA_OP_SEND_TO = 18,
+    /* of a batch that is not ready, without an answer: batch.fill.count of schema_batch_entry
+     * follow. BATCH_READY says what was wrong with them */
+    SCHEMA_OP_BATCH_FILL = 19,
     /* control: answered with the same tag */
     SCHEMA_OP_CONNECT = 32, /* gid, pool: resolve; values: peer_slot, peer_gen */
     SCHEMA_OP_REG_MR = 33,  /* arena, offset, length, access, vaddr; values: vkey, secret */
@@ -50,6 +57,16 @@ enum schema_op {
      * is destroyed. It need not be connected. -EADDRINUSE: another one does; -EDQUOT: as many as
      * may be are bound */
     SCHEMA_OP_BIND_PORT = 40,
+    /* batch.make: room for so many descriptors; values: batch, generation. -EDQUOT: the session has
+     * SCHEMA_BATCHES, or the tenant its part of what the agent has for batches */
+    SCHEMA_OP_BATCH_NEW = 41,
+    /* batch.ask, of these three: nothing more is added, it may be posted. -EINVAL, and the batch is
+     * gone: one of its descriptors is none; value: the first such one. -ENOENT: no such batch */
+    SCHEMA_OP_BATCH_READY = 42,
+    /* what of it is not posted to the device is not; it completes when the rest is over. 0 also
+     * where it is not posted */
+    SCHEMA_OP_BATCH_CANCEL = 43,
+    SCHEMA_OP_BATCH_FREE = 44, /* -EBUSY: it is posted */
 };
 
 enum schema_op_flag {

@@ -57,6 +57,9 @@ enum schema_reason {
                                      * it was for is gone */
     SCHEMA_REASON_RECEIVER = 42,    /* who hears it has posted no buffer for too long */
     SCHEMA_REASON_MESSAGES = 43,    /* this node, or the peer's, has no messages */
+    SCHEMA_REASON_BATCH = 44,       /* no such batch, or it is not ready, or is posted already */
+    SCHEMA_REASON_CANCELLED = 45,   /* a batch that its worker has cancelled */
+    SCHEMA_REASON_BATCHES = 46,     /* no room for a batch, of the tenant's part or the session's */
     SCHEMA_REASON_MRS = 33, /* the pool has as many regions as it may, or as are not reserved
                              * for other tenants */
 };

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "schema/batch.h"
 #include "schema/op.h"
 #include "schema/reason.h"
 
@@ -117,6 +118,7 @@ struct schema_sq_desc {
             uint32_t length; /* of the name, whose bytes are in the next slots, without a NUL */
             uint32_t owner;  /* bytes of its tenant's name before it; 0: the session's own */
         } lookup;
+        union schema_sq_batch batch; /* SCHEMA_OP_BATCH and so on */
         uint8_t bytes[56];
     };
 };
@@ -187,6 +189,7 @@ struct schema_session_ro {
      * as it is in memory, the latest one in present_gid[changes % 2]. */
     _Atomic uint32_t changes;
     _Atomic uint64_t present_gid[2][2];
+    struct schema_batch_shown batch[SCHEMA_BATCHES]; /* by number */
 };
 #define SCHEMA_CQ_OFFSET 4096
 #define SCHEMA_SESSION_RO_BYTES(cq_slots)                                                          \

@@ -12,7 +12,7 @@ START_TEST(of_a_failed_request_it_is_known_whether_it_was_never_sent)
 {
     struct ibv_wc wc = {.status = IBV_WC_RETRY_EXC_ERR};
     ck_assert_int_eq(kedge_never_sent(&wc), 0);
-    for (wc.vendor_err = SCHEMA_REASON_DESCRIPTOR; wc.vendor_err <= SCHEMA_REASON_MESSAGES;
+    for (wc.vendor_err = SCHEMA_REASON_DESCRIPTOR; wc.vendor_err <= SCHEMA_REASON_BATCHES;
          wc.vendor_err++)
         ck_assert_int_eq(kedge_never_sent(&wc),
                          wc.vendor_err != SCHEMA_REASON_UNDER_WAY && wc.vendor_err != UNUSED);
@@ -32,9 +32,9 @@ END_TEST
 START_TEST(a_reason_that_this_library_does_not_know_is_called_so)
 {
     static const char newer[] = "a reason newer than this library";
-    for (uint32_t i = 0; i <= SCHEMA_REASON_MESSAGES; i++)
+    for (uint32_t i = 0; i <= SCHEMA_REASON_BATCHES; i++)
         ck_assert_int_eq(strcmp(kedge_reason_str(i), newer) == 0, i == UNUSED);
-    ck_assert_str_eq(kedge_reason_str(SCHEMA_REASON_MESSAGES + 1), newer);
+    ck_assert_str_eq(kedge_reason_str(SCHEMA_REASON_BATCHES + 1), newer);
     ck_assert_str_eq(kedge_reason_str(UINT32_MAX), newer);
 }
 END_TEST

@@ -7,7 +7,7 @@
 
 START_TEST(each_reason_has_a_name_of_its_own)
 {
-    const uint32_t last = SCHEMA_REASON_MESSAGES, unused = 16;
+    const uint32_t last = SCHEMA_REASON_BATCHES, unused = 16;
     ck_assert_str_eq(schema_reason_name(SCHEMA_REASON_GUESSES), "too_many_wrong_keys");
     for (uint32_t i = 0; i <= last; i++) {
         if (i == unused)

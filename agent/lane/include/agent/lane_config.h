@@ -48,6 +48,7 @@ struct lane_config {
                                       * queue pairs have so many; 0: none are merged */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t max_grants;   /* imports of one session */
+    uint64_t batch_bytes;  /* for batches, of all tenants; 0: there are none */
     uint64_t silent_ns;    /* how long a silent session is polled before it goes to sleep: about
                               what a wake-up costs */
     uint64_t suspect_ns;   /* an endpoint that was silent for longer while it had requests is

@@ -21,10 +21,13 @@ struct lane_stats {
     uint64_t sleeps, wakes;                      /* wakes: not for what was due */
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
-    uint64_t work_requests; /* handed to the fabric, of workers and the lane's own */
-    uint64_t merged;        /* worker requests that went in another one's work request */
-    uint64_t merged_failed; /* such work requests that were refused or failed, and not as a whole
-                               connection does */
+    uint64_t work_requests;   /* handed to the fabric, of workers and the lane's own */
+    uint64_t merged;          /* worker requests that went in another one's work request */
+    uint64_t merged_failed;   /* such work requests that were refused or failed, and not as a whole
+                                 connection does */
+    uint64_t batches;         /* that were posted, and are over */
+    uint64_t batches_refused; /* that would have been more than their tenant's part of what there
+                               * is for them */
     uint64_t endpoint_reads, name_reads; /* READs of metaservers' tables */
     uint64_t mr_reads;                   /* READs of peers' tables */
     uint64_t mr_renewals;                /* of those, while requests went on */

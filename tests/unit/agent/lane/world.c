@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "world_batch.h"
 #include "world_deaf.h"
 #include "world_fenced.h"
 #include "world_messages.h"
@@ -188,6 +189,7 @@ uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
 bool world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
+uint64_t world_batch_bytes = 1024 * 1024;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct fault_plan world_fault;
 
@@ -204,6 +206,7 @@ static void configure(struct world *w, struct world_node *n)
                              .max_mrs = world_capacity,
                              .quotas = world_capacity != 0 ? n->quota : NULL,
                              .mr_cache = 16,
+                             .batch_bytes = world_batch_bytes,
                              .sq_depth = SQ_DEPTH,
                              .merge_sges = world_merge_sges(n),
                              .silent_ns = 20000,

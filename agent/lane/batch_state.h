@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lane keeps of batches. Private to agent/lane, and the lane thread's. What is done with
+ * them is in request/batch.h and request/batch_run.h.
+ *
+ * All memory of them is one piece of the agent's, taken when the lane is made, in slabs of one
+ * size. A batch has some for its descriptors and some for its pieces, which are the requests that
+ * it has in the lane at a time. */
+#ifndef LANE_BATCH_STATE_H
+#define LANE_BATCH_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schema/op.h"
+
+struct wr;
+
+enum {
+    BATCH_SLAB_BYTES = 16384,
+    BATCH_PIECES = 64, /* of one batch, at a time */
+};
+#define BATCH_NO_SLAB UINT32_MAX
+
+struct batch_pool {
+    uint8_t *memory;
+    uint32_t *next; /* of each slab: the next one of its batch, or of those that are free */
+    uint32_t slabs, free, first_free;
+    uint32_t *used; /* by tenant's place: slabs */
+};
+
+/* What a worker has listed, as it was checked when it came. */
+struct batch_desc {
+    uint64_t remote_addr, offset;
+    uint32_t length, vkey;
+    uint8_t op, arena; /* op: enum schema_op */
+    uint8_t zero[6];
+};
+
+/* A list of them. */
+struct batch_slabs {
+    uint32_t first, last, count;
+};
+
+enum batch_state { BATCH_FREE, BATCH_FILLING, BATCH_READY, BATCH_POSTED, BATCH_STATES };
+
+/* Where the next descriptor is. */
+struct batch_at {
+    uint32_t index, slab;
+};
+
+struct batch {
+    uint8_t state; /* enum batch_state, moved by batch_move() alone */
+    uint8_t cancelled;
+    uint8_t over;           /* its marker is, and pieces are out yet */
+    uint8_t status, reason; /* how the first that failed did; else 0 */
+    uint8_t bad;            /* filling: enum schema_reason of the first that is none */
+    uint32_t gen;
+    uint32_t count; /* descriptors */
+    /* Those of its pieces, and behind them those of its descriptors, of which this is the first. */
+    struct batch_slabs slabs;
+    uint32_t first;
+    uint32_t pieces, out;  /* how many there are; of these, that are queued or posted */
+    struct batch_at at;    /* filling: the end; posted: what no piece has had yet */
+    uint32_t done, failed; /* descriptors; the first that failed, or that is none */
+    struct wr *free_piece;
+    struct wr *marker; /* posted: what stands for it in its VQP's queue */
+};
+
+static inline bool batch_is_whole(const struct batch *b)
+{
+    return b->at.index == b->count;
+}
+
+#endif
