@@ -87,6 +87,7 @@ struct kedge_session {
     uint32_t asked[SCHEMA_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t asks, imports;         /* of these, that are not 0; of other tenants' regions */
     struct kedge_mr *mrs;
+    struct kedge_batch *batches;
     uint32_t withdrawals; /* requests of them that are not answered yet */
     struct {              /* of kedge_session_notices(): what kedge_wait() has returned for */
         bool wanted;      /* it was called: else kedge_wait() returns for completions alone */

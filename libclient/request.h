@@ -22,6 +22,9 @@ int client_ask(struct kedge_session *s, struct schema_sq_desc *d);
 /* The same with what stands behind the descriptor: up to SCHEMA_MAX_EXTRA bytes. */
 int client_ask_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                     size_t bytes);
+/* Says what has no answer, and so no tag. 0; -ETIMEDOUT; or why the session ended. */
+int client_tell_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+                     size_t bytes);
 /* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT; or why the session ended. */
 int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out);
 /* The same with what stands behind the descriptor. */

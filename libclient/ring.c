@@ -292,6 +292,11 @@ static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
 static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
                   offsetof(struct schema_sq_desc, bind_port.tag),
               "the tag's place");
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                      offsetof(struct schema_sq_desc, batch.make.tag) &&
+                  offsetof(struct schema_sq_desc, connect.tag) ==
+                      offsetof(struct schema_sq_desc, batch.ask.tag),
+              "the tag's place");
 static_assert(sizeof(struct client_reply) == sizeof(struct schema_found), "all of an answer");
 
 /* -EPROTO instead of what is no status. */
@@ -349,6 +354,28 @@ static void put_extra(struct kedge_session *s, const void *extra, size_t bytes)
     }
 }
 
+/* With all that stands behind the descriptor, when there is room. */
+static int put_request(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+                       size_t bytes)
+{
+    d->slots = (uint8_t)(1 + (bytes + SCHEMA_LINE - 1) / SCHEMA_LINE);
+    client_ring_bury(s);
+    const int status = wait_until(s, has_room, d->slots);
+    if (status != 0)
+        return status;
+    client_ring_put(s, d);
+    put_extra(s, extra, bytes);
+    client_ring_publish(s);
+    return 0;
+}
+
+int client_tell_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
+                     size_t bytes)
+{
+    const int status = client_usable(s);
+    return status != 0 ? status : put_request(s, d, extra, bytes);
+}
+
 int client_ask_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                     size_t bytes)
 {
@@ -358,15 +385,10 @@ int client_ask_with(struct kedge_session *s, struct schema_sq_desc *d, const voi
         status = take_tag(s, &tag);
     if (status != 0)
         return status;
-    d->slots = (uint8_t)(1 + (bytes + SCHEMA_LINE - 1) / SCHEMA_LINE);
-    client_ring_bury(s);
-    status = wait_until(s, has_room, d->slots);
+    d->connect.tag = tag;
+    status = put_request(s, d, extra, bytes);
     if (status != 0)
         return status;
-    d->connect.tag = tag;
-    client_ring_put(s, d);
-    put_extra(s, extra, bytes);
-    client_ring_publish(s);
     s->asked[tag % SCHEMA_REPLIES] = tag;
     s->asks++;
     return 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "batch.h"
 #include "lent.h"
 #include "receive.h"
 
@@ -91,6 +92,7 @@ void kedge_close(struct kedge_session *s)
         s->mrs = mr->next;
         client_free_mr(mr);
     }
+    client_batches_free(s);
     client_messages_free(s->messages);
     free(s->vqps);
     munmap((void *)(uintptr_t)s->alive, (size_t)sysconf(_SC_PAGESIZE));

@@ -44,6 +44,7 @@ prelude='#include <assert.h>
 #include <err.h>
 #include <errno.h>
 #include <stdio.h>
+#include <kedge_batch.h>
 #include <kedge_msg.h>
 void work(struct kedge_session *s);
 void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote,
