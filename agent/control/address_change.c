@@ -133,7 +133,7 @@ static void tell_sessions(const struct pool *p)
 static void take_address(struct pool *p, bool renamed)
 {
     struct lane_command c = {.kind = LANE_COMMAND_READDRESS};
-    if (p->device.rc)
+    if (p->device.connector != NULL)
         connector_readdress(p->device.connector, p->incarnation, world_now_ns(p->world));
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
     c.readdress.incarnation = p->incarnation;

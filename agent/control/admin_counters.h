@@ -48,6 +48,9 @@
     C(retried, "Looks at virtual queue pairs whose requests wait.", COUNTER)                       \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
+    C(links_taken, "Endpoints that went from DC to a connection (hybrid).", COUNTER)               \
+    C(links_left, "Endpoints that went from a connection back to DC (hybrid).", COUNTER)           \
+    C(transfers, "Virtual queue pairs that went with them (hybrid).", COUNTER)                     \
     C(quarantined, "Times that a tenant was put apart from others.", COUNTER)                      \
     C(messages_sent, "Messages of workers that were acknowledged.", COUNTER)                       \
     C(messages_received, "Messages that were put into a buffer of a worker.", COUNTER)             \
@@ -59,7 +62,7 @@
     C(datagrams_sent, "Datagrams to other agents about messages.", COUNTER)                        \
     C(tenants_quarantined, "Tenants whose requests go apart from others'.", GAUGE)                 \
     C(tenants_resting, "Tenants whose requests wait since they have broken queue pairs.", GAUGE)   \
-    C(links, "Connections to endpoints (rc).", GAUGE)                                              \
+    C(links, "Connections to endpoints (rc, hybrid).", GAUGE)                                      \
     C(sessions, "Sessions of the lane.", GAUGE)                                                    \
     C(vqps, "Connected virtual queue pairs.", GAUGE)                                               \
     C(peers, "Known endpoints.", GAUGE)                                                            \

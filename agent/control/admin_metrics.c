@@ -279,7 +279,7 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
     lane_metrics(a, t);
     pool_metrics(a, t);
     latency_metrics(a, t);
-    if (a->rc)
+    if (a->rc || a->hybrid)
         connector_metrics(a, t);
     base_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",
                     a->refused);

@@ -63,7 +63,7 @@ static void print_lane(const struct lane_stats *s, struct base_text *t)
 
 static void status_connectors(const struct agent *a, struct base_text *t)
 {
-    if (!a->rc)
+    if (!a->rc && !a->hybrid)
         return;
     const struct connector_stats s = sum_connectors(a);
     base_json_object(t, "connections");
@@ -274,7 +274,7 @@ void agent_status_print(struct agent *a, struct base_text *t)
     base_json_string(t, "provider", a->config.provider);
     if (a->fab->model != NULL)
         base_json_string(t, "modelled", a->fab->model->preset);
-    base_json_string(t, "transport", a->rc ? "rc" : "dc");
+    base_json_string(t, "transport", a->rc ? "rc" : a->hybrid ? "hybrid" : "dc");
     base_json_string(t, "port", a->address.down ? "down" : "up");
     base_json_string(t, "address", a->address.gone ? "gone" : "up");
     base_json_u64(t, "mtu", 128u << a->port.mtu);

@@ -87,6 +87,7 @@ struct agent {
     uint64_t numbers_gone_ns; /* when a queue pair last went, whose number any other may get */
     struct fab_iova iova;     /* of all pools' registrations that peers reach */
     bool rc;                  /* the transport; else DC */
+    bool hybrid;              /* with connections beside it */
     /* pool.c */
     struct pool *pools[POOLS]; /* the first one is the own */
     struct {

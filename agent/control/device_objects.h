@@ -56,6 +56,7 @@ struct agent_device {
     struct fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
     struct agent_table *table, *table_before;    /* before: until the lane has left it */
     bool rc;                                     /* else DC */
+    bool hybrid;                                 /* not rc: with connections beside it */
     struct agent_dci dci[2 * LANE_MAX_DCIS + 1]; /* number 0 is the system's */
     uint32_t dcis;
     uint32_t addresses;     /* that the port has had, while this was open */
@@ -65,7 +66,7 @@ struct agent_device {
     enum ibv_mtu dct_mtu;    /* DC: of the target, as its record says */
     uint32_t max_spares;     /* DC: that there is room for */
     uint32_t sq_depth;
-    struct connector *connector; /* rc */
+    struct connector *connector; /* rc, hybrid */
     uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */
     uint32_t mr_log2;            /* of the table's slots */
     uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */

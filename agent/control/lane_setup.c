@@ -86,6 +86,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
         .window_policy = c->window_policy,
         .rc = d->rc,
+        .hybrid = d->hybrid,
         .max_links = p->prewarm.connections,
         .silent_ns = silent_ns(c),
         .guess_budget = GUESS_BUDGET,

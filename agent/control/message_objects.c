@@ -25,8 +25,10 @@ uint32_t agent_messages_receives(const struct pool *p)
     const struct agent_device *d = &p->device;
     const struct fab_caps *caps = &d->fab->caps;
     const bool has_ud = (caps->transports & FAB_UD) && caps->ud_payload >= DATAGRAM_BYTES;
-    return p->config->messages && !d->rc && has_ud ? lower_of(p->config->receives, caps->max_srq_wr)
-                                                   : 0;
+    /* not hybrid: the record has one UD number, by which connections are made there */
+    return p->config->messages && !d->rc && !d->hybrid && has_ud
+               ? lower_of(p->config->receives, caps->max_srq_wr)
+               : 0;
 }
 
 uint32_t agent_messages_completions(const struct pool *p)

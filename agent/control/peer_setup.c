@@ -182,7 +182,7 @@ static void connect_to(struct pool *p, const struct lane_event *e)
 
 static void done_with(struct pool *p, struct fab_qp *qp)
 {
-    if (!agent_table_initiator_done(p, qp))
+    if (p->device.hybrid || !agent_table_initiator_done(p, qp))
         connector_drop(p->device.connector, qp, world_now_ns(p->world));
 }
 
@@ -245,16 +245,15 @@ int agent_peer_setup_start(struct pool *p, struct base_errbuf *err)
 
 void agent_peer_setup_event(struct pool *p, const struct lane_event *e)
 {
-    const bool rc = p->device.rc;
     switch (e->kind) {
     case LANE_EVENT_WANT_PATH:
-        if (rc)
+        if (e->want_path.rc)
             connect_to(p, e);
         else
             make_address(p, e);
         return;
     case LANE_EVENT_DROP_PATH:
-        if (rc) {
+        if (e->path.qp != NULL) {
             done_with(p, e->path.qp);
         } else {
             agent_registrations_take_back(p, e->path.ah);
@@ -273,7 +272,7 @@ void agent_peer_setup_event(struct pool *p, const struct lane_event *e)
     default: /* LANE_EVENT_QP_BROKEN */
         if (agent_qp_end_broken(p, e))
             return;
-        if (rc)
+        if (e->broken.qp->type == FAB_QP_RC)
             done_with(p, e->broken.qp);
         else
             agent_dci_repair(p, e->broken.qp, e->broken.posted, e->broken.most);
@@ -285,10 +284,10 @@ void agent_peer_setup_event(struct pool *p, const struct lane_event *e)
 void agent_peer_setup_mtu(struct pool *p)
 {
     const enum ibv_mtu mtu = agent_prewarm_mtu(p);
-    if (p->device.connector != NULL) {
+    if (p->device.connector != NULL)
         connector_set_mtu(p->device.connector, mtu);
+    if (p->device.rc)
         return;
-    }
     lower_path_mtu(p, mtu, "the port takes no longer packets");
     if (p->agent->port.active < p->device.dct_mtu)
         world_log(p->world, BASE_LOG_ERROR,

@@ -204,12 +204,13 @@ static void explain_prewarm(struct pool *p)
     if (!p->device.rc) {
         look_at_start(p, "dcis", k->desired.numbers.dcis, c->dcis, k->dcis);
         explain_spares(p);
-    } else {
+    }
+    if (p->device.rc || p->device.hybrid) {
         look_at_start(p, "connections", k->desired.numbers.connections, c->connections,
                       k->connections);
         look_at_start(p, "responders", k->desired.numbers.responders, c->responders, k->responders);
     }
-    if (p->device.rc &&
+    if ((p->device.rc || p->device.hybrid) &&
         desired_or(k->desired.numbers.queue_pairs_ahead, c->queue_pairs_ahead) > pairs) {
         snprintf(text, sizeof text,
                  "queue_pairs_ahead is more than the %llu that there can be (raise connections)",

@@ -24,6 +24,7 @@ struct qp_end {
     uint32_t refused; /* ERR was, so often */
     bool broken;      /* BY_ERR: its lane does not have it any more */
     bool told;        /* BY_DESTROYING: that the device refuses that too */
+    bool connected;   /* it is a connection's; else DC */
     bool system;      /* DC, once it is not BY_ERR: whose place it had */
     struct qp_end *next;
 };
@@ -88,9 +89,9 @@ static void destroy_early(struct qp_end *e, int status)
             "pool=\"%s\" qpn=%u error=\"%s\" suppressed=%u", p->name, e->qp->qpn, strerror(-status),
             suppressed);
     e->state = END_BY_DESTROYING;
-    if (!p->device.rc)
+    if (!e->connected)
         e->system = agent_dci_destroy_early(p, e->qp, on_tried);
-    else if (!agent_table_initiator_destroy(p, e->qp, on_tried))
+    else if (p->device.hybrid || !agent_table_initiator_destroy(p, e->qp, on_tried))
         connector_destroy(p->device.connector, e->qp, world_now_ns(p->world), on_tried, p);
 }
 
@@ -125,6 +126,7 @@ void agent_qp_end_at_once(struct pool *p, struct fab_qp *qp)
     BASE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
     e->pool = p;
     e->qp = qp;
+    e->connected = qp->type == FAB_QP_RC;
     e->next = p->ends;
     p->ends = e;
     put_to_err(e);
@@ -140,9 +142,9 @@ bool agent_qp_end_broken(struct pool *p, const struct lane_event *event)
         return false;
     }
     const bool undestroyed = e->state == END_BY_DESTROYING; /* the lane waits no longer */
-    const bool system = e->system;
+    const bool system = e->system, connected = e->connected;
     forget_end(e);
-    if (p->device.rc || p->stopping)
+    if (connected || p->stopping)
         return true;
     if (undestroyed)
         agent_pool_command(

@@ -27,19 +27,20 @@ static json_t *describe_endpoint(const struct pool *p)
     const struct agent_device *d = &p->device;
     const struct fab_caps *caps = &d->fab->caps;
     char gid[BASE_GID_TEXT];
-    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", base_gid_format(caps->gid, gid), "pool",
-                          (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu",
-                          128 << fab_pd_mtu(d->pd));
+    json_t *e = json_pack("{s:s, s:i, s:[s, s*], s:i}", "gid", base_gid_format(caps->gid, gid),
+                          "pool", (int)p->number, "transports", d->rc ? "rc" : "dc",
+                          d->hybrid ? "rc" : NULL, "mtu", 128 << fab_pd_mtu(d->pd));
     if (e == NULL)
         return NULL;
     if (p->incarnation != p->agent->incarnation)
         json_object_set_new(e, "incarnation", json_integer(p->incarnation));
     if (caps->lid != 0)
         json_object_set_new(e, "lid", json_integer(caps->lid));
-    if (d->rc) {
+    if (d->connector != NULL) {
         json_object_set_new(e, "ud_qpn", json_integer(connector_ud_qpn(d->connector)));
         json_object_set_new(e, "ud_qkey", json_integer(connector_ud_qkey(d->connector)));
-    } else {
+    }
+    if (!d->rc) {
         json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
         json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
         if (d->messages.ud != NULL) { /* where it hears of messages */

@@ -72,7 +72,7 @@ static const struct option options[] = {
 #define SERVICE(key, initial, help) {"fabric", key, A_SERVICE, AT(service), 0, 0, initial, help},
     FAB_SERVICE_SETTINGS(SERVICE){
         "fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
-        "dc, rc, or auto: dc where the device has it; the same on every node"},
+        "dc, rc, or auto: dc where the device has it; hybrid: dc, and rc beside it"},
     {"fabric", "dci_streams", A_COUNT, AT(dci_streams), 0, 16, "0",
      "dc: nodes that one DC initiator serves at a time, at most; 0: one after the other"},
     {"fabric", "ack_timeout", A_COUNT_OR_AUTO, AT(ack_timeout), 1, 21, "auto",
@@ -92,11 +92,11 @@ static const struct option options[] = {
     {"pool", "arena_bytes", A_SIZE, AT(arena_bytes), 65536, 1ull << 32, "2MiB",
      "of a session's first arena"},
     {"pool", "connections", A_POOL_COUNT, AT(connections), 0, 0, "64",
-     "rc: endpoints that requests can be out to at a time; more take turns"},
+     "rc, hybrid: endpoints with a connection of this node at a time; more take turns"},
     {"pool", "responders", A_POOL_COUNT, AT(responders), 0, 0, "1024",
-     "rc: connections that other nodes may have to this one"},
+     "rc, hybrid: connections that other nodes may have to this one"},
     {"pool", "queue_pairs_ahead", A_POOL_COUNT, AT(queue_pairs_ahead), 0, 0, "8",
-     "rc: of either kind, kept ready"},
+     "rc, hybrid: of either kind, kept ready"},
     {"pool", "mr_lease", A_POOL_PERIOD_OR_AUTO, AT(mr_lease_ns), 0, 0, "auto",
      "how long peers may believe in a memory region of this node; auto: 100ms on soft, 3000ms on "
      "verbs"},

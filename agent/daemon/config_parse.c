@@ -107,8 +107,11 @@ static int set_yes_no(void *at, const char *value, struct base_errbuf *must)
 
 static int set_transport(void *at, const char *value, struct base_errbuf *must)
 {
-    if (strcmp(value, "auto") != 0 && strcmp(value, "dc") != 0 && strcmp(value, "rc") != 0)
-        return base_err(must, -EINVAL, "must be auto, dc or rc");
+    static const char *const transports[] = {"auto", "dc", "rc", "hybrid"};
+    uint32_t i = 0;
+    while (strcmp(value, transports[i]) != 0)
+        if (++i == sizeof transports / sizeof transports[0])
+            return base_err(must, -EINVAL, "must be auto, dc, rc or hybrid");
     return set_text(at, value, AGENT_TEXT, must);
 }
 

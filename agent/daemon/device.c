@@ -53,7 +53,9 @@ static int choose_transport(struct agent *a, struct base_errbuf *err)
     const char *wanted = a->config.transport;
     const bool has_dc = caps->transports & FAB_DC;
     const bool has_rc = (caps->transports & (FAB_RC | FAB_UD)) == (FAB_RC | FAB_UD);
-    a->rc = strcmp(wanted, "rc") == 0 || (strcmp(wanted, "auto") == 0 && !has_dc);
+    const bool hybrid = strcmp(wanted, "hybrid") == 0;
+    a->rc = strcmp(wanted, "rc") == 0 || ((hybrid || strcmp(wanted, "auto") == 0) && !has_dc);
+    a->hybrid = hybrid && has_dc && has_rc;
     if (!a->rc && has_dc && caps->atomics && !caps->dc_atomics)
         base_log(BASE_LOG_WARN,
                  "this device has atomics over RC and none over DC: regions and requests with "

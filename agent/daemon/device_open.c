@@ -94,6 +94,16 @@ static const struct fab_series_part DC[] = {
     {make_small, NULL},
     {agent_messages_make, "making what messages need failed"},
 };
+static const struct fab_series_part HYBRID[] = {
+    {make_domains, NULL},
+    {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_initiators, NULL},
+    {agentd_queues_make_target, NULL},
+    {agentd_queues_make_connector, NULL},
+    {make_scratch, NULL},
+    {agentd_mr_table_make, NULL},
+    {make_small, NULL},
+};
 static const struct fab_series_part RC[] = {
     {make_domains, NULL},
     {agentd_queues_make_cq, NULL},
@@ -186,9 +196,11 @@ static int check_lease(const struct pool *p, struct base_errbuf *err)
 static int next_operation(struct pool *p, struct fab_ctl *ctl)
 {
     struct device_opening *o = &p->device.opening;
-    const int next = p->device.rc
-                         ? fab_series_next(&o->series, RC, sizeof RC / sizeof RC[0], p, ctl)
-                         : fab_series_next(&o->series, DC, sizeof DC / sizeof DC[0], p, ctl);
+    const struct fab_series_part *parts = p->device.rc ? RC : p->device.hybrid ? HYBRID : DC;
+    const uint32_t count = p->device.rc       ? sizeof RC / sizeof RC[0]
+                           : p->device.hybrid ? sizeof HYBRID / sizeof HYBRID[0]
+                                              : sizeof DC / sizeof DC[0];
+    const int next = fab_series_next(&o->series, parts, count, p, ctl);
     return next >= 0 && (p->stopping || p->agent->stopping) ? -ECANCELED : next;
 }
 
@@ -231,6 +243,7 @@ int agentd_device_open(struct pool *p, struct base_errbuf *err)
     struct agent_device *d = &p->device;
     d->fab = p->agent->fab;
     d->rc = p->agent->rc;
+    d->hybrid = p->agent->hybrid;
     place_lane(p);
     d->bound_ns = fab_bound_ns(&d->fab->caps, (uint8_t)p->config->ack_timeout, ACK_RETRIES);
     int status = check_service(p, err);

@@ -197,11 +197,14 @@ int agentd_queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl)
 /* ---- either */
 
 /* Send queues that complete on the lane's CQ. */
-static uint64_t queue_pairs(const struct pool *p, bool rc)
+static uint64_t queue_pairs(const struct pool *p)
 {
     const struct agent_config *c = p->config;
-    return rc ? p->prewarm.connections + c->queue_pairs_ahead + 2 * c->metaservers
-              : (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
+    const struct agent_device *d = &p->device;
+    const uint64_t connections =
+        d->rc || d->hybrid ? p->prewarm.connections + c->queue_pairs_ahead : 0;
+    return connections +
+           (d->rc ? 2 * c->metaservers : (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1);
 }
 
 /* For so many spares there is room in the completion queue, so that more can come. */
@@ -210,8 +213,8 @@ static void reserve_spares(struct pool *p)
     struct agent_device *d = &p->device;
     const uint64_t most = d->fab->caps.max_cqe, messages = agent_messages_completions(p);
     const uint64_t room = (most > messages ? most - messages : 0) / d->sq_depth;
-    const uint64_t others = p->prewarm.dcis + 1;
     d->max_spares = p->prewarm.spares;
+    const uint64_t others = queue_pairs(p) - d->max_spares;
     if (!d->rc && room > others + d->max_spares)
         d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
 }
@@ -219,7 +222,7 @@ static void reserve_spares(struct pool *p)
 void agentd_queues_reckon(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
+    d->sq_depth = d->rc || d->hybrid ? RC_SQ_DEPTH : SQ_DEPTH;
     d->path_mtu = agent_prewarm_mtu(p);
     reserve_spares(p);
 }
@@ -229,7 +232,7 @@ int agentd_queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
     struct pool *p = pool;
     struct agent_device *d = &p->device;
     const uint64_t more = d->rc ? 0 : d->max_spares - p->prewarm.spares;
-    const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
+    const uint64_t cqe = (queue_pairs(p) + more) * d->sq_depth;
     const uint64_t all = cqe + agent_messages_completions(p);
     switch (over) {
     case 0:
@@ -237,8 +240,9 @@ int agentd_queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
             return base_err(&d->opening.err, -EDOM,
                             "the device's completion queues have room for %u, and %llu queue pairs "
                             "need %llu: lower %s in [pool]",
-                            d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
-                            (unsigned long long)all, d->rc ? "connections" : "dcis or spares");
+                            d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p),
+                            (unsigned long long)all,
+                            d->rc || d->hybrid ? "connections" : "dcis or spares");
         *ctl = (struct fab_ctl){.kind = FAB_CREATE_CHAN};
         return 1;
     case 1:

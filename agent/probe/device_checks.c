@@ -44,7 +44,7 @@ bool probe_bed_uses_dc(const struct bed *b)
 {
     const char *wanted = b->settings->transport;
     return strcmp(wanted, "dc") == 0 ||
-           (strcmp(wanted, "auto") == 0 && (b->fab->caps.transports & FAB_DC) != 0);
+           (strcmp(wanted, "rc") != 0 && (b->fab->caps.transports & FAB_DC) != 0);
 }
 
 void probe_transport(struct bed *b)

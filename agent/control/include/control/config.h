@@ -92,7 +92,7 @@ struct agent_config {
     uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
     struct fab_service service;
-    char transport[AGENT_TEXT]; /* auto, dc or rc */
+    char transport[AGENT_TEXT]; /* auto, dc, rc or hybrid */
     char fault[AGENT_TEXT];     /* a fault_plan's text; empty: none */
     char model[AGENT_TEXT];     /* a preset of the cost model (fabric/model.h); empty: none */
     uint64_t dci_streams;

@@ -23,7 +23,7 @@ struct probe_settings {
     struct fab_open_attr attr;
     uint64_t mr_lease_ns;
     uint8_t ack_timeout, ack_retries; /* as for ibv_qp_attr: 4.096 us << timeout */
-    const char *transport;            /* auto, dc or rc */
+    const char *transport;            /* auto, dc, rc or hybrid */
     struct probe_demand dc, rc;
     uint32_t sge, inline_bytes, regions;
     uint32_t
