@@ -152,10 +152,10 @@ static inline void session_count(_Atomic uint32_t *count, int more)
                           memory_order_relaxed);
 }
 
-static inline void session_count_posted(struct session_shown *shown, uint64_t bytes)
+static inline void session_count_posted(struct session_shown *shown, uint32_t n, uint64_t bytes)
 {
     atomic_store_explicit(&shown->operations,
-                          atomic_load_explicit(&shown->operations, memory_order_relaxed) + 1,
+                          atomic_load_explicit(&shown->operations, memory_order_relaxed) + n,
                           memory_order_relaxed);
     atomic_store_explicit(&shown->bytes,
                           atomic_load_explicit(&shown->bytes, memory_order_relaxed) + bytes,

@@ -4,13 +4,13 @@
 #ifndef LANE_CHECK_H
 #define LANE_CHECK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "schema/session.h"
-#include "session_state.h"
 #include "transmit/operation.h"
-#include "transmit/wr.h"
+
+struct session;
+struct wr;
 
 /* Fills *out from a descriptor of that operation and its extra slots (copies), or says what is
  * wrong: enum schema_reason. out->op is set in any case. */
@@ -32,29 +32,5 @@ static inline uint32_t check_slots(const struct operation *op, const struct sche
  * lkey, and an offset there. 0 or a reason. */
 uint32_t lane_check_message(const struct session *s, const struct schema_sq_desc *d,
                             const void *extra, struct wr *out);
-
-/* Fills *out from what most posts are: one piece and no flag that asks for more. The caller knows
- * that it is a post. False: lane_check_post() has to look. */
-static inline bool check_plain_post(const struct session *s, const struct operation *op,
-                                    const struct schema_sq_desc *d, struct wr *out)
-{
-    const uint32_t arena = d->post.arena, length = d->post.length;
-    if (d->num_sge != 1 || (d->flags & ~SCHEMA_OP_SIGNALED) != 0 || op->bytes != 0 || length == 0 ||
-        arena >= s->arenas)
-        return false;
-    const struct lane_arena *a = &s->arena[arena];
-    if (d->post.offset > a->bytes || length > a->bytes - d->post.offset)
-        return false;
-    out->op = op;
-    out->special = 0;
-    out->length = length;
-    out->sge[0] =
-        (struct ibv_sge){.addr = a->iova + d->post.offset, .length = length, .lkey = a->lkey};
-    out->fab.opcode = op->opcode;
-    out->fab.send_flags = 0;
-    out->fab.sg_list = out->sge;
-    out->fab.num_sge = 1;
-    return true;
-}
 
 #endif

@@ -20,51 +20,20 @@
 #include "request/region.h"
 #include "request/reply.h"
 #include "request/returns.h"
+#include "request/ring_copy.h"
 #include "request/session.h"
 #include "request/withdraw.h"
 #include "resolve/grants.h"
 #include "resolve/lookup.h"
 #include "resolve/name_lookup.h"
 #include "schedule/quota.h"
-#include "schedule/usual.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/wr.h"
 
-enum { SLOTS_AHEAD = 6 /* whose lines are asked for */ };
-
-/* Word by word and once: what the worker changes after this is not seen. */
-static void copy_slot(const struct session *s, uint32_t index, void *to)
-{
-    const uint64_t *from =
-        (const uint64_t *)(const void *)(s->ring + (size_t)(index & s->sq_mask) * SCHEMA_LINE);
-#pragma GCC unroll 8
-    for (int i = 0; i < SCHEMA_LINE / 8; i++) {
-        uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-        memcpy((uint8_t *)to + i * 8, &word, 8);
-    }
-}
-
-/* A request that is refused, or that has to be looked at closely. */
-static __attribute__((noinline)) void submit_post(struct lane *l, struct vqp *q, struct wr *w,
-                                                  uint16_t gen)
-{
-    if (q->state == VQP_FREE || gen != q->gen) {
-        /* Nothing can be before it on a VQP that does not exist. */
-        q->gen = q->state == VQP_FREE ? gen : q->gen;
-        COUNT(l, refused, 1);
-        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
-                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
-        return;
-    }
-    lane_vqp_submit(l, q, w);
-}
-
-/* *usual: the VQP whose request was taken last, if that was posted as most are; or NULL. */
-static inline void take_post(struct lane *l, struct session *s, const struct operation *op,
-                             const struct schema_sq_desc *d, const void *extra,
-                             const struct vqp **usual)
+static void take_post(struct lane *l, struct session *s, const struct operation *op,
+                      const struct schema_sq_desc *d, const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
     struct wr *w = s->free_wr;
@@ -81,15 +50,19 @@ static inline void take_post(struct lane *l, struct session *s, const struct ope
     w->vqp = d->vqp;
     w->vqp_gen = d->vqp_gen;
     w->signaled = d->flags & SCHEMA_OP_SIGNALED;
-    w->refused = check_plain_post(s, op, d, w) ? 0 : (uint8_t)lane_check_post(s, op, d, extra, w);
+    w->length = 0;
+    w->refused = (uint8_t)lane_check_post(s, op, d, extra, w);
     if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
         w->refused = SCHEMA_REASON_LOCAL_RANGE;
-    if (d->vqp_gen == q->gen && vqp_post_usual(l, q, w, *usual == q)) {
-        *usual = q;
+    if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
+        /* Nothing can be before it on a VQP that does not exist. */
+        q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
+        COUNT(l, refused, 1);
+        lane_session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
+                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
         return;
     }
-    *usual = NULL;
-    submit_post(l, q, w, d->vqp_gen);
+    lane_vqp_submit(l, q, w);
 }
 
 /* What the tenant's control operations per second do not refuse. A worker must always be able to
@@ -222,12 +195,15 @@ static void destroy_vqp(struct lane *l, struct session *s, struct vqp *q)
 }
 
 /* False: it cannot be taken now, and so nothing behind it. */
-static __attribute__((noinline)) bool take_other(struct lane *l, struct session *s,
-                                                 const struct operation *op,
-                                                 const struct schema_sq_desc *d, const void *extra)
+static bool take_descriptor(struct lane *l, struct session *s, const struct operation *op,
+                            const struct schema_sq_desc *d, const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
     bool at_once;
+    if (op->kind == OPERATION_POST) {
+        take_post(l, s, op, d, extra);
+        return true;
+    }
     if (op->kind == OPERATION_SEND || op->kind == OPERATION_RECEIVE) {
         if (op->kind == OPERATION_SEND)
             lane_send_take(l, s, op, d, extra);
@@ -265,12 +241,10 @@ static __attribute__((noinline)) bool take_other(struct lane *l, struct session 
 /* Copies the first request out of `avail` slots, once: its descriptor, and what is behind that.
  * Returns how many slots it takes; 0: it is none that a library of ours would write. */
 static inline uint32_t copy_request(const struct session *s, uint32_t head, uint32_t avail,
-                                    struct schema_sq_desc *d, uint8_t extra[SCHEMA_MAX_EXTRA],
-                                    const struct operation **op)
+                                    struct schema_sq_desc *d, uint8_t extra[SCHEMA_MAX_EXTRA])
 {
     copy_slot(s, head, d);
-    *op = operation_of(d->op);
-    const uint32_t slots = check_slots(*op, d);
+    const uint32_t slots = check_slots(operation_of(d->op), d);
     if (slots > avail || d->vqp >= s->max_vqps)
         return 0;
     for (uint32_t i = 1; i < slots; i++)
@@ -278,73 +252,19 @@ static inline uint32_t copy_request(const struct session *s, uint32_t head, uint
     return slots;
 }
 
-/* What was taken may be written over. */
-static inline void publish_head(struct session *s, uint32_t head)
+uint32_t lane_request_take(struct lane *l, struct session *s, uint32_t head, uint32_t avail)
 {
-    s->sq_head = head;
-    atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
-}
-
-/* The lines of those behind the first, which the worker's processor has: each takes as long to come
- * as a request takes to be posted. None that it has not written yet, since it would have to take
- * that back. */
-static inline void prefetch_slot(const struct session *s, uint32_t index)
-{
-    __builtin_prefetch(s->ring + (size_t)(index & s->sq_mask) * SCHEMA_LINE);
-}
-
-static inline void prefetch_slots(const struct session *s, uint32_t head, uint32_t avail)
-{
-    for (uint32_t i = 1; i < avail && i <= SLOTS_AHEAD; i++)
-        prefetch_slot(s, head + i);
-}
-
-uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
-{
-    const struct vqp *usual = NULL;
-    uint32_t head = s->sq_head, left = most;
-    uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
-    if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
+    struct schema_sq_desc d;
+    _Alignas(8) uint8_t extra[SCHEMA_MAX_EXTRA];
+    const uint32_t slots = copy_request(s, head, avail, &d, extra);
+    if (slots == 0) {
+        lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
         return 0;
-    /* Lines that will be written: ask for them while the descriptor is on its way. */
-    __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
-    __builtin_prefetch(&s->ro->cq_tail, 1);
-    if (avail > s->sq_mask + 1 || (!session_has_room(s) && !session_look_at_cq_head(s))) {
-        lane_session_end(l, s, SCHEMA_REASON_RING, true);
-        return 1;
     }
-    prefetch_slots(s, head, avail);
-    while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
-        struct schema_sq_desc d;
-        _Alignas(8) uint8_t extra[SCHEMA_MAX_EXTRA];
-        const struct operation *op;
-        if (avail > SLOTS_AHEAD)
-            prefetch_slot(s, head + SLOTS_AHEAD);
-        const uint32_t slots = copy_request(s, head, avail, &d, extra, &op);
-        if (slots == 0) {
-            lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
-            return 1;
-        }
-        bool taken = true;
-        if (op->kind == OPERATION_POST) {
-            take_post(l, s, op, &d, extra, &usual);
-        } else {
-            usual = NULL;
-            taken = take_other(l, s, op, &d, extra);
-        }
-        if (l->returned.first != NULL) {
-            usual = NULL;
-            lane_returns_take(l);
-        }
-        if (!taken || s->state != SESSION_LIVE)
-            break;
-        head += slots;
-        avail -= slots;
-        left--;
-    }
-    if (head != s->sq_head && s->state == SESSION_LIVE)
-        publish_head(s, head);
-    return most - left;
+    const bool taken = take_descriptor(l, s, operation_of(d.op), &d, extra);
+    if (l->returned.first != NULL)
+        lane_returns_take(l);
+    return taken && s->state == SESSION_LIVE ? slots : 0;
 }
 
 /* ---- turns */

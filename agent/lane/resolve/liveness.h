@@ -25,11 +25,12 @@ void lane_flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
 /* A request to it is out no more, and that was a sign; one of life while it is suspect included. */
 void lane_flow_heard(struct lane *l, struct flow *f, enum sign sign);
 
-static inline void flow_posted(struct lane *l, struct flow *f)
+static inline void flow_posted(struct lane *l, struct flow *f, uint32_t requests)
 {
     f->used_ns = l->now_ns;
-    if (f->outstanding++ == 0)
+    if (f->outstanding == 0)
         f->since_ns = l->now_ns;
+    f->outstanding += requests;
 }
 
 #endif

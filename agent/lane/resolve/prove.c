@@ -100,7 +100,7 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
     w->fab.num_sge = 1;
     w->fab.opcode = w->op->opcode;
     if (f != NULL)
-        flow_posted(l, f);
+        flow_posted(l, f, 1);
     lane_physical_qp_chain(l, at, w);
     p->state = PROOF_READS;
     COUNT(l, proofs, 1);

@@ -173,7 +173,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e, uint32_
                              .dest_qpn = peer->dctn,
                              .dc_key = peer->dc_key};
     w->signaled = 1;
-    flow_posted(l, f);
+    flow_posted(l, f, 1);
     lane_physical_qp_chain(l, p, w);
     COUNT(l, mr_reads, 1);
     return true;

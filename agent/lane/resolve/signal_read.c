@@ -37,7 +37,7 @@ static bool post_behind(struct lane *l, struct physical_qp *p, struct flow *f)
                              .dest_qpn = peer->dctn,
                              .dc_key = peer->dc_key};
     w->signaled = 1;
-    flow_posted(l, f);
+    flow_posted(l, f, 1);
     lane_physical_qp_chain(l, p, w);
     return true;
 }

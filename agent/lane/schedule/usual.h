@@ -15,14 +15,10 @@
 #include "resolve/flow.h"
 #include "resolve/lease.h"
 #include "resolve/path.h"
-#include "schedule/room.h"
 #include "schedule/window.h"
 #include "session_state.h"
 #include "transmit/physical_qp.h"
 #include "vqp_state.h"
-
-/* So small that it is not counted in its session's turn. */
-enum { TURN_FREE = 1024 };
 
 #define USUAL_INLINE inline __attribute__((always_inline))
 
@@ -47,69 +43,39 @@ static USUAL_INLINE bool peer_is_usual(struct lane *l, const struct vqp *q)
            p->expires_ns > l->now_ns + p->renew_us * 1000ull && q->path_ns == 0;
 }
 
-/* Where nothing is out to it, its initiator has nothing out either, and is one of those that
- * endpoints have that are known to live. */
+/* A flow that is usual is not stuck: it is not silent, or, where nothing is out to it, its
+ * initiator has nothing out either, and is one of those that endpoints have that are known to live.
+ */
 static USUAL_INLINE bool flow_goes(const struct lane *l, const struct flow *f)
 {
     if (l->config.rc)
         return true;
     if (f->outstanding > 0)
-        return !flow_is_suspect(f) && l->now_ns - f->since_ns <= l->config.suspect_ns;
+        return l->now_ns - f->since_ns <= l->config.suspect_ns;
     const struct physical_qp *p = &l->phys[l->dci[f->dci]];
-    return flow_is_proven(f) && !flow_is_suspect(f) && !f->apart &&
-           f->dci < l->narrow.ordinary - l->narrow.ordinary / 2 && physical_qp_works(p) &&
-           p->head == p->tail;
+    return !f->apart && f->dci < l->narrow.ordinary - l->narrow.ordinary / 2 &&
+           p->head == p->tail && physical_qp_works(p);
 }
 
-/* The region that q used last is w's too, and lets it: its key is w's then. */
-static USUAL_INLINE bool region_is_usual(const struct lane *l, const struct vqp *q, struct wr *w)
+/* It waits for nothing, goes on to where it was, and no window has a limit. */
+static USUAL_INLINE bool vqp_is_usual(struct lane *l, const struct vqp *q)
+{
+    return q->state == VQP_CONNECTED && q->queue.head == NULL && !WINDOW_GET(l->windows_on) &&
+           peer_is_usual(l, q) && flow_goes(l, q->flow);
+}
+
+/* The region that q used last is that one too, and lets it. */
+static USUAL_INLINE bool region_is_usual(const struct lane *l, const struct vqp *q, uint32_t vkey,
+                                         const struct operation *op)
 {
     const struct cached *e = q->region;
     const struct schema_mr_record *r = &e->record;
-    const uint64_t at = w->remote_addr - r->vaddr;
-    if (r->vkey != w->vkey || e->peer_slot != q->flow->peer_slot ||
-        e->peer_gen != q->flow->peer_gen || !lease_is_sure(l, e) ||
-        r->tenant != w->session->tenant || !(r->flags & w->op->access) ||
-        w->remote_addr < r->vaddr || w->length > r->length || at > r->length - w->length)
-        return false;
-    lease_stamp(w, e);
-    w->fab.remote_addr = r->raddr + at;
-    return true;
-}
-
-/* It has entered all that it had to. */
-static USUAL_INLINE void vqp_post(struct lane *l, struct vqp *q, struct physical_qp *p,
-                                  struct wr *w)
-{
-    const struct peer *peer = &l->peers[q->peer_slot];
-    w->flow = q->flow;
-    w->fab.ah = q->flow->ah;
-    w->fab.dest_qpn = peer->dctn;
-    w->fab.dc_key = peer->dc_key;
-    flow_posted(l, q->flow);
-    q->outstanding++;
-    q->begun = 1;
-    if (w->length > TURN_FREE)
-        q->session->turn_bytes += w->length;
-    session_count_posted(&q->session->memory->shown, w->length);
-    physical_qp_chain(l, p, w);
-    COUNT(l, posted, 1);
-}
-
-/* Posts w, the next request of q, for which nothing is to be looked at closely. again: it has done
- * so with one of q's before, and nothing has happened in the lane since. False: nothing is done,
- * and lane_vqp_submit() finds out what to do. */
-static USUAL_INLINE bool vqp_post_usual(struct lane *l, struct vqp *q, struct wr *w, bool again)
-{
-    if (!again && (q->state != VQP_CONNECTED || q->queue.head != NULL || !peer_is_usual(l, q) ||
-                   !flow_goes(l, q->flow) || WINDOW_GET(l->windows_on)))
-        return false;
-    struct physical_qp *p = flow_phys(l, q->flow);
-    if ((w->special | w->refused) != 0 || w->length > TURN_FREE || !room_passes(p, w->length) ||
-        !region_is_usual(l, q, w))
-        return false;
-    vqp_post(l, q, p, w);
-    return true;
+    static_assert(offsetof(struct cached, peer_gen) == offsetof(struct cached, peer_slot) + 4 &&
+                      offsetof(struct flow, peer_gen) == offsetof(struct flow, peer_slot) + 4,
+                  "both in one look");
+    return r->vkey == vkey &&
+           memcmp(&e->peer_slot, &q->flow->peer_slot, 2 * sizeof(uint32_t)) == 0 &&
+           lease_is_sure(l, e) && r->tenant == q->session->tenant && (r->flags & op->access) != 0;
 }
 
 #endif

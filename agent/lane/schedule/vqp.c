@@ -18,7 +18,7 @@
 #include "schedule/refusal_status.h"
 #include "schedule/room.h"
 #include "schedule/sends.h"
-#include "schedule/usual.h"
+#include "schedule/turn_bytes.h"
 #include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
@@ -31,8 +31,7 @@
 #include "transmit/wr.h"
 
 enum {
-    TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
-    GO_MOST = 64             /* of a VQP's queue at a time */
+    GO_MOST = 64 /* of a VQP's queue at a time */
 };
 
 /* How long a request waits for a flow, beside twice the time that one may be out. */
@@ -267,23 +266,15 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
     return 0;
 }
 
-/* Who asks for much gets it in many passes, so that others have theirs in between: what is posted
- * in a pass takes the device a time, and on soft the lane itself. Not where the turns at a window
- * see to that. */
+/* Not where the turns at a window, or for room, see to that. */
 static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
 {
     struct session *s = q->session;
     if (bytes <= TURN_FREE)
         return true;
-    if (s->turn_ns != l->now_ns) {
-        s->turn_ns = l->now_ns;
-        s->turn_bytes = 0;
-    }
-    if (s->turn_bytes > 0 && s->turn_bytes + bytes > TURN_BYTES && !lane_windows_are_full(l, q) &&
-        !room_is_turn(l, q)) {
-        return false;
-    }
-    return true;
+    turn_begin(l, s);
+    return s->turn_bytes == 0 || s->turn_bytes + bytes <= TURN_BYTES ||
+           lane_windows_are_full(l, q) || room_is_turn(l, q);
 }
 
 /* NOTHING, and *over: it is over; else it may be posted as it is now. */
@@ -308,9 +299,21 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
     return (w->special & SPECIAL_COPY) && !lane_small_take(l, w) ? WAIT_SMALL : WAIT_NOTHING;
 }
 
+/* It has entered all that it had to. */
 static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
-    vqp_post(l, q, p, w);
+    const struct peer *peer = &l->peers[q->peer_slot];
+    w->flow = q->flow;
+    w->fab.ah = q->flow->ah;
+    w->fab.dest_qpn = peer->dctn;
+    w->fab.dc_key = peer->dc_key;
+    flow_posted(l, q->flow, 1);
+    q->outstanding++;
+    q->begun = 1;
+    turn_count(q->session, w->length);
+    session_count_posted(&q->session->memory->shown, 1, w->length);
+    lane_physical_qp_chain(l, p, w);
+    COUNT(l, posted, 1);
 }
 
 /* On a queue pair in error. */

@@ -23,6 +23,11 @@
 
 enum { REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */ };
 
+static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
+{
+    return (uint32_t)(p - l->phys);
+}
+
 /* Of the work request that the one at `index` is in. */
 static uint32_t first_index(const struct lane *l, const struct physical_qp *p, uint32_t index)
 {
@@ -38,28 +43,22 @@ bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *
            !((*ring_at(l, p, first_index(l, p, p->tail - 1)))->fab.send_flags & IBV_SEND_SIGNALED);
 }
 
-/* Whether w goes on where the last one that is chained ends. */
-static bool goes_on(const struct lane *l, const struct physical_qp *p, const struct wr *w)
-{
-    const struct wr *last = *ring_at(l, p, p->tail - 1);
-    return last->fab.remote_addr + last->length == w->fab.remote_addr;
-}
-
-/* Apart, so that the first of a chain, which is most often the only one, pays nothing for it. */
-void lane_physical_qp_chain_behind(struct lane *l, struct physical_qp *p, struct wr *w)
-{
-    if (!goes_on(l, p, w) || !lane_merge(l, p, w)) {
-        physical_qp_begin(l, p, w);
-        p->chain_tail->next = &w->fab;
-        p->chain_tail = &w->fab;
-        COUNT(l, chained_behind, 1);
-    }
-    physical_qp_take_place(l, p, w);
-}
-
 void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
-    physical_qp_chain(l, p, w);
+    w->ahead = w->behind = 0;
+    w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
+    if (w->signaled | l->config.streams) /* of which each has completions of its own */
+        w->fab.send_flags |= IBV_SEND_SIGNALED;
+    if (p->chain == NULL) {
+        physical_qp_begin_chain(l, p, w);
+    } else if (!physical_qp_goes_on(l, p, w) || !lane_merge(l, p, w)) {
+        physical_qp_link(l, p, w);
+        COUNT(l, chained_behind, 1);
+    }
+    *ring_at(l, p, p->tail++) = w;
+    p->bytes += w->length;
+    p->posted += w->length + LANE_POST_BYTES;
+    l->did++;
 }
 
 /* ---- connections: with rc */
@@ -96,7 +95,7 @@ void lane_physical_qp_close(struct lane *l, struct physical_qp *p)
     p->qp = NULL;
     p->flow = NULL;
     p->broken = 1;
-    l->phys_free[l->phys_free_count++] = physical_qp_number(l, p);
+    l->phys_free[l->phys_free_count++] = number_of(l, p);
 }
 
 /* ---- completions */

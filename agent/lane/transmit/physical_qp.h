@@ -43,11 +43,6 @@ struct physical_qp {
 };
 static_assert(sizeof(struct physical_qp) == 128, "a shift to find it");
 
-static inline uint32_t physical_qp_number(const struct lane *l, const struct physical_qp *p)
-{
-    return (uint32_t)(p - l->phys);
-}
-
 /* Of failing_us. */
 static inline uint32_t physical_qp_us(uint64_t ns)
 {
@@ -100,8 +95,6 @@ static inline bool lane_physical_qp_has_room(const struct physical_qp *p)
     return p != NULL && physical_qp_works(p) && p->tail - p->head < p->depth;
 }
 void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
-/* Behind others; physical_qp_chain() is for all, below. */
-void lane_physical_qp_chain_behind(struct lane *l, struct physical_qp *p, struct wr *w);
 void lane_physical_qp_ring(struct lane *l);
 /* A completion that stands for itself alone, or tells of an error. */
 void lane_physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
@@ -126,40 +119,40 @@ void lane_physical_qp_fatal(struct lane *l, const struct fab_qp *qp);
 /* Nothing more is posted on it; the control side gets it when nothing is out. */
 void lane_physical_qp_rebuild(struct lane *l, const struct fab_qp *qp);
 
-/* ---- chaining, where what nearly all requests go through is to cost no call */
+/* ---- chaining: what nearly all requests go through is to cost no call */
 
-static inline void physical_qp_begin(struct lane *l, const struct physical_qp *p, struct wr *w)
+/* Whether w goes on where the last one that is chained ends. */
+static inline bool physical_qp_goes_on(const struct lane *l, const struct physical_qp *p,
+                                       const struct wr *w)
 {
-    w->fab.wr_id = (uint64_t)physical_qp_number(l, p) << 32 | p->tail;
+    const struct wr *last = *ring_at(l, p, p->tail - 1);
+    return last->fab.remote_addr + last->length == w->fab.remote_addr;
+}
+
+static inline void physical_qp_name(const struct lane *l, const struct physical_qp *p, struct wr *w)
+{
+    w->fab.wr_id = (uint64_t)(p - l->phys) << 32 | p->tail;
     w->fab.next = NULL;
-    w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
-    if (w->signaled | l->config.streams) /* of which each has completions of its own */
-        w->fab.send_flags |= IBV_SEND_SIGNALED;
 }
 
-static inline void physical_qp_take_place(struct lane *l, struct physical_qp *p, struct wr *w)
+/* The first of a chain. */
+static inline void physical_qp_begin_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
-    *ring_at(l, p, p->tail++) = w;
-    p->bytes += w->length;
-    p->posted += w->length + LANE_POST_BYTES;
-    l->did++;
-}
-
-static inline void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
-{
-    w->ahead = w->behind = 0;
-    if (p->chain != NULL) {
-        lane_physical_qp_chain_behind(l, p, w);
-        return;
-    }
-    physical_qp_begin(l, p, w);
+    physical_qp_name(l, p, w);
     p->chain = p->chain_tail = &w->fab;
-    if (!p->chained) {
-        p->chained = 1;
-        p->next_chained = l->chained;
-        l->chained = p;
-    }
-    physical_qp_take_place(l, p, w);
+    if (p->chained)
+        return;
+    p->chained = 1;
+    p->next_chained = l->chained;
+    l->chained = p;
+}
+
+/* Another one, with a work request of its own. */
+static inline void physical_qp_link(const struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    physical_qp_name(l, p, w);
+    p->chain_tail->next = &w->fab;
+    p->chain_tail = &w->fab;
 }
 
 #endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is taken from a ring, and most of it in runs: posts of one piece, one behind the other, of
+ * one VQP to one region, of which nothing has to be looked at closely.
+ *
+ * What they have in common is looked at once, and counted once behind the last. A run changes
+ * nothing but what that costs: a request that it does not take is taken as any is (intake.c), from
+ * a copy of its own. */
+#include "request/intake.h"
+
+#include <string.h>
+
+#include "lane_state.h"
+#include "request/active.h"
+#include "request/ending.h"
+#include "request/ring_copy.h"
+#include "resolve/liveness.h"
+#include "schedule/turn_bytes.h"
+#include "schedule/usual.h"
+#include "session_state.h"
+#include "transmit/merge.h"
+#include "transmit/operation.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
+
+static_assert(offsetof(struct schema_sq_desc, post) == sizeof(uint64_t), "a header in one look");
+
+struct post_run {
+    const struct operation *op;
+    struct session *s;
+    struct vqp *q;
+    struct physical_qp *p;
+    const struct cached *region;
+    uint64_t header;        /* of each, but for SIGNALED */
+    uint32_t most;          /* bytes of one */
+    uint32_t count, behind; /* behind: those that are chained behind others */
+    uint64_t bytes;
+};
+
+/* What it asks for, and of which VQP. */
+static uint64_t header_of(const struct schema_sq_desc *d)
+{
+    const struct schema_sq_desc any = {.flags = SCHEMA_OP_SIGNALED};
+    uint64_t header, signaled;
+    memcpy(&header, d, sizeof header);
+    memcpy(&signaled, &any, sizeof signaled);
+    return header & ~signaled;
+}
+
+/* One piece of some bytes, and no flag that asks for more. */
+static bool is_plain(const struct schema_sq_desc *d, const struct operation *op)
+{
+    return op->kind == OPERATION_POST && op->bytes == 0 && d->num_sge == 1 && d->slots == 1 &&
+           (d->flags & ~SCHEMA_OP_SIGNALED) == 0;
+}
+
+/* What all of it have in common, by its first one. */
+static bool begin_run(struct lane *l, struct session *s, const struct schema_sq_desc *d,
+                      struct post_run *r)
+{
+    const struct operation *op = operation_of(d->op);
+    struct vqp *q = &s->vqps[d->vqp];
+    if (!is_plain(d, op) || d->vqp >= s->max_vqps || d->vqp_gen != q->gen || !vqp_is_usual(l, q) ||
+        !region_is_usual(l, q, d->post.vkey, op))
+        return false;
+    *r = (struct post_run){.op = op,
+                           .s = s,
+                           .q = q,
+                           .p = flow_phys(l, q->flow),
+                           .region = q->region,
+                           .header = header_of(d),
+                           .most = l->res.fab->caps.max_msg_size};
+    return r->p != NULL && physical_qp_works(r->p) && !l->config.streams;
+}
+
+/* It is in its own memory, in the region, and there is room for it. */
+static inline bool has_place(const struct post_run *r, const struct schema_sq_desc *d)
+{
+    const struct session *s = r->s;
+    const struct schema_mr_record *m = &r->region->record;
+    const uint64_t remote = d->post.remote_addr, local = d->post.offset;
+    const uint32_t length = d->post.length, arena = d->post.arena;
+    const struct physical_qp *p = r->p;
+    return d->post.vkey == m->vkey && length != 0 && length <= r->most && arena < s->arenas &&
+           local <= s->arena[arena].bytes && length <= s->arena[arena].bytes - local &&
+           remote >= m->vaddr && length <= m->length && remote - m->vaddr <= m->length - length &&
+           p->tail - p->head < p->pass_ops && p->bytes + r->bytes + length <= p->pass_bytes;
+}
+
+static inline void fill_request(const struct lane *l, const struct post_run *r,
+                                const struct schema_sq_desc *d, struct wr *w)
+{
+    const struct schema_mr_record *m = &r->region->record;
+    const struct lane_arena *a = &r->s->arena[d->post.arena];
+    const struct peer *peer = &l->peers[r->q->peer_slot];
+    const uint8_t signaled = d->flags & SCHEMA_OP_SIGNALED;
+    w->session = r->s;
+    w->flow = r->q->flow;
+    w->op = r->op;
+    w->wr_id = d->post.wr_id;
+    w->remote_addr = d->post.remote_addr;
+    w->length = d->post.length;
+    w->vkey = d->post.vkey;
+    w->vqp = d->vqp;
+    w->vqp_gen = d->vqp_gen;
+    w->special = 0;
+    w->kind = WR_WORKER;
+    w->signaled = signaled;
+    w->refused = 0;
+    w->ahead = w->behind = 0;
+    w->sge[0] = (struct ibv_sge){
+        .addr = a->iova + d->post.offset, .length = d->post.length, .lkey = a->lkey};
+    w->fab.sg_list = w->sge;
+    w->fab.num_sge = 1;
+    w->fab.opcode = r->op->opcode;
+    w->fab.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
+    lease_stamp(w, r->region);
+    w->fab.remote_addr = m->raddr + (d->post.remote_addr - m->vaddr);
+    w->fab.ah = r->q->flow->ah;
+    w->fab.dest_qpn = peer->dctn;
+    w->fab.dc_key = peer->dc_key;
+}
+
+/* As physical_qp_chain(), but for what is counted behind the last. */
+static inline void chain_request(struct lane *l, struct post_run *r, struct wr *w)
+{
+    struct physical_qp *p = r->p;
+    if (p->chain == NULL) {
+        physical_qp_begin_chain(l, p, w);
+    } else if (!physical_qp_goes_on(l, p, w) || !lane_merge(l, p, w)) {
+        physical_qp_link(l, p, w);
+        r->behind++;
+    }
+    *ring_at(l, p, p->tail++) = w;
+    r->bytes += w->length;
+    r->count++;
+}
+
+static void end_run(struct lane *l, struct post_run *r)
+{
+    struct session *s = r->s;
+    const int n = (int)r->count;
+    session_count(&s->inflight, n);
+    active_count_out(s->of, n);
+    session_count_posted(&s->memory->shown, r->count, r->bytes);
+    flow_posted(l, r->q->flow, r->count);
+    r->q->outstanding += r->count;
+    r->q->begun = 1;
+    r->p->bytes += r->bytes;
+    r->p->posted += r->bytes + (uint64_t)LANE_POST_BYTES * r->count;
+    l->did += r->count;
+    COUNT(l, posted, n);
+    if (r->behind > 0)
+        COUNT(l, chained_behind, r->behind);
+}
+
+/* Posts some of the `most` slots from `head` on, which the worker has written. Returns how many:
+ * each has taken one. */
+static inline __attribute__((always_inline)) uint32_t take_run(struct lane *l, struct session *s,
+                                                               uint32_t head, uint32_t most)
+{
+    struct schema_sq_desc d;
+    struct post_run r;
+    copy_slot(s, head, &d);
+    if (!begin_run(l, s, &d, &r))
+        return 0;
+    do {
+        struct wr *w = s->free_wr;
+        if (w == NULL || !has_place(&r, &d) || !turn_takes(l, s, d.post.length))
+            break;
+        s->free_wr = w->next;
+        fill_request(l, &r, &d, w);
+        chain_request(l, &r, w);
+        if (r.count == most)
+            break;
+        if (most - r.count > SLOTS_AHEAD)
+            prefetch_slot(s, head + r.count + SLOTS_AHEAD);
+        copy_slot(s, head + r.count, &d);
+    } while (header_of(&d) == r.header);
+    if (r.count > 0)
+        end_run(l, &r);
+    return r.count;
+}
+
+/* ---- all */
+
+/* What was taken may be written over. */
+static inline void publish_head(struct session *s, uint32_t head)
+{
+    s->sq_head = head;
+    atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
+}
+
+/* How many requests there is room for, and for their completions, at `most`. */
+static inline uint32_t session_room(const struct session *s, uint32_t most)
+{
+    const uint32_t used = s->cq_tail - s->cq_head + session_inflight(s);
+    const uint32_t room = used <= s->cq_mask ? s->cq_mask + 1 - used : 0;
+    return s->free_wr == NULL ? 0 : room < most ? room : most;
+}
+
+uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t head = s->sq_head, left = most, room = session_room(s, most);
+    uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
+    if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
+        return 0;
+    /* Lines that will be written: ask for them while the descriptor is on its way. */
+    __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
+    __builtin_prefetch(&s->ro->cq_tail, 1);
+    if (avail > s->sq_mask + 1 || (room == 0 && !session_look_at_cq_head(s))) {
+        lane_session_end(l, s, SCHEMA_REASON_RING, true);
+        return 1;
+    }
+    prefetch_slots(s, head, avail);
+    room = room > 0 ? room : session_room(s, most);
+    while (room > 0) {
+        uint32_t slots = take_run(l, s, head, avail < room ? avail : room);
+        left -= slots;
+        if (slots == 0) {
+            slots = lane_request_take(l, s, head, avail);
+            if (slots == 0)
+                break;
+            left--;
+        }
+        head += slots;
+        avail -= slots;
+        room = avail > 0 && s->control_op == 0 ? session_room(s, left) : 0;
+    }
+    if (s->state != SESSION_LIVE)
+        return most - left + (left == most);
+    if (head != s->sq_head)
+        publish_head(s, head);
+    return most - left;
+}
