@@ -290,6 +290,10 @@ void agent_metrics_print(struct agent *a, struct base_text *t)
                     "Connections that made room on the attach sockets before they attached, or "
                     "found none.",
                     a->crowded);
+    base_metric_one(t, "kedge_agent_costly_sockets_total", COUNTER,
+                    "Workers that were ended since so much watched their attach sockets that each "
+                    "answer took long.",
+                    a->costly);
     base_metric_one(t, "kedge_agent_memory_whole", GAUGE,
                     "Whether workers can punch no holes in memory that they are given.",
                     a->world->keeps_whole);

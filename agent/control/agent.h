@@ -156,6 +156,8 @@ struct agent {
     struct strangers strangers;
     struct world_timer strangers_timer; /* until all of them are let in again */
     struct base_log_limit strangers_limit;
+    uint64_t costly; /* connections that made this thread's calls on them long */
+    struct base_log_limit costly_limit;
     /* admin.c */
     struct base_text answer;
 };

@@ -132,12 +132,14 @@ enum {
     CROWD_LOGGED_S = 10,     /* connections that made room, or found none */
     STRANGERS_LOGGED_S = 10, /* uids that are kept out */
     STRANGERS_LOGGED = 4,    /* of them in that time */
-    UNREAD_LOGGED_S = 10,    /* workers do not read what they were sent */
-    PAUSE_LOGGED_S = 10,     /* no descriptor for one more worker */
-    FENCES_LOGGED_S = 60,    /* the device cannot say that remote operations are over */
-    UNHELD_LOGGED_S = 60,    /* rings that are lent though their pages are not held */
-    ARENAS_LOGGED_S = 60,    /* none can be made ahead */
-    FENCED_LOGGED_S = 60,    /* the device takes no registration for a fenced region */
+    COSTLY_LOGGED_S = 10,    /* workers that make calls on their sockets long */
+    COSTLY_LOGGED = 4,
+    UNREAD_LOGGED_S = 10, /* workers do not read what they were sent */
+    PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
+    FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
+    UNHELD_LOGGED_S = 60, /* rings that are lent though their pages are not held */
+    ARENAS_LOGGED_S = 60, /* none can be made ahead */
+    FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
 };
 
 /* Half of what the kernel lets a process with so many descriptors have sent and unread, so that

@@ -43,8 +43,10 @@ void agent_tenants_tick(struct agent *a)
         if (a->tenants.at[i].state != AGENT_TENANT_FREE)
             continue;
         a->quotas_before[i] = (struct quota_counts){.control_ops = 0};
-        for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
             lane_quota_forget(&p->quota[i]);
+            world_lane_channels_forget(a->world, &p->stepping, i + 1);
+        }
         agent_windows_forget_tenant(a, i + 1);
         agent_unread_end_tenant(&a->unread, i + 1);
     }

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "fd_watch.h"
 #include "socket_acl.h"
+#include "world_socket.h"
 
 enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
 
@@ -83,7 +84,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 /* ---- who is refused */
 
-_Static_assert(CLOSER_REFUSED + STRANGERS_KNOWN <= SOCKET_ACL_UIDS, "both have room in a list");
+_Static_assert(CLOSER_REFUSED + STRANGERS_KNOWN + COSTS_KNOWN <= SOCKET_ACL_UIDS,
+               "all have room in a list");
 
 /* Each once. */
 static void add_refused(uid_t uids[SOCKET_ACL_UIDS], uint32_t *count, const uid_t *more,
@@ -102,15 +104,18 @@ static void add_refused(uid_t uids[SOCKET_ACL_UIDS], uint32_t *count, const uid_
 static void write_lists(struct attach_sockets *of)
 {
     for (struct listener *l = of->listener; l < of->listener + of->listeners; l++) {
-        uid_t uids[SOCKET_ACL_UIDS];
+        uid_t uids[SOCKET_ACL_UIDS], resting[COSTS_KNOWN];
         uint32_t count = 0;
+        add_refused(uids, &count, resting,
+                    agentd_socket_costs_resting(&of->costs, l->tenant, base_clock_ns(), resting));
         if (!l->refuses_fds)
             add_refused(uids, &count, of->closer.refused, of->closer.refused_count);
         if (l->tenant == 0)
             add_refused(uids, &count, of->kept_out, of->kept_out_count);
-        const int status = l->refuses_fds && l->tenant != 0
-                               ? 0
-                               : agentd_socket_acl_refuse(l->file, l->mode, uids, count);
+        if (count == 0 && !l->listed)
+            continue;
+        l->listed = count > 0;
+        const int status = agentd_socket_acl_refuse(l->file, l->mode, uids, count);
         if (status != 0 && !of->lists_failed)
             base_log(BASE_LOG_WARN, "the kernel cannot refuse uids at a socket, so the agent does",
                      "socket=\"%s\" error=\"%s\"", l->path, strerror(-status));
@@ -128,6 +133,11 @@ void agentd_listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uin
     if (count > 0)
         memcpy(of->kept_out, uids, count * sizeof *uids);
     of->kept_out_count = count;
+    write_lists(of);
+}
+
+void agentd_listeners_rest(struct attach_sockets *of)
+{
     write_lists(of);
 }
 
@@ -212,6 +222,7 @@ static void begin_turn(uv_prepare_t *prepare)
 {
     struct attach_sockets *of = prepare->data;
     of->turn++;
+    agentd_attach_cost_turn(of);
 }
 
 int agentd_listeners_open(struct attach_sockets *of, const struct agent_config *config,
@@ -221,7 +232,9 @@ int agentd_listeners_open(struct attach_sockets *of, const struct agent_config *
     of->turn_begins.data = of;
     (void)uv_prepare_start(&of->turn_begins, begin_turn);
     uv_unref((uv_handle_t *)&of->turn_begins);
-    int status = listen_at(of, config->socket, 0, 0666, err);
+    int status = agentd_attach_cost_init(of, err);
+    if (status == 0)
+        status = listen_at(of, config->socket, 0, 0666, err);
     for (uint32_t i = 0; i < config->tenants && status == 0; i++) {
         const struct agent_tenant_config *t = &config->tenant[i];
         if (t->socket[0] != '\0') /* the file's tenants have the first places, and keep them */
@@ -254,6 +267,7 @@ void agentd_listeners_close(struct attach_sockets *of)
     if (of->turn_begins.data != NULL)
         uv_close((uv_handle_t *)&of->turn_begins, NULL);
     of->turn_begins.data = NULL;
+    agentd_attach_cost_stop(of);
     for (; of->listeners > 0; of->listeners--) {
         struct listener *l = &of->listener[of->listeners - 1];
         l->waits = false;

@@ -9,37 +9,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fds.h"
 #include "fd_watch.h"
 #include "loop_world.h"
 #include "schema/control.h"
-
-struct world_socket {
-    struct listener *at;
-    struct connection *c; /* the core's; NULL: it wanted none */
-    int fd, pidfd;
-    struct closing end;
-    uv_poll_t poll, process;
-    uv_timer_t anchor; /* never set: whatever is closed is so by the loop, and not before it runs */
-    int handles;       /* that are not closed yet; 0 until it is watched */
-    bool muted, closing;
-    bool unwatched; /* its handles but the anchor are closed, or are being */
-    bool dirty;     /* descriptors were sent there */
-};
+#include "world_socket.h"
 
 /* ---- ending */
 
 /* Whether descriptors are left there, so that only the closer may close it. What else was sent is
  * read, or the worker would hear of that and not of what it was told. */
-static bool shut_down(const struct listener *at, int fd)
+static bool shut_down(struct world_socket *s)
 {
-    (void)shutdown(fd, SHUT_RDWR); /* nothing more comes */
-    const int status = base_fds_drain(fd);
-    return status != 0 && !at->refuses_fds;
+    const uint64_t since_ns = base_clock_thread_ns();
+    (void)shutdown(s->fd, SHUT_RDWR); /* nothing more comes */
+    const int status = base_fds_drain(s->fd);
+    agentd_attach_cost_charge(s, since_ns);
+    return status != 0 && !s->at->refuses_fds;
 }
 
 static void free_socket(struct world_socket *s)
 {
+    agentd_attach_cost_forget(s);
     if (s->c != NULL)
         agent_attach_closed(s->c);
     free(s);
@@ -55,18 +47,52 @@ static void on_closed(struct closing *end)
     agentd_listener_go_on(at);
 }
 
+static void give_to_closer(struct world_socket *s)
+{
+    s->end.fd = s->fd;
+    s->end.closed = on_closed;
+    agentd_closer_take(&s->at->of->closer, &s->end);
+}
+
+static void on_ended_apart(struct socket_end *end)
+{
+    struct world_socket *s =
+        (struct world_socket *)((char *)end - offsetof(struct world_socket, apart_end));
+    if (end->dirty)
+        give_to_closer(s);
+    else
+        on_closed(&s->end);
+}
+
+/* False: no thread is there for it. */
+static bool end_apart(struct world_socket *s)
+{
+    s->apart_end =
+        (struct socket_end){.fd = s->fd,
+                            .keeps = !s->at->refuses_fds && closer_is_there(&s->at->of->closer),
+                            .ended = on_ended_apart};
+    if (agentd_socket_ender_take(&s->at->of->ender, &s->apart_end) != 0)
+        return false;
+    s->at->closing += s->c == NULL;
+    return true;
+}
+
 static void end_socket(struct world_socket *s)
 {
     if (s->pidfd >= 0)
         close(s->pidfd);
+    if (s->apart && end_apart(s))
+        return;
+    if (s->apart)
+        s->dirty = shut_down(s);
     if (s->dirty && closer_is_there(&s->at->of->closer)) {
         s->at->closing += s->c == NULL;
-        s->end.fd = s->fd;
-        s->end.closed = on_closed;
-        agentd_closer_take(&s->at->of->closer, &s->end);
+        give_to_closer(s);
         return;
     }
+    const uint64_t since_ns = base_clock_thread_ns();
     close(s->fd);
+    agentd_attach_cost_charge(s, since_ns);
     free_socket(s);
 }
 
@@ -97,7 +123,9 @@ static void let_linger(struct world *w, struct world_socket *s)
 {
     (void)w;
     s->muted = true;
+    const uint64_t since_ns = base_clock_thread_ns();
     (void)shutdown(s->fd, SHUT_RDWR);
+    agentd_attach_cost_charge(s, since_ns);
     end_watch(s);
 }
 
@@ -105,12 +133,14 @@ static bool close_socket(struct world *w, struct world_socket *s)
 {
     (void)w;
     s->closing = true;
-    s->dirty = shut_down(s->at, s->fd);
-    if (s->handles == 0) /* agentd_socket_accept() ends it */
-        return s->dirty;
-    uv_close((uv_handle_t *)&s->anchor, on_handle_closed);
-    end_watch(s);
-    return s->dirty;
+    s->apart = s->costly || agentd_attach_cost_rests(s);
+    if (!s->apart)
+        s->dirty = shut_down(s);
+    if (s->handles != 0) { /* else agentd_socket_accept() ends it */
+        uv_close((uv_handle_t *)&s->anchor, on_handle_closed);
+        end_watch(s);
+    }
+    return s->dirty || s->apart;
 }
 
 /* ---- what is sent */
@@ -132,7 +162,9 @@ static int send_message(struct world *w, struct world_socket *s, const void *mes
         fds[count++] = lent->arena->fd;
     if (lent != NULL && lent->channel != 0)
         fds[count++] = lent->channel - 1;
+    const uint64_t since_ns = base_clock_thread_ns();
     const int status = base_fds_send(s->fd, message, bytes, fds, count);
+    agentd_attach_cost_charge(s, since_ns);
     if (lent != NULL && lent->channel != 0)
         close(lent->channel - 1);
     return status;
@@ -140,8 +172,10 @@ static int send_message(struct world *w, struct world_socket *s, const void *mes
 
 static void shut_socket(struct world *w, struct world_socket *s)
 {
+    const uint64_t since_ns = base_clock_thread_ns();
     (void)w;
     (void)shutdown(s->fd, SHUT_WR);
+    agentd_attach_cost_charge(s, since_ns);
 }
 
 static void mute_socket(struct world *w, struct world_socket *s)
@@ -214,7 +248,9 @@ static void take_next(struct world_socket *s)
         return;
     _Alignas(8) uint8_t packet[SCHEMA_CONTROL_MAX_BYTES];
     size_t bytes = 0;
+    const uint64_t since_ns = base_clock_thread_ns();
     int got = receive_message(s, packet, &bytes);
+    agentd_attach_cost_charge(s, since_ns);
     if (got == -EAGAIN || got == -EINTR)
         return;
     if (got == 0) {
@@ -230,11 +266,20 @@ static void take_next(struct world_socket *s)
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct world_socket *s = poll->data;
-    (void)events;
-    if (status < 0)
+    if (status < 0 || (s->rests && (events & UV_DISCONNECT) != 0)) {
         agent_attach_hung_up(s->c);
-    else
+    } else if (agentd_attach_cost_rests(s)) {
+        agentd_attach_cost_rest(s);
+        (void)uv_poll_start(&s->poll, UV_DISCONNECT, on_readable);
+    } else {
         take_next(s);
+    }
+}
+
+void agentd_socket_read_on(struct world_socket *s)
+{
+    if (!s->muted && !s->closing && !s->unwatched)
+        (void)uv_poll_start(&s->poll, UV_READABLE | UV_DISCONNECT, on_readable);
 }
 
 static void on_process_end(uv_poll_t *poll, int status, int events)
@@ -297,7 +342,9 @@ struct world_socket *agentd_socket_new(struct listener *at)
 /* Nobody's: it has been told why, if it can be. */
 static void drop_socket(struct world_socket *s)
 {
-    s->dirty = shut_down(s->at, s->fd);
+    s->apart = agentd_attach_cost_rests(s);
+    if (!s->apart)
+        s->dirty = shut_down(s);
     end_socket(s);
 }
 
@@ -313,6 +360,10 @@ void agentd_socket_accept(struct world_socket *s, int fd)
         return;
     }
     s->end.uid = peer.uid;
+    if (agentd_attach_cost_rests(s)) {
+        drop_socket(s);
+        return;
+    }
     const struct attach_peer who = {.uid = peer.uid,
                                     .pid = peer.pid,
                                     .tenant = at->tenant,

@@ -15,6 +15,8 @@
 #include "control/sockets.h"
 #include "control/strangers.h"
 #include "bounds.h"
+#include "socket_costs.h"
+#include "socket_ender.h"
 
 struct attach_sockets;
 
@@ -29,8 +31,9 @@ struct listener {
     int fd;
     int file;           /* in its directory, where another one may be by now */
     struct closing end; /* of the socket itself: who waits there has sent something, perhaps */
-    uint32_t closing;   /* refused connections that came there and wait for the closer */
+    uint32_t closing;   /* refused connections that came there and are not closed yet */
     bool waits;         /* accepts none until the closer has closed some */
+    bool listed;        /* there was somebody whom the kernel was told to refuse */
     uv_poll_t poll;
     uv_timer_t again;
 };
@@ -48,6 +51,8 @@ bool agentd_listener_is_full(const struct listener *l);
 void agentd_listeners_refuse(struct closer *r);
 /* Likewise whom the core keeps out of the socket for all. */
 void agentd_listeners_keep_out(struct attach_sockets *of, const uid_t *uids, uint32_t count);
+/* Likewise who rests (socket_costs.h). */
+void agentd_listeners_rest(struct attach_sockets *of);
 
 /* ---- attach_socket.c */
 
@@ -72,6 +77,12 @@ struct attach_sockets {
     struct listener listener[1 + AGENT_TENANTS];
     uint32_t listeners;
     struct base_log_limit limit;
+    struct socket_costs costs;
+    struct world_socket *costly;  /* that the core is to hear of in the next turn */
+    struct world_socket *resting; /* that are readable, and not read */
+    bool cost_news;               /* somebody rests from now on */
+    uv_timer_t cost_look;
+    struct socket_ender ender;
     uv_prepare_t turn_begins;
     uint64_t turn;
     struct {

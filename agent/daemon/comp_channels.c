@@ -20,7 +20,7 @@ enum { QUICK, SLOW, SIDES, BITS = 64 };
 
 struct channel {
     struct tenant_queue_item turn;
-    uint32_t tenant;
+    uint32_t tenant, session;
     int fd;    /* our end */
     bool told; /* a byte is to be sent */
     bool gone; /* it is no session's, and to be closed */
@@ -34,9 +34,10 @@ struct side { /* a thread, and what waits for it */
     int kick;
     _Atomic bool asleep;
     struct tenant_queue queue;
+    struct channel *doing; /* whose turn it is, or NULL */
 };
 
-/* What its channels have cost. */
+/* What its channels have cost. 0 is of all tenants that are gone. */
 struct channel_tenant {
     uint64_t slow_until_ns;      /* the slow thread has what comes before */
     uint64_t rest_until_ns;      /* and does nothing before */
@@ -51,6 +52,7 @@ struct comp_channels {
     /* Nobody waits for anything with it, and no lane takes it. */
     pthread_mutex_t lock;
     struct channel **of; /* by session; NULL: it has none */
+    uint16_t *had;       /* by session: with those that are not closed yet */
     uint32_t open;       /* with those that are not closed yet */
     struct channel_tenant tenant[TENANT_QUEUE_OWNERS];
     struct side side[SIDES];
@@ -106,12 +108,14 @@ static struct channel *begin_turn(struct side *s, uint64_t *due_ns)
     struct channel *ch = TENANT_QUEUE_IN(struct channel, turn, item);
     ch->busy = true;
     ch->told = false;
+    s->doing = ch;
     return ch;
 }
 
 static void free_channel(struct comp_channels *c, struct channel *ch)
 {
     c->open--;
+    c->had[ch->session]--;
     c->tenant[ch->tenant].closing--;
     free(ch);
 }
@@ -157,7 +161,7 @@ static void do_channel(struct channel *ch, bool closes)
         (void)send(ch->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void take_turn(struct comp_channels *c, struct channel *ch)
+static void take_turn(struct comp_channels *c, struct side *s, struct channel *ch)
 {
     const bool closes = ch->gone;
     (void)pthread_mutex_unlock(&c->lock);
@@ -165,6 +169,7 @@ static void take_turn(struct comp_channels *c, struct channel *ch)
     do_channel(ch, closes);
     const uint64_t cpu_took = base_clock_thread_ns() - cpu_ns, took = base_clock_ns() - wall_ns;
     (void)pthread_mutex_lock(&c->lock);
+    s->doing = NULL;
     charge_tenant(&c->tenant[ch->tenant], cpu_took, took);
     if (c->tenant[ch->tenant].slow_until_ns > base_clock_ns())
         move_to_slow(c, ch->tenant);
@@ -221,7 +226,7 @@ static void *run_side(void *arg)
         struct channel *ch = begin_turn(s, &due_ns);
         if (ch != NULL) {
             atomic_store(&s->asleep, false);
-            take_turn(c, ch);
+            take_turn(c, s, ch);
             last_look = false;
         } else if (!last_look) {
             atomic_store(&s->asleep, true);
@@ -290,6 +295,7 @@ void agentd_comp_channels_free(struct comp_channels *c)
     (void)pthread_mutex_destroy(&c->lock);
     free(c->asked);
     free(c->of);
+    free(c->had);
     free(c);
 }
 
@@ -301,7 +307,8 @@ int agentd_comp_channels_new(uint32_t sessions, struct comp_channels **out, stru
     (void)pthread_mutex_init(&c->lock, NULL);
     c->asked = calloc((sessions + BITS - 1) / BITS, sizeof *c->asked);
     c->of = calloc(sessions, sizeof(struct channel *));
-    int status = c->asked != NULL && c->of != NULL ? 0 : -ENOMEM;
+    c->had = calloc(sessions, sizeof *c->had);
+    int status = c->asked != NULL && c->of != NULL && c->had != NULL ? 0 : -ENOMEM;
     for (struct side *s = c->side; s < c->side + SIDES; s++) {
         s->of = c;
         s->kick = -1;
@@ -337,10 +344,14 @@ void agentd_comp_channels_close(struct comp_channels *c, uint32_t session)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
-/* With the lock: whether there is room for one more. */
-static int check_room(const struct comp_channels *c, uint32_t tenant, struct base_errbuf *err)
+/* With the lock: whether there is room for one more. A session has one by right; beside one that is
+ * not closed yet it has another only where all together are no more than there are sessions. */
+static int check_room(const struct comp_channels *c, uint32_t session, uint32_t tenant,
+                      struct base_errbuf *err)
 {
     const uint32_t closing = c->tenant[tenant].closing;
+    if (c->had[session] == 0)
+        return 0;
     if (closing >= CHANNELS_CLOSING)
         return base_err(err, -EAGAIN,
                         "%u completion channels of this tenant are not closed yet, since what was "
@@ -376,19 +387,49 @@ int agentd_comp_channels_open(struct comp_channels *c, uint32_t session, uint32_
         return base_err(err, -ENOMEM, "out of memory for a completion channel");
     (void)pthread_mutex_lock(&c->lock);
     end_channel(c, session);
-    int status = check_room(c, tenant, err);
+    int status = check_room(c, session, tenant, err);
     if (status == 0)
         status = make_pair(ends, err);
     if (status == 0) {
-        *ch = (struct channel){.tenant = tenant, .fd = ends[0]};
+        *ch = (struct channel){.tenant = tenant, .session = session, .fd = ends[0]};
         c->of[session] = ch;
         c->open++;
+        c->had[session]++;
         *fd = ends[1];
     }
     (void)pthread_mutex_unlock(&c->lock);
     if (status != 0)
         free(ch);
     return status;
+}
+
+static uint64_t later_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void agentd_comp_channels_forget(struct comp_channels *c, uint32_t tenant)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    struct channel_tenant *t = &c->tenant[tenant], *gone = &c->tenant[0];
+    *gone =
+        (struct channel_tenant){.slow_until_ns = later_of(gone->slow_until_ns, t->slow_until_ns),
+                                .rest_until_ns = later_of(gone->rest_until_ns, t->rest_until_ns),
+                                .debt_ns = later_of(gone->debt_ns, t->debt_ns),
+                                .debt_asof = later_of(gone->debt_asof, t->debt_asof),
+                                .closing = gone->closing + t->closing};
+    *t = (struct channel_tenant){.debt_ns = 0};
+    for (struct side *s = c->side; s < c->side + SIDES; s++) {
+        struct tenant_queue_item *item;
+        while ((item = s->queue.of[tenant].first) != NULL) {
+            agent_tenant_queue_leave(&s->queue, item);
+            agent_tenant_queue_join(&s->queue, item, 0, false);
+            TENANT_QUEUE_IN(struct channel, turn, item)->tenant = 0;
+        }
+        if (s->doing != NULL && s->doing->tenant == tenant)
+            s->doing->tenant = 0;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
 }
 
 void agentd_comp_channels_tell(struct comp_channels *c, uint32_t session)

@@ -26,7 +26,8 @@ enum {
     CHANNELS_PART = 256,         /* of the time that a tenant may have for the rest */
     CHANNELS_SLOW_TIMES = 1024,  /* as long as it took another thread does what comes next */
     CHANNELS_SLOW_MS = 1000,     /* at least */
-    CHANNELS_CLOSING = 16,       /* of a tenant, not closed yet, when it gets another one */
+    CHANNELS_CLOSING = 16,       /* of a tenant, not closed yet, when a session of its that has
+                                  * such a one gets another */
 };
 
 struct comp_channels;
@@ -44,6 +45,9 @@ int agentd_comp_channels_open(struct comp_channels *c, uint32_t session, uint32_
                               struct base_errbuf *err);
 /* The session has none any more: it is closed in its tenant's turn. */
 void agentd_comp_channels_close(struct comp_channels *c, uint32_t session);
+/* The tenant's sessions are over, and its number is another's next: what its channels have cost,
+ * and those that are not closed yet, are its no more. */
+void agentd_comp_channels_forget(struct comp_channels *c, uint32_t tenant);
 /* It becomes readable, if there is one. Any thread; never waits. */
 void agentd_comp_channels_tell(struct comp_channels *c, uint32_t session);
 

@@ -295,6 +295,14 @@ static void end_channel(struct world *w, struct world_lane *l, uint32_t session)
         agentd_comp_channels_close(t->channels, session);
 }
 
+static void forget_tenant(struct world *w, struct world_lane *l, uint32_t tenant)
+{
+    const struct lane_thread *t = l->of_world;
+    (void)w;
+    if (t != NULL && t->channels != NULL)
+        agentd_comp_channels_forget(t->channels, tenant);
+}
+
 static void tell_worker(struct world *w, struct world_lane *l, uint32_t session)
 {
     const struct lane_thread *t = l->of_world;
@@ -313,6 +321,7 @@ const struct world_lane_ops LANE_OPS = {
     .wake = wake_worker,
     .channel = open_channel,
     .channel_end = end_channel,
+    .channels_forget = forget_tenant,
     .tell = tell_worker,
     .device = agentd_device_do,
     .settle = agentd_device_settle,

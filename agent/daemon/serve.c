@@ -241,6 +241,7 @@ static bool stop_agent(struct loop_world *w, struct stop_watch *watch)
     agent_follow_fini(a);
     agent_admin_fini(a);
     const bool closed = agentd_fabric_close(a);
+    agentd_socket_ender_stop(&w->sockets.ender);
     agentd_closer_stop(&w->sockets.closer);
     agentd_stop_watch_end(watch);
     return closed;

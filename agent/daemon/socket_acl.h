@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SOCKET_ACL_UIDS = 256 };
+enum { SOCKET_ACL_UIDS = 320 };
 
 /* The file of a socket that this process has just bound there, which has that mode now. Nothing
  * more is to go by the path: whoever may write in its directory can put another file in its place,

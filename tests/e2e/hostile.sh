@@ -166,6 +166,8 @@ for attack in ${HOSTILE_ATTACKS:-$(printf '%s\n' "${roles[@]}" |
     wait "$newcomer" || fail "$attack: $(cat "$work/newcomer.out")"
     kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
     case $attack in
+    crowded-socket)
+        (($(agent_metric a costly_sockets_total) > 0)) || fail "$attack: no socket was costly" ;;
     ring-random | ring-torn | indices | keys | secrets)
         (($(agent_number a faults) > faults)) || fail "$attack: the agent counted no fault"
         grep -qE \
@@ -210,6 +212,12 @@ else
     skip "the bound of the agent's memory (a sanitizer keeps what was freed)"
 fi
 
+# After crowded-socket, whose uid is refused for up to a minute.
+for _ in $(seq 700); do
+    ! timeout 60 $guilty "$hostile" attacher --socket "$work/a.sock" --ms 1 >"$out" 2>&1 || break
+    sleep 0.1
+done
+grep -q '^p90' "$out" || fail "who was refused is not let in again: $(cat "$out")"
 attackers=()
 for attack in flood dies ring-formed hoard keys greedy linger; do
     timeout 60 $guilty "$hostile" "$attack" --socket "$work/a.sock" --seed "$seed" --ms 2000 \

@@ -31,6 +31,9 @@
 #   crowded-descriptor
 #                another tenant's worker has the kernel tell ten thousand who watch its completion
 #                channel, whenever that is made readable or closed
+#   crowded-socket
+#                another tenant's workers have the kernel tell ten thousand who watch their sockets,
+#                whenever they are answered there; the figure is the 90th percentile of attaching
 #   false-processor
 #                sixteen sessions of another tenant say that they run on the lane's processor, and
 #                have it answer them all the time, or ring as soon as it sleeps
@@ -85,7 +88,7 @@ attach_p90() { # of attaching, with 20 ms between, for a time: no median, and th
 }
 measure() { # name of who is beside
     case $1 in
-    balloon | idle-lock) attach_p90 ;;
+    balloon | idle-lock | crowded-socket) attach_p90 ;;
     idle-punch) read_times $((count > 4000000 ? count : 4000000)) ;; # for some seconds
     *) read_times "$count" ;;
     esac
@@ -155,6 +158,12 @@ attack() { # name
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 1
         ;;
+    crowded-socket) # four, since one of them alone waits for its own answer
+        for _ in 1 2 3 4; do
+            run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
+        done
+        sleep 1
+        ;;
     crowded-bucket)
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 1
@@ -190,6 +199,7 @@ restart_agent() { # what runs it, or nothing
 bad=()
 beside_all="burn flood connects imports statuses descriptors watches copies smalls doorbells"
 beside_all+=" false-processor crowded-descriptor balloon idle-punch idle-lock"
+beside_all+=" crowded-socket" # after it its uid is refused for a while
 few="flood descriptors watches"
 if [[ -z ${KEDGE_TEST_LONG-}${NEIGHBOURS_BESIDE-}${NEIGHBOURS_TURNS-}${NEIGHBOURS_COUNT-} ]]; then
     beside_all=$few
@@ -211,7 +221,7 @@ for name in ${NEIGHBOURS_BESIDE:-$beside_all}; do
     done
     alone=$(median 2 <"$work/alone") with=$(median 2 <"$work/beside") \
         times="READs have a p50 and a p99" fifty=
-    if [[ $name == balloon || $name == idle-lock ]]; then
+    if [[ " balloon idle-lock crowded-socket " == *" $name "* ]]; then
         times="attaching has a p90"
     else
         fifty="$(median 1 <"$work/alone") and " fifty_with="$(median 1 <"$work/beside") and "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker can do to whoever makes its completion channel readable. */
+/* What a worker can do to whoever makes its completion channel readable, or answers it on its
+ * attach socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -141,4 +142,42 @@ void attack_crowded_descriptor(struct hostile *h)
     raw_close(&r);
     let_go(fd, epoll, copy);
     printf("%u watches on its descriptor\n", watches);
+}
+
+/* Asks for what there is none of, until it is ended. */
+static void ask_until_ended(struct hostile *h, struct raw *r)
+{
+    while (!hostile_over(h)) {
+        if (raw_ended(r)) {
+            h->cut_off++;
+            return;
+        }
+        h->did += raw_find_node(r, "nobody") != -EPIPE;
+    }
+}
+
+/* Whoever answers it has the kernel tell ten thousand who watch its attach socket. It comes again
+ * as soon as it is let in. */
+void attack_crowded_socket(struct hostile *h)
+{
+    static int epoll[EPOLLS], copy[COPIES];
+    uint32_t watches = 0;
+    (void)signal(SIGIO, SIG_IGN);
+    hostile_begin(h);
+    while (!hostile_over(h)) {
+        struct raw r;
+        if (raw_try(h->socket, &r) != 0) {
+            h->errors++;
+            usleep(1000);
+            continue;
+        }
+        const int fd = fcntl(r.socket, F_DUPFD_CLOEXEC, 0);
+        watches = crowd_descriptor(fd, epoll, copy);
+        ask_until_ended(h, &r);
+        raw_close(&r);
+        let_go(fd, epoll, copy);
+    }
+    if (watches == 0)
+        hostile_fail("it was never let in");
+    printf("%u watches on its attach socket\n", watches);
 }

@@ -122,6 +122,7 @@ void attack_regions(struct hostile *h);
 void attack_sleepers(struct hostile *h);
 void attack_crowded_bucket(struct hostile *h);
 void attack_crowded_descriptor(struct hostile *h);
+void attack_crowded_socket(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_names(struct hostile *h);
 void attack_publishes(struct hostile *h);

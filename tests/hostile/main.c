@@ -82,6 +82,9 @@ static const struct {
      false},
     {"ask-and-fault", "asks for memory and breaks its session at once", attack_ask_and_fault, true,
      false},
+    /* The last one, since its uid is refused for a while after it. */
+    {"crowded-socket", "has the kernel tell ten thousand who watch its attach socket",
+     attack_crowded_socket, true, true},
     {"newcomer", "honest workers that come and go", newcomer, false, false},
     {"attacher", "an honest worker that attaches and leaves, again and again", attacher, false,
      false},

@@ -49,6 +49,10 @@ void agent_attach_watched(struct connection *c, int status, const char *why);
 /* Its worker has hung up, or the process has ended. */
 void agent_attach_hung_up(struct connection *c);
 
+/* What its worker has hung on its end makes each call on it take this thread long: it is ended, and
+ * the world tells its worker why. */
+void agent_attach_costly(struct connection *c);
+
 /* After world_close(): the socket is no more. */
 void agent_attach_closed(struct connection *c);
 

@@ -76,6 +76,9 @@ struct world_lane_ops {
                    int *fd, struct base_errbuf *err);
     /* The worker's end, of the one that the session has, is readable for ever. */
     void (*channel_end)(struct world *w, struct world_lane *l, uint32_t session);
+    /* That tenant has no session any more, and its number may be another's: of what its channels
+     * have cost nothing is kept against that one. */
+    void (*channels_forget)(struct world *w, struct world_lane *l, uint32_t tenant);
     /* It becomes readable soon, as lane_set_tell() says; nothing if there is none. Any thread. */
     void (*tell)(struct world *w, struct world_lane *l, uint32_t session);
     /* 0 or -errno; err: OPEN's, else NULL. */
@@ -132,6 +135,13 @@ static inline void world_lane_channel_end(struct world *w, struct world_lane *l,
 {
     if (w->lanes->channel_end != NULL)
         w->lanes->channel_end(w, l, session);
+}
+
+static inline void world_lane_channels_forget(struct world *w, struct world_lane *l,
+                                              uint32_t tenant)
+{
+    if (w->lanes->channels_forget != NULL)
+        w->lanes->channels_forget(w, l, tenant);
 }
 
 static inline void world_lane_tell(struct world *w, struct world_lane *l, uint32_t session)

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "comp_channels.h"
 
-enum { SESSIONS = 130, QUIET_MS = 20, GUILTY = 1, HONEST = 2 };
+enum { SESSIONS = 130, QUIET_MS = 20, GUILTY = 1, HONEST = 2, NOBODY = 0, FDS = 4096 };
 
 static struct comp_channels *c;
 /* The next so many sends take long: that much of the processor, and until it is not held. */
@@ -17,6 +17,29 @@ static _Atomic uint32_t slow_sends;
 static _Atomic uint64_t burn_ns;
 static _Atomic bool held;
 static _Atomic uint32_t sends, at_hold;
+
+/* Sends of one tenant alone are slow, if it is not NOBODY. */
+static _Atomic uint32_t slow_tenant;
+static uint32_t opening;
+static _Atomic uint32_t tenant_of[FDS]; /* by the agent's end */
+
+int __wrap_socketpair(int domain, int type, int protocol, int ends[2]);
+int __real_socketpair(int domain, int type, int protocol, int ends[2]);
+
+int __wrap_socketpair(int domain, int type, int protocol, int ends[2])
+{
+    const int status = __real_socketpair(domain, type, protocol, ends);
+    if (status == 0 && ends[0] < FDS)
+        atomic_store(&tenant_of[ends[0]], opening);
+    return status;
+}
+
+static bool is_slow(int fd)
+{
+    const uint32_t tenant = atomic_load(&slow_tenant);
+    return atomic_load(&slow_sends) > 0 &&
+           (tenant == NOBODY || (fd < FDS && atomic_load(&tenant_of[fd]) == tenant));
+}
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
 ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
@@ -38,7 +61,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
 {
     ck_assert_int_eq(flags & MSG_DONTWAIT, MSG_DONTWAIT);
     atomic_fetch_add(&sends, 1);
-    if (atomic_load(&slow_sends) > 0) {
+    if (is_slow(fd)) {
         atomic_fetch_sub(&slow_sends, 1);
         take_long();
     }
@@ -53,6 +76,7 @@ static void begin(void)
     atomic_store(&held, false);
     atomic_store(&at_hold, 0);
     atomic_store(&slow_sends, 0);
+    atomic_store(&slow_tenant, NOBODY);
     ck_assert_int_eq(agentd_comp_channels_new(SESSIONS, &c, &err), 0);
 }
 
@@ -60,6 +84,7 @@ static int open_channel(uint32_t session, uint32_t tenant)
 {
     struct base_errbuf err;
     int fd = -1;
+    opening = tenant;
     const int status = agentd_comp_channels_open(c, session, tenant, &fd, &err);
     return status == 0 ? fd : status;
 }
@@ -260,6 +285,103 @@ START_TEST(whose_channels_are_slow_to_close_gets_no_more_and_others_do)
 }
 END_TEST
 
+/* Also of those that waited with it for the thread that all have. */
+START_TEST(what_waits_when_it_has_taken_long_goes_to_the_slow_thread)
+{
+    enum { MORE = 10 };
+    int guilty[MORE];
+    begin();
+    const int honest = open_channel(MORE, HONEST);
+    for (uint32_t i = 0; i < MORE; i++)
+        ck_assert_int_ge(guilty[i] = open_channel(i, GUILTY), 0);
+    atomic_store(&slow_tenant, HONEST);
+    atomic_store(&slow_sends, UINT32_MAX);
+    atomic_store(&held, true);
+    agentd_comp_channels_tell(c, MORE);
+    await(&at_hold, 1);
+    for (uint32_t i = 0; i < MORE; i++) /* which the thread finds all at once */
+        agentd_comp_channels_tell(c, i);
+    /* It owes so little that it rests for some 50 ms alone. */
+    atomic_store(&burn_ns, (CHANNELS_FORGIVEN_US + 200) * BASE_NS_PER_US);
+    atomic_store(&slow_tenant, GUILTY);
+    atomic_store(&held, false);
+    read_byte(honest);
+    read_byte(guilty[0]);
+    atomic_store(&held, true);
+    await(&at_hold, 2); /* the next one, when it has rested, however many there are */
+    for (int n = 0; n < 10; n++) {
+        agentd_comp_channels_tell(c, MORE);
+        read_byte(honest);
+    }
+    atomic_store(&held, false);
+    for (uint32_t i = 1; i < MORE; i++)
+        read_byte(guilty[i]);
+    agentd_comp_channels_free(c);
+    for (uint32_t i = 0; i < MORE; i++)
+        close(guilty[i]);
+    close(honest);
+}
+END_TEST
+
+/* Whatever another session of its tenant has had, and all sessions together. */
+START_TEST(a_session_has_one_by_right)
+{
+    int fd[SESSIONS + CHANNELS_CLOSING], n = 0, status = 0, first[SESSIONS];
+    begin();
+    atomic_store(&slow_sends, 1);
+    atomic_store(&burn_ns, 100 * BASE_NS_PER_MS);
+    ck_assert_int_ge(fd[n++] = open_channel(0, GUILTY), 0);
+    agentd_comp_channels_tell(c, 0);
+    read_byte(fd[0]); /* none is closed for some seconds */
+    while (n < CHANNELS_CLOSING + 1 && status >= 0) {
+        status = open_channel(0, GUILTY);
+        if (status >= 0)
+            fd[n++] = status;
+    }
+    ck_assert_int_eq(open_channel(0, GUILTY), -EAGAIN);
+    for (uint32_t i = 1; i < SESSIONS; i++)
+        ck_assert_int_ge(first[i] = open_channel(i, i % 2 == 0 ? GUILTY : HONEST), 0);
+    agentd_comp_channels_free(c);
+    while (n > 0)
+        close(fd[--n]);
+    for (uint32_t i = 1; i < SESSIONS; i++)
+        close(first[i]);
+}
+END_TEST
+
+/* The number of a tenant that is gone is another one's. */
+START_TEST(what_a_tenant_that_is_gone_has_cost_is_not_the_next_ones)
+{
+    enum { OLD = 5 };
+    int old[OLD];
+    begin();
+    for (uint32_t i = 0; i < OLD; i++)
+        ck_assert_int_ge(old[i] = open_channel(i, GUILTY), 0);
+    atomic_store(&slow_sends, 1);
+    atomic_store(&burn_ns, 300 * BASE_NS_PER_MS);
+    agentd_comp_channels_tell(c, 0);
+    read_byte(old[0]); /* rests for more than a minute */
+    for (uint32_t i = 0; i < OLD; i++)
+        agentd_comp_channels_close(c, i);
+    agentd_comp_channels_forget(c, GUILTY);
+    const int next = open_channel(0, GUILTY);
+    ck_assert_int_ge(next, 0);
+    for (int n = 0; n < 100; n++) {
+        agentd_comp_channels_tell(c, 0);
+        read_byte(next);
+    }
+    char byte;
+    for (uint32_t i = 1; i < OLD; i++) { /* which still rest */
+        ck_assert_int_eq(recv(old[i], &byte, 1, MSG_DONTWAIT), -1);
+        ck_assert_int_eq(errno, EAGAIN);
+    }
+    agentd_comp_channels_free(c);
+    for (uint32_t i = 0; i < OLD; i++)
+        close(old[i]);
+    close(next);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_channel_is_readable_once_it_is_told_and_no_other_is)                                       \
     T(its_end_is_readable_for_ever_and_the_next_one_is_another)                                    \
@@ -267,6 +389,9 @@ END_TEST
     T(who_has_taken_long_is_waited_for_by_nobody_else)                                             \
     T(a_channel_that_nobody_reads_has_few_bytes_in_it)                                             \
     T(who_takes_long_again_and_again_is_told_seldom)                                               \
-    T(whose_channels_are_slow_to_close_gets_no_more_and_others_do)
+    T(whose_channels_are_slow_to_close_gets_no_more_and_others_do)                                 \
+    T(what_waits_when_it_has_taken_long_goes_to_the_slow_thread)                                   \
+    T(a_session_has_one_by_right)                                                                  \
+    T(what_a_tenant_that_is_gone_has_cost_is_not_the_next_ones)
 
 KEDGE_CHECK_MAIN("agent.daemon.comp_channels", TESTS)
