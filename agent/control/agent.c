@@ -41,6 +41,7 @@ static const struct pool_part {
 } POOL_PARTS[] = {
     {agent_sessions_tick, agent_sessions_due_ns},
     {agent_dci_repairs_tick, agent_dci_repairs_due_ns},
+    {agent_messages_tick, agent_messages_due_ns},
     {agent_table_initiators_tick, agent_table_initiators_due_ns},
 };
 

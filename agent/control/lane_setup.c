@@ -192,6 +192,9 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_WANT_AH:
         agent_messages_want_ah(p, e);
         return;
+    case LANE_EVENT_UD_BROKEN:
+        agent_messages_ud_broken(p, e->qp);
+        return;
     case LANE_EVENT_WANT_PATH:
     case LANE_EVENT_DROP_PATH:
     case LANE_EVENT_QP_OVERDUE:

@@ -2,15 +2,19 @@
 #include "message_objects.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "bounds.h"
+#include "control/world_log.h"
+#include "due.h"
 #include "fabric/retire.h"
 #include "lane_setup.h"
 #include "pool.h"
+#include "register.h"
 
 enum { DATAGRAM_BYTES = SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES };
 static_assert(DATAGRAM_BYTES <= (int)LANE_DATAGRAM_BYTES, "room for the longest");
@@ -116,6 +120,7 @@ int agent_messages_make(void *pool, uint32_t over, struct fab_ctl *ctl)
         return 1;
     case FIRST_STEP:
         m->ud = ctl->qp.x;
+        m->qpn = m->ud->qpn;
         break;
     }
     if (over < FIRST_STEP + UD_STEPS) {
@@ -214,6 +219,142 @@ void agent_messages_want_ah(struct pool *p, const struct lane_event *e)
                .attr = fab_pd_address(p->device.pd, e->want_ah.gid, e->want_ah.lid)}};
     p->fab_ops++;
     fab_submit(p->device.fab, &op->ctl);
+}
+
+/* ---- a UD queue pair that broke */
+
+static void go_on_repairing(struct fab_ctl *ctl);
+
+static void submit_repair(struct pool *p)
+{
+    struct ud_repair *r = &p->device.messages.repair;
+    r->ctl.done = go_on_repairing;
+    r->ctl.user = p;
+    r->is_out = true;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &r->ctl);
+}
+
+/* From any state to INIT, if need be as another one. */
+static void begin_repair(struct pool *p)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    struct ud_repair *r = &m->repair;
+    const struct fab_ctl init = ud_step(p, 0);
+    r->outdated = false;
+    r->step = 0;
+    r->reuse = (struct fab_reuse){.fab = p->device.fab,
+                                  .qp = m->ud,
+                                  .given_up = r->failures >= REPAIRS_TRIED,
+                                  .make = ud_creation(p),
+                                  .init = init.modify.attr,
+                                  .mask = init.modify.mask};
+    fab_reuse_begin(&r->reuse, &r->ctl);
+    submit_repair(p);
+}
+
+static void repair_failed(struct pool *p, int status)
+{
+    struct ud_repair *r = &p->device.messages.repair;
+    if (r->failures++ == 0)
+        world_log(p->world, BASE_LOG_ERROR,
+                  "the queue pair of messages' datagrams cannot be repaired, so that messages of "
+                  "this pool stand still: it is tried again",
+                  "pool=\"%s\" error=\"%s\"", p->name, strerror(-status));
+    r->again_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+}
+
+/* Where RESET is final it has another number now. */
+static void end_repair(struct pool *p)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    m->repair.failures = 0;
+    m->repair.is_under_way = false;
+    agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_UD_READY, .qp = m->ud});
+    if (m->ud->qpn == m->qpn)
+        return;
+    m->qpn = m->ud->qpn;
+    p->agent->endpoints++;
+    agent_registrations_changed(p->agent);
+}
+
+static void go_on_repairing(struct fab_ctl *ctl)
+{
+    struct pool *p = ctl->user;
+    struct agent_message_objects *m = &p->device.messages;
+    struct ud_repair *r = &m->repair;
+    bool more = false;
+    p->fab_ops--;
+    r->is_out = false;
+    int status = ctl->status;
+    if (r->step == 0) {
+        more = fab_reuse_next(&r->reuse, ctl);
+        m->ud = r->reuse.qp;
+        status = r->reuse.status;
+    }
+    if (p->lane == NULL || p->stopping || p->agent->device_lost)
+        return;
+    if (more) {
+        submit_repair(p);
+    } else if (status != 0) {
+        repair_failed(p, status);
+    } else if (r->outdated) {
+        begin_repair(p);
+    } else if (++r->step < UD_STEPS) {
+        *ctl = ud_step(p, r->step);
+        submit_repair(p);
+    } else {
+        end_repair(p);
+    }
+}
+
+void agent_messages_ud_broken(struct pool *p, struct fab_qp *qp)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    BASE_ASSERT(qp == m->ud && !m->repair.is_under_way);
+    m->repair.is_under_way = true;
+    begin_repair(p);
+}
+
+void agent_messages_tick(struct pool *p)
+{
+    const struct ud_repair *r = &p->device.messages.repair;
+    if (world_now_ns(p->world) >= agent_messages_due_ns(p) && r->is_under_way)
+        begin_repair(p);
+}
+
+uint64_t agent_messages_due_ns(const struct pool *p)
+{
+    const struct ud_repair *r = &p->device.messages.repair;
+    const bool waits = r->is_under_way && !r->is_out && !p->stopping && !p->agent->device_lost;
+    return due_if(waits, r->again_ns);
+}
+
+static void on_put_to_err(struct fab_ctl *ctl)
+{
+    struct pool *p = ctl->user;
+    p->fab_ops--;
+    free(ctl);
+}
+
+/* All that it had comes back then, and the lane says so. One that is being repaired begins anew. */
+void agent_messages_repartition(struct pool *p)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    if (m->receives == 0)
+        return;
+    m->repair.outdated = m->repair.is_under_way;
+    if (m->repair.is_under_way)
+        return;
+    struct fab_ctl *ctl = calloc(1, sizeof *ctl);
+    BASE_ASSERT(ctl != NULL); /* a few bytes: without them nothing else works either */
+    *ctl = (struct fab_ctl){
+        .kind = FAB_MODIFY_QP,
+        .done = on_put_to_err,
+        .user = p,
+        .modify = {.x = m->ud, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    p->fab_ops++;
+    fab_submit(p->device.fab, ctl);
 }
 
 /* ---- what is said of it */

@@ -311,6 +311,7 @@ void agent_peer_setup_repartition(struct pool *p)
 {
     if (p->device.connector != NULL)
         connector_repartition(p->device.connector, world_now_ns(p->world));
+    agent_messages_repartition(p);
     rebuild_former(p);
 }
 

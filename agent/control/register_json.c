@@ -43,8 +43,8 @@ static json_t *describe_endpoint(const struct pool *p)
     if (!d->rc) {
         json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
         json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
-        if (d->messages.ud != NULL) { /* where it hears of messages */
-            json_object_set_new(e, "ud_qpn", json_integer(d->messages.ud->qpn));
+        if (d->messages.receives != 0) { /* where it hears of messages */
+            json_object_set_new(e, "ud_qpn", json_integer(d->messages.qpn));
             json_object_set_new(e, "ud_qkey", json_integer(d->messages.qkey));
         }
     }

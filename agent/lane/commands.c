@@ -320,6 +320,7 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_WINDOW_POLICY:
         lane_windows_choose(l, c->window_policy);
         break;
+    case LANE_COMMAND_UD_READY:
     case LANE_COMMAND_PROVE:
         lane_proof_begin(l, c);
         break;

@@ -92,6 +92,7 @@ enum lane_command_kind {
     LANE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
     LANE_COMMAND_WINDOW_POLICY, /* how sizes are found beside what is set, from now on */
     LANE_COMMAND_AH_READY,      /* answers WANT_AH; NULL: it could not be made */
+    LANE_COMMAND_UD_READY,      /* answers UD_BROKEN: qp, in RTS and with no receive posted */
     LANE_COMMAND_PROVE, /* one READ, to see whether an endpoint or a metaserver is reached ->
                          * PROVED; one at a time */
 };
@@ -118,8 +119,7 @@ struct lane_metaserver {
     uint32_t number;                /* the control side's: below LANE_MAX_METASERVERS */
 };
 
-/* PROVE of an endpoint, and not of a metaserver. */
-#define LANE_PROVE_ENDPOINT UINT32_MAX
+#define LANE_PROVE_ENDPOINT UINT32_MAX /* PROVE of an endpoint, and not of a metaserver */
 
 struct lane_command {
     enum lane_command_kind kind;

@@ -42,6 +42,9 @@ enum lane_event_kind {
     LANE_EVENT_QP_BROKEN,          /* broken: with DC reset and bring back to RTS with an MTU of
                                     * `most` at most, answer QP_READY;
                                     * with rc the lane is done with that connection */
+    LANE_EVENT_UD_BROKEN,          /* qp: the queue pair of messages' datagrams is in ERR, or sends
+                                    * no more: bring it back to RTS, or make another one, and
+                                    * answer UD_READY. All that it had is back, or of no use */
 };
 
 /* In `posted` each request counts so much beside its bytes: no fewer than it can use of packets, of

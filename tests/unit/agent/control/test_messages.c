@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
+#include "bounds.h"
 #include "device_bed.h"
 #include "message_objects.h"
 
@@ -110,9 +112,136 @@ START_TEST(a_pool_without_the_setting_or_a_device_without_ud_or_dc_carries_none)
 }
 END_TEST
 
+/* ---- the queue pair of datagrams */
+
+static struct fab_qp ud, other;
+
+static void begin_with_ud(void)
+{
+    begin();
+    ud = (struct fab_qp){.pd = &w.pd, .type = FAB_QP_UD, .qpn = 77};
+    other = (struct fab_qp){.pd = &w.pd, .type = FAB_QP_UD, .qpn = 78};
+    w.pool[0].device.messages =
+        (struct agent_message_objects){.receives = 16, .ud = &ud, .qpn = 77, .qkey = 5};
+}
+
+/* What the device has of it goes so; returns the state that it was to be put to, or its kind. */
+static int answer_next(int status)
+{
+    ck_assert_uint_eq(w.outs, 1);
+    ck_assert_uint_eq(w.pool[0].fab_ops, 1);
+    struct fab_ctl *ctl = take_at(0);
+    const int what =
+        ctl->kind == FAB_MODIFY_QP ? (int)ctl->modify.attr.qp_state : 1000 + (int)ctl->kind;
+    if (ctl->kind == FAB_CREATE_QP && status == 0)
+        ctl->qp.x = &other;
+    ctl->status = status;
+    ctl->done(ctl);
+    return what;
+}
+
+static void expect_all(const int *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(w.told[LANE_COMMAND_UD_READY], 0);
+        ck_assert_int_eq(answer_next(0), steps[i]);
+    }
+    ck_assert_uint_eq(w.outs, 0);
+    ck_assert_uint_eq(w.pool[0].fab_ops, 0);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_UD_READY], 1);
+    ck_assert_uint_eq(agent_messages_due_ns(&w.pool[0]), UINT64_MAX);
+}
+#define EXPECT(...) expect_all((const int[]){__VA_ARGS__}, sizeof(int[]){__VA_ARGS__} / sizeof(int))
+
+static void pass_ms(uint64_t ms)
+{
+    test_world_advance(&w.world, ms * BASE_NS_PER_MS);
+    agent_messages_tick(&w.pool[0]);
+}
+
+START_TEST(one_that_broke_is_brought_up_anew_and_its_lane_hears)
+{
+    begin_with_ud();
+    agent_messages_ud_broken(&w.pool[0], &ud);
+    EXPECT(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS);
+    ck_assert_ptr_eq(heard.qp, &ud);
+    ck_assert_uint_eq(w.agent.endpoints, 0); /* nobody has to hear */
+}
+END_TEST
+
+START_TEST(where_reset_is_final_another_takes_its_place_and_peers_are_told_its_number)
+{
+    begin_with_ud();
+    w.fab.resets_are_final = true;
+    agent_messages_ud_broken(&w.pool[0], &ud);
+    ck_assert_uint_eq(w.pool[0].device.messages.qpn, 77);
+    EXPECT(1000 + FAB_DESTROY_QP, 1000 + FAB_CREATE_QP, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS);
+    ck_assert_ptr_eq(heard.qp, &other);
+    ck_assert_ptr_eq(w.pool[0].device.messages.ud, &other);
+    ck_assert_uint_eq(w.pool[0].device.messages.qpn, 78);
+    ck_assert_uint_eq(w.agent.endpoints, 1);
+}
+END_TEST
+
+START_TEST(one_that_the_device_does_not_bring_back_is_tried_again_and_then_given_up_for_another)
+{
+    begin_with_ud();
+    agent_messages_ud_broken(&w.pool[0], &ud);
+    for (int i = 0; i < REPAIRS_TRIED; i++) {
+        ck_assert_int_eq(answer_next(-EIO), IBV_QPS_RESET);
+        ck_assert_uint_eq(w.outs, 0);
+        pass_ms(REPAIR_AGAIN_MS - 1);
+        ck_assert_uint_eq(w.outs, 0);
+        pass_ms(1);
+    }
+    ck_assert_ptr_nonnull(w.world.said);
+    EXPECT(1000 + FAB_DESTROY_QP, 1000 + FAB_CREATE_QP, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS);
+}
+END_TEST
+
+START_TEST(of_a_pool_that_goes_none_is_repaired_any_more)
+{
+    begin_with_ud();
+    agent_messages_ud_broken(&w.pool[0], &ud);
+    w.pool[0].stopping = true;
+    (void)answer_next(0);
+    ck_assert_uint_eq(w.outs, 0);
+    ck_assert_uint_eq(w.pool[0].fab_ops, 0);
+    ck_assert_uint_eq(agent_messages_due_ns(&w.pool[0]), UINT64_MAX);
+    ck_assert_ptr_eq(w.pool[0].device.messages.ud, &ud); /* for the pool's end */
+    agent_messages_retire(&w.pool[0]);
+    struct fab_ctl *end = take_out(FAB_DESTROY_QP);
+    ck_assert_ptr_eq(end->qp.x, &ud);
+    end->done(end);
+    ck_assert_uint_eq(w.pool[0].fab_ops, 0);
+}
+END_TEST
+
+START_TEST(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)
+{
+    begin_with_ud();
+    agent_messages_repartition(&w.pool[0]);
+    ck_assert_int_eq(answer_next(0), IBV_QPS_ERR);
+    agent_messages_ud_broken(&w.pool[0], &ud); /* as its lane says then */
+    ck_assert_int_eq(answer_next(0), IBV_QPS_RESET);
+    w.pd.service.pkey_index = 3; /* once more, meanwhile */
+    agent_messages_repartition(&w.pool[0]);
+    ck_assert_int_eq(answer_next(0), IBV_QPS_INIT);
+    ck_assert_uint_eq(w.out[0]->modify.attr.qp_state, IBV_QPS_RESET);
+    ck_assert_int_eq(answer_next(0), IBV_QPS_RESET);
+    ck_assert_uint_eq(w.out[0]->modify.attr.pkey_index, 3);
+    EXPECT(IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_handle_that_the_lane_wants_is_made_in_its_domain_and_given_to_it)                          \
     T(one_that_cannot_be_made_is_said_too)                                                         \
     T(one_that_comes_when_its_pool_goes_is_destroyed)                                              \
-    T(a_pool_without_the_setting_or_a_device_without_ud_or_dc_carries_none)
+    T(a_pool_without_the_setting_or_a_device_without_ud_or_dc_carries_none)                        \
+    T(one_that_broke_is_brought_up_anew_and_its_lane_hears)                                        \
+    T(where_reset_is_final_another_takes_its_place_and_peers_are_told_its_number)                  \
+    T(one_that_the_device_does_not_bring_back_is_tried_again_and_then_given_up_for_another)        \
+    T(of_a_pool_that_goes_none_is_repaired_any_more)                                               \
+    T(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)
 KEDGE_CHECK_MAIN("agent.control.messages", TESTS)

@@ -185,11 +185,9 @@ static void publish(struct world *w, struct world_node *n)
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, world_capacity;
-uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
-bool world_own_regions;
+uint64_t world_port_rate, world_most_bytes, world_rest_until_ns, world_batch_bytes = 1024 * 1024;
+bool world_own_regions, world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
 _Atomic uint32_t world_clock_doubted = 0;
-bool world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
-uint64_t world_batch_bytes = 1024 * 1024;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct fault_plan world_fault;
 
@@ -242,9 +240,7 @@ static void configure(struct world *w, struct world_node *n)
         (struct lane_device_objects){.fab = n->fab,
                                      .cq = n->cq,
                                      .pd = n->pd,
-                                     .dcis = w->rc           ? 0
-                                             : world_one_dci ? 1
-                                                             : WORLD_DCIS,
+                                     .dcis = w->rc ? 0 : (world_one_dci ? 1 : WORLD_DCIS),
                                      .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
                                      .system_dci = w->rc ? NULL : world_make_dci(n, n->system_pd),
                                      .rest_until_ns = world_rest_until_ns,
@@ -397,6 +393,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         return;
     case LANE_EVENT_ARENA_ADDED:
     case LANE_EVENT_WANT_AH:
+    case LANE_EVENT_UD_BROKEN:
         return;
     case LANE_EVENT_SPARE_DROPPED:
     case LANE_EVENT_READDRESSED:
