@@ -309,7 +309,7 @@ static uint64_t message_bytes_of_all(const struct agent *a)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < POOLS; i++)
-        bytes += a->pools[i] != NULL ? agent_messages_bytes(a->pools[i]) : 0;
+        bytes += a->pools[i] != NULL ? a->pools[i]->device.messages.memory.size : 0;
     return bytes;
 }
 

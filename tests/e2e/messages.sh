@@ -3,7 +3,7 @@
 # Workers of two nodes send each other messages: each comes once, in order and whole; what can go
 # wrong is an error of verbs at the queue pair that it concerns, in bounded time, and nobody else's.
 source "$(dirname "$0")/lib.sh"
-needs_built kedge-messenger
+needs_built kedge-messenger kedge-hostile
 [[ $provider == soft && $transport != rc ]] || { echo "skip: messages need DC"; exit 77; }
 # An agent that begins anew has the address that it had.
 gids=(fd00::{0..8})
@@ -112,6 +112,16 @@ says '^1 ended with 13: .*\nbeside others\nand 100 behind it\n' "who pops nothin
 says '^4 ended with 0: .*\n1 ended with 13: .*\n11 ended with 5: ' \
     "what it has receives for is there, the next one is not" a send "$gid" 84 16 64
 says '^1000 answered\n' "others' messages go on beside it" a ping "$gid" 80 1000 0 16
+
+# Nor does another tenant that does all that it may, or may not.
+for role in messages message-flood ports; do
+    "$bin/kedge-hostile" $role --socket "$work/b-other.sock" --ms 2000 >"$work/$role.out" 2>&1 &
+    guilty=$!
+    worker_pids+=($guilty)
+    says '^1000 answered\n' "others' messages go on beside $role" a ping "$gid" 80 1000 0 16
+    wait $guilty || fail "$role: $(cat "$work/$role.out")"
+    ok "$(cat "$work/$role.out")"
+done
 
 # The receiver's worker dies.
 streams() { # name: a worker that streams to port 85 of $gid

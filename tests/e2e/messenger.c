@@ -335,12 +335,11 @@ static void send_some(struct kedge_vqp *q, uint32_t count, uint32_t bytes)
         while (kedge_poll(session, 1, &wc) != 1)
             if (kedge_wait(session, PATIENCE_MS) != 1)
                 die("no completion");
-        if (wc.status != last.status || wc.vendor_err != last.vendor_err) {
+        if (wc.status != last.status) {
             print_ends(&last, alike);
             alike = 0;
         }
-        last = wc;
-        alike++;
+        last = alike++ == 0 ? wc : last; /* the first one's reason */
     }
     print_ends(&last, alike);
     printf("after %llu ms\n", (unsigned long long)((base_clock_ns() - begun_ns) / BASE_NS_PER_MS));

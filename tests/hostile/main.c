@@ -69,6 +69,11 @@ static const struct {
     {"names", "asks for nodes by names that there are not", attack_names, false, true},
     {"publishes", "has names for regions, and gives them back, as fast as it may", attack_publishes,
      false, true},
+    {"messages", "descriptors of messages, receives and ports that are nonsense", attack_messages,
+     false, true},
+    {"message-flood", "floods a worker of its own with messages, which takes none",
+     attack_message_flood, false, true},
+    {"ports", "hears as many ports as there are", attack_ports, false, true},
     {"hoard", "takes all the memory that its tenant may have", attack_hoard, false, true},
     /* Not cut off, nor surely refused: the agent may see it leave before it has read what it asks
        for. */
