@@ -143,11 +143,9 @@ struct lane {
     struct flow *lost_links; /* whose connections broke: likewise */
     struct scratch scratch;
     struct batch_pool batches;
-    struct messages *messages; /* or NULL */
-    uint64_t housekeeping_due_ns,
-        messages_due; /* of messages something is to be done; and when else it is */
-    uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
-    uint32_t metaservers;
+    struct messages *messages;                      /* or NULL */
+    uint64_t housekeeping_due_ns, messages_due;     /* of messages: when else, and that it is now */
+    uint32_t *small_free, small_count, metaservers; /* small.c: places of SCHEMA_MAX_INLINE */
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
     struct physical_qp *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */
     struct fab_qp *metaserver_lost[LANE_MAX_METASERVERS];      /* those, which are given back */

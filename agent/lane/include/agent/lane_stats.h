@@ -48,7 +48,7 @@ struct lane_stats {
     uint64_t paths_failed, links_evicted;
     uint64_t links_taken, links_left; /* hybrid: endpoints that went from DC to a connection; and
                                        * from one to DC */
-    uint64_t transfers;   /* virtual queue pairs that went with them, when they posted next */
+    uint64_t transfers;         /* virtual queue pairs that went with them, when they posted next */
     uint64_t messages_sent;     /* of workers, that are acknowledged */
     uint64_t messages_received; /* that are in a worker's buffer */
     uint64_t messages_rnr;      /* times that one's receiver had no buffer, as it says */
