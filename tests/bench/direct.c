@@ -299,8 +299,12 @@ int perf_direct(const struct perf_options *o, struct perf_result *r, struct base
         status = side_open(&d.side, dir, o->model, bytes, o->depth, err);
     if (status == 0)
         status = dci_open(&d, err);
+    if (status == 0 && o->spin)
+        status = perf_spinner_start(err);
     if (status == 0)
         status = run(&d, o, &card, r, err);
+    if (status == 0 && o->spin)
+        perf_spinner_stop();
     if (keep >= 0)
         close(keep);
     if (target > 0)

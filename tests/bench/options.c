@@ -47,6 +47,7 @@ static const char help[] =
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
     "                            but for mesh and storm, worker and lanes get CPUs\n"
     "                            of their own\n"
+    "  --spin                    with --direct: the other processor spins, as a lane's does\n"
     "  --transport dc|rc         of --local's agents (dc)\n"
     "  --size BYTES              of an operation (8; fairness: 65536; window: 131072)\n"
     "  --depth N                 operations under way at a time (1; fairness, poll: 64; window:\n"
@@ -232,6 +233,8 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         return base_err(err, -EINVAL, "--cached and --uncached are for connect");
     if (o->direct && !one_sided)
         return base_err(err, -EINVAL, "--direct is for read and write");
+    if (o->spin && !o->direct)
+        return base_err(err, -EINVAL, "--spin is for --direct");
     if (o->count == 0)
         o->count = cached ? CACHED : UNCACHED;
     if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
@@ -310,6 +313,7 @@ static const struct option long_options[] = {
     {"load", required_argument, NULL, 'O'},
     {"json", no_argument, NULL, 'j'},
     {"direct", no_argument, NULL, 'D'},
+    {"spin", no_argument, NULL, 'z'},
     {"cached", no_argument, NULL, 'c'},
     {"uncached", no_argument, NULL, 'u'},
     {"help", no_argument, NULL, 'h'},
@@ -450,6 +454,7 @@ static void set_flag(struct perf_options *o, int c)
     o->defaults |= c == 'F';
     o->storm |= c == 'S';
     o->lane |= c == 'E';
+    o->spin |= c == 'z';
 }
 
 static int parse_test(int argc, char **argv, struct perf_options *o, struct base_errbuf *err)
@@ -477,6 +482,14 @@ static const char *find_server(void)
         return "unix:/run/kedge/metad.sock";
     snprintf(first, sizeof first, "%.*s", (int)strcspn(said, ","), said);
     return first;
+}
+
+static void tell_about(int c)
+{
+    if (c == 'h')
+        fputs(help, stdout);
+    else
+        printf("kedge-perf %s\n", base_version_text());
 }
 
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err)
@@ -526,6 +539,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'F':
         case 'S':
         case 'E':
+        case 'z':
             set_flag(&o, c);
             break;
         case 'c':
@@ -533,10 +547,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
             *(c == 'c' ? &cached : &uncached) = true;
             break;
         case 'h':
-            fputs(help, stdout);
-            return 1;
         case 'V':
-            printf("kedge-perf %s\n", base_version_text());
+            tell_about(c);
             return 1;
         default:
             return base_err(err, -EINVAL, "see kedge-perf --help");

@@ -68,6 +68,7 @@ struct perf_options {
     const char *load;       /* in this load alone; NULL: in all */
     bool defaults;          /* nothing is set in [pool] */
     bool direct, local, json, cached;
+    bool spin;                 /* --direct: on the other processor */
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
     bool storm;                /* lookup: nodes register meanwhile */
     struct bench_choice verbs; /* verbs-connect: device and GIDs; --local: the device, or NULL */

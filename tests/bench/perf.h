@@ -93,6 +93,9 @@ struct perf_local {
     bool pinned;                        /* to these */
     int worker_cpu, lane_cpu;
 };
+/* Keeps the second of those two CPUs busy, and the caller on the first. */
+int perf_spinner_start(struct base_errbuf *err);
+void perf_spinner_stop(void);
 /* Two CPUs that we may use, one for the worker and one for the lanes: how many there are of them.
  */
 int perf_first_cpus(int cpu[2]);
