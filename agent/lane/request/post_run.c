@@ -201,6 +201,7 @@ static inline uint32_t session_room(const struct session *s, uint32_t most)
 uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t head = s->sq_head, left = most, room = session_room(s, most);
+    prefetch_slot(s, head); /* it comes while the tail does, and is at hand while nothing is new */
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
     if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
