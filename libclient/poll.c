@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "request.h"
 
-enum { GIVE_CALLS = 16 /* polls in vain, for each time that a lane without a processor gets it */ };
+enum {
+    GIVE_CALLS = 16, /* polls in vain, for each time that a lane without a processor gets it */
+    CQES_AHEAD = 8   /* whose lines are asked for */
+};
 
 /* Whether there is one to look at. */
 static bool has_cqe(struct kedge_session *s)
@@ -78,6 +81,9 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
     if (s->messages != NULL && (count = poll_aside(s, n, wc)) > 0)
         return count;
     while (count < n && has_cqe(s)) {
+        /* Written already: a line that the lane is still to write is not taken from it. */
+        if (s->cq_tail_seen - s->cq_head > CQES_AHEAD)
+            __builtin_prefetch(&s->cq[(s->cq_head + CQES_AHEAD) & s->cq_mask]);
         struct schema_cqe c = s->cq[s->cq_head & s->cq_mask];
         if (client_is_receive(&c)) {
             if (!take_receive(s))
