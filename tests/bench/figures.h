@@ -56,6 +56,14 @@ struct perf_lane_windows {
     double beside[PERF_POLICIES];
 };
 
+/* Of send: medians of the turns, by agents and on the fabric itself; and the first's times of the
+ * second's in the same turn. */
+enum { PERF_SEND_AGENT, PERF_SEND_DIRECT, PERF_SENDS, PERF_SEND_TURNS = 5 };
+struct perf_sent {
+    double p50_ns[PERF_SENDS], per_second[PERF_SENDS];
+    double ratio, least_ratio, most_ratio;
+};
+
 /* Of merge: where workers write, and how many work requests that was for the device. */
 enum perf_order { PERF_RUNS, PERF_STRIPES, PERF_RANDOM, PERF_ORDERS };
 struct perf_merged {

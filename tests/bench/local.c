@@ -115,6 +115,8 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  which == 2 ? o->lease_ms : LONG_LEASE_MS);
     if (o->test == PERF_POLL && which >= 3)
         polling = which == 3 ? "polling = event\n" : "polling = busy\n";
+    if (o->test == PERF_SEND)
+        polling = "messages = yes\n";
     if (o->test == PERF_MERGE && which >= 3)
         polling = "merge = no\n";
     if (o->transport != NULL)
@@ -295,6 +297,7 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_e
         perf_local_stop(l);
         return status;
     }
+    o->local_device = o->gids == NULL ? l->device : NULL;
     o->socket = l->socket[0];
     o->peer_socket = l->socket[1];
     snprintf(l->admin_socket, sizeof l->admin_socket, "%s.admin", l->socket[0]);

@@ -38,6 +38,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
         return perf_poll(o, r, err);
     case PERF_MERGE:
         return perf_merge(o, r, err);
+    case PERF_SEND:
+        return perf_send(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

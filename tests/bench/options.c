@@ -39,6 +39,8 @@ static const char help[] =
     "                            a card of the cost model, in virtual time\n"
     "  poll                      lanes that poll busily, adaptively and by events, side by side;\n"
     "                            and a worker on the lane's processor; needs --local\n"
+    "  send                      messages of one worker to itself, in turns with SENDs on the\n"
+    "                            fabric; needs --local\n"
     "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
     "                            others, needs --local; with --model, what merging and chaining\n"
     "                            bring a trace of pages, in virtual time\n"
@@ -111,11 +113,12 @@ static const struct {
     {"window", PERF_WINDOW, 3000},
     {"poll", PERF_POLL, 5},
     {"merge", PERF_MERGE, 100},
+    {"send", PERF_SEND, 20000},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window, poll, merge"
+    "first-read, verbs-connect, lookup, window, poll, merge, send"
 
 enum {
     UNCACHED = 1000,
@@ -195,6 +198,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
     if (o->test == PERF_MERGE && o->model == NULL && (!o->local || o->size % 8 != 0))
         return base_err(err, -EINVAL,
                         "merge needs --local, and a --size of whole eight bytes; or --model");
+    if (o->test == PERF_SEND && !o->local)
+        return base_err(err, -EINVAL, "send needs --local: it is compared with its device");
     if (o->test == PERF_LOOKUP && !o->local)
         return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)

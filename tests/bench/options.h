@@ -42,7 +42,8 @@ enum perf_test {
     PERF_LOOKUP,
     PERF_WINDOW,
     PERF_POLL,
-    PERF_MERGE
+    PERF_MERGE,
+    PERF_SEND
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -77,7 +78,8 @@ struct perf_options {
      * the token of first-read's target; else 0 and NULL. */
     uint16_t child_port;
     const char *token;
-    int agent_pid[2]; /* --local's; else 0 */
+    const char *local_device; /* --local's, of soft; else NULL */
+    int agent_pid[2];         /* --local's; else 0 */
     /* Of --local's further agents: isolation's, to be killed; renewal's, with long leases; poll's,
      * by events and busy; merge's, that merges nothing. */
     const char *more_socket[PERF_MAX_DEAD];

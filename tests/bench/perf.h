@@ -49,6 +49,7 @@ struct perf_result {
     struct perf_window window;
     struct perf_lane_windows lane_windows;
     struct perf_merged merged[PERF_ORDERS];
+    struct perf_sent sent;
     struct perf_apart apart;
     struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
@@ -144,6 +145,8 @@ void perf_window_lane_report(const struct perf_options *o, const struct perf_res
 void perf_window_report(const struct perf_options *o, const struct perf_result *r);
 int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_poll_report(const struct perf_options *o, const struct perf_result *r);
+int perf_send(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_send_report(const struct perf_options *o, const struct perf_result *r);
 int perf_merge(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_merge_apart(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_merge_model(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
