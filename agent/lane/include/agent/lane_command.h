@@ -93,8 +93,7 @@ enum lane_command_kind {
     LANE_COMMAND_WINDOW_POLICY, /* how sizes are found beside what is set, from now on */
     LANE_COMMAND_AH_READY,      /* answers WANT_AH; NULL: it could not be made */
     LANE_COMMAND_UD_READY,      /* answers UD_BROKEN: qp, in RTS and with no receive posted */
-    LANE_COMMAND_PROVE, /* one READ, to see whether an endpoint or a metaserver is reached ->
-                         * PROVED; one at a time */
+    LANE_COMMAND_PROVE, /* one READ, to see whether one is reached -> PROVED; one at a time */
 };
 
 /* What a window is of; each request is in one of each. */
