@@ -27,8 +27,8 @@ struct wire_datagram {
     uint16_t pool, lid;
     uint8_t from_gid[16];
     uint32_t from_incarnation, to_incarnation, qpn, qkey;
-    uint32_t purse_epoch, settled, wants, account_epoch, granted;
-    uint8_t zero[20];
+    uint32_t purse_epoch, settled, wants, account_epoch, granted, used;
+    uint8_t zero[16];
 };
 static_assert(sizeof(struct wire_datagram) == SCHEMA_DATAGRAM_BYTES, "layout");
 
@@ -114,7 +114,8 @@ size_t schema_datagram_write(const struct schema_datagram *d, void *out)
                               .settled = htole32(d->settled),
                               .wants = htole32(d->wants),
                               .account_epoch = htole32(d->account_epoch),
-                              .granted = htole32(d->granted)};
+                              .granted = htole32(d->granted),
+                              .used = htole32(d->used)};
     memcpy(w.from_gid, d->from_gid, sizeof w.from_gid);
     memcpy(out, &w, sizeof w);
     for (uint32_t i = 0; i < d->notes; i++) {
@@ -132,7 +133,7 @@ size_t schema_datagram_write(const struct schema_datagram *d, void *out)
 static bool note_is_sound(const struct schema_note *n)
 {
     const bool failed = n->kind == SCHEMA_NOTE_FAILED;
-    return n->stream != 0 && n->kind >= SCHEMA_NOTE_TAKEN && n->kind <= SCHEMA_NOTE_ASK &&
+    return n->stream != 0 && n->kind >= SCHEMA_NOTE_TAKEN && n->kind <= SCHEMA_NOTE_ENDED &&
            (failed ? n->status > IBV_WC_SUCCESS && n->status <= IBV_WC_GENERAL_ERR
                    : n->status == 0) &&
            (n->kind == SCHEMA_NOTE_REFUSED || n->wait_us == 0);
@@ -151,6 +152,7 @@ static void read_head(const struct wire_datagram *w, struct schema_datagram *out
                                     .wants = le32toh(w->wants),
                                     .account_epoch = le32toh(w->account_epoch),
                                     .granted = le32toh(w->granted),
+                                    .used = le32toh(w->used),
                                     .notes = w->notes};
     memcpy(out->from_gid, w->from_gid, sizeof out->from_gid);
 }

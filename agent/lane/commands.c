@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "lane_state.h"
 #include "receive/arrivals.h"
+#include "receive/message_datagrams.h"
 #include "request/active.h"
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
@@ -277,7 +278,7 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         take_path(l, c);
         break;
     case LANE_COMMAND_AH_READY:
-        lane_arrivals_take_ah(l, c->ah.tag, c->ah.ah);
+        lane_datagrams_take_ah(l, c->ah.tag, c->ah.ah);
         break;
     case LANE_COMMAND_SPARE_DROP:
         drop_spare(l);
@@ -288,8 +289,12 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_QP_GONE:
         forget_initiator(l, c->qp);
         break;
+    case LANE_COMMAND_UD_READY:
+        lane_datagrams_ready(l, c->qp);
+        break;
     case LANE_COMMAND_QP_FATAL:
         lane_physical_qp_fatal(l, c->qp);
+        lane_datagrams_fatal(l, c->qp);
         break;
     case LANE_COMMAND_QP_REBUILD:
         lane_physical_qp_rebuild(l, c->qp);
@@ -311,6 +316,8 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_READDRESS:
         lane_readdress(
             l, c, c->readdress.mr_table != NULL ? lane_regions_move(l, c->readdress.mr_table) : 0);
+        if (l->messages != NULL)
+            lane_arrivals_readdress(l);
         break;
     case LANE_COMMAND_WINDOW:
         if (c->window.scope == LANE_WINDOW_TENANT && c->window.anew)
@@ -320,7 +327,6 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_WINDOW_POLICY:
         lane_windows_choose(l, c->window_policy);
         break;
-    case LANE_COMMAND_UD_READY:
     case LANE_COMMAND_PROVE:
         lane_proof_begin(l, c);
         break;

@@ -11,6 +11,7 @@
 #include "lane_state.h"
 #include "message_state.h"
 #include "receive/arrivals.h"
+#include "receive/message_datagrams.h"
 #include "resolve/endpoint.h"
 #include "request/active.h"
 #include "request/batch_pool.h"
@@ -146,7 +147,7 @@ static int make_arrays(struct lane *l)
                         the control side gives none in the place of one that it waits for */
         status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
                                    3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
-                                   LANE_MAX_METASERVERS + 2 * l->res.messages.peers,
+                                   LANE_MAX_METASERVERS + 2 * l->res.messages.peers + 1,
                                sizeof(struct lane_event), &l->events);
     return status;
 }
@@ -280,7 +281,7 @@ struct fab_ah *lane_take_ah(struct lane *l)
 {
     struct fab_ah *under_way = take_ah_under_way(l);
     if (under_way == NULL)
-        under_way = lane_arrivals_give_ah(l);
+        under_way = lane_datagrams_give_ah(l);
     if (under_way != NULL)
         return under_way;
     for (uint32_t i = 0; i < flows_ever(l); i++) {

@@ -20,6 +20,7 @@ struct vqp;
 /* Of a VQP that sends messages, or hears some. */
 struct vqp_messages {
     struct stream_sender sender;
+    uint32_t share;  /* whose part its place is of */
     struct vqp *q;   /* NULL: it was destroyed, and some of its SENDs are out yet */
     uint32_t out;    /* SENDs that the device has */
     uint8_t rewinds; /* when none is, those that are kept come before the queue again */
@@ -32,20 +33,55 @@ struct vqp_messages {
     struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
     struct wr_queue receives; /* posted, and not taken */
     uint32_t ports;           /* that it hears */
+    uint64_t roomless_ns;     /* since when there is no room to know its peer; 0: there is */
     uint32_t next_free;       /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;
 };
 
 /* What the device has given back of receives and datagrams. */
 struct arrival {
-    uint32_t what; /* enum arrival_kind << 24 | place */
+    uint32_t what; /* as in its wr_id */
     uint32_t bytes;
     bool ended_well, has_grh;
 };
 
 enum arrival_kind { ARRIVAL_RECEIVE, ARRIVAL_DATAGRAM, ARRIVAL_SENT };
-#define ARRIVAL_WR_ID(kind, place)                                                                 \
-    ((uint64_t)UINT32_MAX << 32 | (uint64_t)(kind) << 24 | (uint64_t)(place))
+enum { ARRIVAL_LIVES = 64 /* of the UD queue pair, which are told from each other */ };
+#define ARRIVAL_WR_ID(kind, life, place)                                                           \
+    ((uint64_t)UINT32_MAX << 32 | (uint64_t)(kind) << 30 | (uint64_t)(life) << 24 |                \
+     (uint64_t)(place))
+static inline enum arrival_kind arrival_kind(uint32_t what)
+{
+    return (enum arrival_kind)(what >> 30);
+}
+static inline uint32_t arrival_life(uint32_t what)
+{
+    return what >> 24 & (ARRIVAL_LIVES - 1);
+}
+static inline uint32_t arrival_place(uint32_t what)
+{
+    return what & 0xffffff;
+}
+
+/* Of a peer's place. */
+struct peer_handle {
+    struct fab_ah *ah; /* the lane's until its end; NULL: there is none */
+    uint8_t gid[16];   /* whom it leads to, or was asked for */
+    uint64_t again_ns; /* not asked for again before */
+    uint8_t fails;
+    uint8_t asked; /* enum handle_asked */
+};
+enum handle_asked {
+    HANDLE_UNASKED,
+    HANDLE_ASKED,
+    HANDLE_ASKED_BEFORE /* the address was another */
+};
+
+enum ud_state {
+    UD_WORKS,
+    UD_FAILING, /* what it had comes back */
+    UD_BROKEN   /* the control side has it */
+};
 
 TAILQ_HEAD(active_vqps, vqp_messages);
 
@@ -53,15 +89,20 @@ struct messages {
     struct exchange exchange;
     struct ports ports;
     struct vqp_messages *vqps;
-    uint32_t vqp_room, free_vqp;
+    uint32_t vqp_count, free_vqp;
+    struct places vqp_places, port_places, header_places; /* of tenants: their slots + 1 */
     struct active_vqps actives;
     struct arrival *arrivals;
-    uint32_t arrived, arrival_room;
+    uint32_t arrived;
     uint32_t *header_free, header_count; /* places for headers of SENDs that are out */
+    uint64_t looked_ns, away_ns;         /* sends.c: the clock of patience */
+    uint32_t *unposted, unposted_count;  /* receives that the device did not take */
+    uint8_t ud_state, ud_life;           /* enum ud_state */
+    uint32_t ud_in;                      /* receives that the UD queue pair has */
+    uint64_t ud_failed_ns;
     uint32_t send_free[LANE_DATAGRAMS_OUT], send_count;
-    struct fab_ah **ah; /* of each peer's place; the lane's until its end */
-    uint8_t *ah_asked;
-    uint64_t look_ns; /* at those that wait */
+    struct peer_handle *handles; /* of each peer's place */
+    uint32_t handle_hand;        /* those from here on are of the former address */
 };
 
 /* Of messages there is something to do in the next pass. */
@@ -74,9 +115,13 @@ static inline void messages_wait(struct lane *l)
     l->did++;
 }
 
-/* A completion whose wr_id is one of those. */
+/* A completion whose wr_id is one of those. What is left of a queue pair that was given back is of
+ * no use, and there is no room for it. */
 static inline void messages_take(struct messages *m, const struct ibv_wc *wc)
 {
+    if (arrival_kind((uint32_t)wc->wr_id) != ARRIVAL_RECEIVE &&
+        arrival_life((uint32_t)wc->wr_id) != m->ud_life)
+        return;
     m->arrivals[m->arrived++] = (struct arrival){.what = (uint32_t)wc->wr_id,
                                                  .bytes = wc->byte_len,
                                                  .ended_well = wc->status == IBV_WC_SUCCESS,

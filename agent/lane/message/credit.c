@@ -91,6 +91,14 @@ int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t
     return 0;
 }
 
+uint32_t lane_credit_used(const struct credit_account *a)
+{
+    uint32_t used = a->granted;
+    while (used != a->window.first && !is_over(&a->window, used - 1))
+        used--;
+    return used;
+}
+
 int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
                        uint32_t settled)
 {
@@ -107,7 +115,7 @@ int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t
 
 /* ---- the sender's side */
 
-int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted)
+int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted, uint32_t used)
 {
     if (epoch == 0)
         return -EPROTO;
@@ -115,9 +123,10 @@ int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted
     if (epoch != p->epoch && !is_later)
         return 0;
     if (epoch != p->epoch) {
-        if (granted > CREDITS_OPEN)
+        if (granted - used > CREDITS_OPEN)
             return -EPROTO;
-        *p = (struct credit_purse){.epoch = epoch, .granted = granted};
+        *p = (struct credit_purse){
+            .epoch = epoch, .granted = granted, .next = used, .window.first = used};
         return 0;
     }
     if (granted - p->granted > UINT32_MAX / 2)
@@ -134,12 +143,44 @@ uint32_t lane_credit_take(struct credit_purse *p)
     return p->next++;
 }
 
+/* A peer may come back to an epoch that it has had, by way of others: then what is out is of the
+ * former one. */
+static bool is_out(const struct credit_purse *p, uint32_t epoch, uint32_t number)
+{
+    return epoch == p->epoch && number - p->window.first < p->next - p->window.first &&
+           !is_over(&p->window, number);
+}
+
 void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number)
 {
-    if (epoch != p->epoch)
+    if (is_out(p, epoch, number))
+        end_number(&p->window, number, p->next);
+}
+
+void lane_credit_broke(struct credit_purse *p, uint32_t epoch, uint32_t number, uint64_t now_ns)
+{
+    if (!is_out(p, epoch, number))
         return;
-    BASE_ASSERT(number - p->window.first < p->next - p->window.first);
-    end_number(&p->window, number, p->next);
+    struct credit_rest *r = &p->rest[p->rest[0].since_ns != 0 && p->rest[0].since_ns != now_ns];
+    r->numbers[number % CREDITS_OPEN / 64] |= 1ull << number % 64;
+    r->since_ns = now_ns;
+}
+
+static void end_rest(struct credit_purse *p)
+{
+    const uint32_t first = p->window.first;
+    for (uint32_t i = 0; i < p->next - first; i++)
+        if ((p->rest[0].numbers[(first + i) % CREDITS_OPEN / 64] >> (first + i) % 64 & 1) != 0)
+            p->window.over[(first + i) % CREDITS_OPEN / 64] |= 1ull << (first + i) % 64;
+    move_window(&p->window, p->next);
+    p->rest[0] = p->rest[1];
+    p->rest[1] = (struct credit_rest){.since_ns = 0};
+}
+
+void lane_credit_look(struct credit_purse *p, uint64_t now_ns, uint64_t rest_ns)
+{
+    while (p->rest[0].since_ns != 0 && now_ns - p->rest[0].since_ns >= rest_ns)
+        end_rest(p);
 }
 
 bool lane_credit_return(struct credit_purse *p)

@@ -51,6 +51,8 @@ uint32_t lane_credit_grant(struct credit_bank *b, struct credit_account *a, uint
  * gone in any case, and to be posted again (lane_credit_posted()). */
 int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
                        uint32_t number);
+/* One past the last number that is over. */
+uint32_t lane_credit_used(const struct credit_account *a);
 /* The sender says that all before `settled` are. What it has said before may come later, and says
  * nothing new. 0, -ESTALE, or -EPROTO: some of them were never granted. */
 int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
@@ -62,25 +64,43 @@ static inline void lane_credit_posted(struct credit_bank *b, uint32_t receives)
 
 /* ---- the sender's side */
 
+/* Numbers whose queue pair broke: their messages may still come, until that has rested. */
+struct credit_rest {
+    uint64_t numbers[CREDITS_OPEN / 64];
+    uint64_t since_ns; /* of the last of them; 0: there are none */
+};
+
 /* Of one life of a peer's endpoint. Zeroed, it has none. */
 struct credit_purse {
     uint32_t epoch; /* 0: none was ever granted */
     uint32_t granted, next;
     struct credit_window window; /* its first: what may be said to be settled */
+    struct credit_rest rest[2];  /* the second: of those that broke while the first one waits */
 };
 
 /* What a peer says of its account, in any order. 0; or -EPROTO: it makes no sense. One of an epoch
  * that is over says nothing; a later epoch is another account, and what is out under the former one
- * is nobody's concern. */
-int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted);
+ * is nobody's concern. `used`: all that have arrived or are settled are before it. Of an account
+ * that was had before, and forgotten when nothing was out, none before that is used again. */
+int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted, uint32_t used);
 static inline uint32_t lane_credit_left(const struct credit_purse *p)
 {
     return p->granted - p->next;
 }
 /* The next one's number. There is one left. */
 uint32_t lane_credit_take(struct credit_purse *p);
-/* Nothing of the message with that credit is under way any more. One of a former epoch: nothing. */
+/* Nothing of the message with that credit is under way any more. One of a former epoch, or that was
+ * never taken: nothing. */
 void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number);
+/* Its queue pair broke: the device has given it back, and it may come all the same until that has
+ * rested. Likewise. */
+void lane_credit_broke(struct credit_purse *p, uint32_t epoch, uint32_t number, uint64_t now_ns);
+/* What broke rest_ns ago or earlier is over. Each is within twice that. */
+void lane_credit_look(struct credit_purse *p, uint64_t now_ns, uint64_t rest_ns);
+static inline bool lane_credit_is_resting(const struct credit_purse *p)
+{
+    return p->rest[0].since_ns != 0;
+}
 /* Gives back what is left: it is settled as if it had been used. Returns whether there was any. */
 bool lane_credit_return(struct credit_purse *p);
 

@@ -14,6 +14,7 @@
 
 #include "message/credit.h"
 #include "message/message_stream.h"
+#include "message/places.h"
 #include "schema/message.h"
 
 /* A stream that is heard. */
@@ -22,9 +23,11 @@ struct stream_receiver {
     struct message_peer *from;
     struct stream_in in;
     uint64_t heard_ns;
+    uint32_t share;   /* whose part its place is of */
     uint32_t wait_us; /* REFUSED */
     uint8_t news;     /* enum schema_note_kind; 0: there are none */
     uint8_t failed;   /* enum ibv_wc_status: it has ended so */
+    uint8_t ended;    /* its sender is gone: what is late of it comes within bound_ns */
     uint32_t next;    /* place + 1, in its bucket or of the next free one */
     TAILQ_ENTRY(stream_receiver) by_news;
 };
@@ -34,11 +37,14 @@ struct stream_sender {
     uint64_t name;
     struct message_peer *to; /* NULL: nobody yet */
     struct stream_out out;
-    uint8_t known; /* its receiver has taken something of it: it need not be opened */
-    uint8_t asks;  /* a question is to go */
-    uint8_t waits; /* it waits for a credit */
+    uint64_t wait_ns; /* since when it has waited for a credit; 0: it does not */
+    uint8_t known;    /* its receiver has taken something of it: it need not be opened */
+    uint8_t asks;     /* a question is to go */
     TAILQ_ENTRY(stream_sender) by_asks;
 };
+
+/* Streams that are over, and such as have no place: of more it is not told at once. */
+enum { PEER_ENDED = 8, PEER_EXTRAS = 8 };
 
 struct message_peer {
     uint8_t gid[16];
@@ -49,6 +55,7 @@ struct message_peer {
     uint8_t due;  /* in the list of those to whom something is to be said */
     uint8_t over; /* a later life of its endpoint has spoken, or been named */
     uint32_t senders, waiters, receivers;
+    uint32_t out; /* messages with its credits that the device has */
     struct credit_purse purse;
     struct credit_account account;
     uint32_t arrived;  /* messages since something was said */
@@ -56,11 +63,14 @@ struct message_peer {
     uint64_t ask_ns;   /* not again before */
     uint64_t heard_ns; /* when it, or somebody here of it, last spoke */
     uint64_t over_ns;
-    uint64_t used_ns;         /* when a credit of its was last taken */
-    uint32_t settled;         /* as it was told last */
-    uint32_t told;            /* so often, while nobody used any */
-    uint64_t tell_ns;         /* not again before */
-    struct schema_note extra; /* of a stream that has no place here; kind 0: none */
+    uint64_t used_ns;                      /* when a credit of its was last granted or taken */
+    uint32_t settled;                      /* as it was told last */
+    uint32_t told;                         /* so often, while nobody used any */
+    uint64_t tell_ns;                      /* not again before */
+    struct schema_note extra[PEER_EXTRAS]; /* of streams that have no place here */
+    uint32_t extras;
+    uint64_t ended[PEER_ENDED];
+    uint32_t ended_count;
     uint32_t next;
     TAILQ_HEAD(, stream_receiver) news;
     TAILQ_HEAD(, stream_sender) asks;
@@ -72,7 +82,8 @@ struct exchange_config {
     uint32_t incarnation;
     uint16_t pool, lid;
     uint32_t qpn, qkey;        /* its UD queue pair */
-    uint32_t peers, receivers; /* at most, 1 to 2^20 */
+    uint32_t peers, receivers; /* at most, 1 to 2^20; receivers: more than shares + 1 */
+    uint32_t shares;           /* into which places of receivers are divided: 1 to that */
     uint64_t bound_ns;         /* nothing that was sent arrives later */
     uint64_t ask_ns;           /* for credit, again */
     uint64_t idle_ns;          /* credits that nobody uses are given back */
@@ -84,6 +95,7 @@ struct exchange {
     struct credit_bank bank;
     struct message_peer *all;
     struct stream_receiver *receiver;
+    struct places receiver_places;
     uint32_t *by_gid, *by_epoch, *by_stream; /* place + 1 */
     uint32_t mask, epoch_mask, stream_mask, free, free_receiver, used, used_receivers, hand;
     uint64_t seed;
@@ -102,6 +114,10 @@ struct message_peer *lane_exchange_know(struct exchange *x, const uint8_t gid[16
                                         uint32_t incarnation, uint64_t now_ns);
 /* A few of all, now and then: credits that idle, lives that are over, questions for credit. */
 void lane_exchange_sweep(struct exchange *x, uint64_t now_ns, uint32_t looks);
+/* This endpoint is another one from now on: no credit that it has is its own. Its senders have no
+ * stream any more that has begun. */
+void lane_exchange_readdress(struct exchange *x, const uint8_t gid[16], uint32_t incarnation,
+                             uint16_t lid);
 
 /* ---- as a receiver */
 
@@ -117,26 +133,42 @@ static inline void lane_exchange_stray(struct exchange *x)
     x->strays++;
 }
 /* A message has taken a receive. The stream whose next one it is: the caller says what becomes of
- * it, by one of the next three. NULL: it is of no use, and dropped. */
+ * it, by one of the next three. NULL: it is of no use, and dropped. share: of whom it is for, by
+ * whose part it may begin a stream; 0: nobody, and it fails if it would. */
 struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
-                                             uint64_t now_ns);
-void lane_exchange_took(struct exchange *x, struct stream_receiver *h);
-void lane_exchange_refuse(struct exchange *x, struct stream_receiver *h, uint32_t wait_us);
+                                             uint32_t share, uint64_t now_ns);
+void lane_exchange_took(struct exchange *x, struct stream_receiver *r);
+void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us);
 /* status: enum ibv_wc_status. */
-void lane_exchange_fail(struct exchange *x, struct stream_receiver *h, uint8_t status);
+void lane_exchange_fail(struct exchange *x, struct stream_receiver *r, uint8_t status);
 /* Its sender asks what has come. */
 void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t stream);
+/* Its sender is gone. */
+void lane_exchange_ended(struct exchange *x, struct message_peer *c, uint64_t stream,
+                         uint64_t now_ns);
 
 /* ---- as a sender */
 
 /* Whom it sends to from now on; NULL: nobody. */
 void lane_sender_address(struct exchange *x, struct stream_sender *t, struct message_peer *to);
-/* A credit of its peer's for one message. False: there is none; it is asked for, and the
- * sender waits until it has one or is addressed anew. */
-bool lane_exchange_take_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns,
+/* Its VQP is gone, or begins another stream: its receiver need not keep a place for it. */
+void lane_sender_end(struct exchange *x, struct stream_sender *t);
+/* Whether there is a credit of its peer's for one message. False: it is asked for, and the sender
+ * waits until it takes one, stops, or is addressed anew. */
+bool lane_exchange_has_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns);
+/* There is one. */
+void lane_exchange_take_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns,
                                struct schema_message *m);
-/* Nothing of the message with that credit is under way any more. */
-void lane_exchange_credit_over(struct message_peer *c, uint32_t epoch, uint32_t number);
+/* It waits for nothing, and asks nothing. */
+void lane_sender_stop(struct exchange *x, struct stream_sender *t);
+/* The device has given back a message with that credit of a peer's, by its place. broke: with its
+ * queue pair, so that it may be under way yet. */
+static inline uint32_t lane_exchange_place(const struct exchange *x, const struct message_peer *c)
+{
+    return (uint32_t)(c - x->all);
+}
+void lane_exchange_credit_back(struct exchange *x, uint32_t peer, uint32_t epoch, uint32_t number,
+                               bool broke, uint64_t now_ns);
 /* The receiver is to be asked what it has of it. */
 void lane_sender_ask(struct exchange *x, struct stream_sender *t);
 /* What it says of it. Returns how many are over now, from the former out.first on, all well; or

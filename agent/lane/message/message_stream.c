@@ -5,8 +5,6 @@
 
 #include "base/assert.h"
 
-enum { QUESTIONS_DOUBLE = 10 /* and are as far apart from then on */ };
-
 /* ---- the receiver's side */
 
 enum stream_verdict lane_stream_in_judge(const struct stream_in *s, uint32_t number)
@@ -111,7 +109,7 @@ enum stream_due lane_stream_out_look(struct stream_out *s, const struct stream_p
         *due_ns = s->refused_ns != 0 && starved_ns < s->again_ns ? starved_ns : s->again_ns;
         return STREAM_WAITS;
     }
-    const uint32_t doublings = s->asked < QUESTIONS_DOUBLE ? s->asked : QUESTIONS_DOUBLE;
+    const uint32_t doublings = s->asked < STREAM_DOUBLES ? s->asked : STREAM_DOUBLES;
     const uint64_t ask_ns =
         s->heard_ns + ((patience->ask_ns << (doublings + 1)) - patience->ask_ns);
     if (now_ns < ask_ns) {

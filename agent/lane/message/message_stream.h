@@ -52,6 +52,14 @@ struct stream_patience {
     uint64_t refused_ns; /* for so long a receiver may have no buffer */
 };
 
+enum { STREAM_DOUBLES = 10 /* times, and questions are as far apart from then on */ };
+/* How long a peer may say nothing. */
+static inline uint64_t lane_stream_patience_ns(const struct stream_patience *p)
+{
+    const uint32_t doublings = p->questions < STREAM_DOUBLES ? p->questions : STREAM_DOUBLES;
+    return (p->ask_ns << (doublings + 1)) - p->ask_ns;
+}
+
 static inline bool lane_stream_out_has_room(const struct stream_out *s)
 {
     return s->end - s->first < STREAM_OPEN;

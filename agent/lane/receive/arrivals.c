@@ -6,64 +6,61 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "fabric/grh.h"
 #include "message_state.h"
+#include "receive/message_datagrams.h"
 #include "request/reply.h"
-#include "resolve/flow_news.h"
 #include "schedule/sends.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
-#include "transmit/lane_events.h"
 
 enum {
-    SWEEP = 16,          /* peers, in a millisecond */
-    RNR_WAIT_US = 200,   /* for who finds no buffer posted */
-    DATAGRAMS_A_PASS = 8 /* datagrams, in a pass */
+    SWEEP = 16,       /* peers, in a millisecond */
+    RNR_WAIT_US = 200 /* for who finds no buffer posted */
 };
 
-/* ---- memory */
+/* ---- receives */
 
 static uint64_t receive_offset(uint32_t place)
 {
     return (uint64_t)place * LANE_RECEIVE_BYTES;
 }
 
-static uint64_t datagram_offset(const struct lane *l, uint32_t place)
+static const uint8_t *receive_at(const struct lane *l, uint32_t place)
 {
-    return receive_offset(l->res.messages.receives) + (uint64_t)place * LANE_DATAGRAM_PLACE;
+    return (const uint8_t *)l->res.messages.memory.addr + receive_offset(place);
 }
 
-static uint8_t *memory_at(const struct lane *l, uint64_t offset)
-{
-    return (uint8_t *)l->res.messages.memory.addr + offset;
-}
-
-static struct ibv_sge piece_at(const struct lane *l, uint64_t offset, uint32_t bytes)
-{
-    const struct lane_messages *r = &l->res.messages;
-    return (struct ibv_sge){.addr = r->iova + offset, .length = bytes, .lkey = r->lkey};
-}
-
+/* One that the device does not take now is tried again at the next look. */
 static void post_receive(struct lane *l, uint32_t place)
 {
-    const struct ibv_sge sge = piece_at(l, receive_offset(place), LANE_RECEIVE_BYTES);
+    const struct lane_messages *r = &l->res.messages;
+    struct messages *m = l->messages;
+    struct ibv_sge sge = {
+        .addr = r->iova + receive_offset(place), .length = LANE_RECEIVE_BYTES, .lkey = r->lkey};
     struct fab_recv_wr wr = {
-        .wr_id = ARRIVAL_WR_ID(ARRIVAL_RECEIVE, place), .sg_list = &sge, .num_sge = 1};
+        .wr_id = ARRIVAL_WR_ID(ARRIVAL_RECEIVE, 0, place), .sg_list = &sge, .num_sge = 1};
     struct fab_recv_wr *bad;
-    if (fab_post_srq_recv(l->res.messages.srq, &wr, &bad) == 0)
-        lane_exchange_posted(&l->messages->exchange, 1);
+    if (fab_post_srq_recv(r->srq, &wr, &bad) == 0)
+        lane_exchange_posted(&m->exchange, 1);
+    else
+        m->unposted[m->unposted_count++] = place;
 }
 
-static void post_datagram_receive(struct lane *l, uint32_t place)
+static void post_again(struct lane *l)
 {
-    const struct ibv_sge sge = piece_at(l, datagram_offset(l, place), LANE_DATAGRAM_PLACE);
-    struct fab_recv_wr wr = {
-        .wr_id = ARRIVAL_WR_ID(ARRIVAL_DATAGRAM, place), .sg_list = &sge, .num_sge = 1};
-    struct fab_recv_wr *bad;
-    (void)fab_post_recv(l->res.messages.ud, &wr, &bad);
+    struct messages *m = l->messages;
+    for (uint32_t n = m->unposted_count; n > 0; n--)
+        post_receive(l, m->unposted[--m->unposted_count]);
 }
 
 /* ---- making */
+
+/* As many places as there are tenants at least, and two. */
+static uint32_t at_least(const struct lane *l, uint32_t places)
+{
+    const uint32_t least = l->config.max_tenants + 2;
+    return places < least ? least : places;
+}
 
 static int make_exchange(struct lane *l)
 {
@@ -75,42 +72,55 @@ static int make_exchange(struct lane *l)
                                      .qpn = r->ud->qpn,
                                      .qkey = r->ud_qkey,
                                      .peers = r->peers,
-                                     .receivers = r->streams,
+                                     .receivers = at_least(l, r->streams),
+                                     .shares = c->max_tenants,
                                      .bound_ns = c->bound_ns + c->slack_ns,
                                      .ask_ns = r->ask_ns,
                                      .idle_ns = 100 * r->ask_ns,
                                      .forget_ns = 60000000000};
     memcpy(config.gid, c->gid, sizeof config.gid);
     const int status = lane_exchange_init(&l->messages->exchange, &config, 0);
-    return status == 0 ? lane_ports_init(&l->messages->ports, r->ports, 0) : status;
+    return status == 0 ? lane_ports_init(&l->messages->ports, at_least(l, r->ports), 0) : status;
+}
+
+static int make_shares(struct lane *l)
+{
+    const struct lane_messages *r = &l->res.messages;
+    struct messages *m = l->messages;
+    const uint32_t tenants = l->config.max_tenants;
+    if (LANE_HEADERS <= tenants + 1)
+        return -EINVAL;
+    int status = lane_places_init(&m->vqp_places, at_least(l, r->vqps), tenants);
+    if (status == 0)
+        status = lane_places_init(&m->port_places, at_least(l, r->ports), tenants);
+    if (status == 0)
+        status = lane_places_init(&m->header_places, LANE_HEADERS, tenants);
+    return status;
 }
 
 static int make_places(struct lane *l)
 {
     const struct lane_messages *r = &l->res.messages;
     struct messages *m = l->messages;
-    m->vqp_room = r->vqps;
-    m->vqps = calloc(r->vqps, sizeof m->vqps[0]);
-    m->arrival_room = r->receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT;
-    m->arrivals = calloc(m->arrival_room, sizeof m->arrivals[0]);
+    const uint32_t vqps = at_least(l, r->vqps);
+    m->vqp_count = vqps;
+    m->vqps = calloc(vqps, sizeof m->vqps[0]);
+    m->arrivals =
+        calloc(r->receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT, sizeof m->arrivals[0]);
     m->header_free = calloc(LANE_HEADERS, sizeof m->header_free[0]);
-    m->ah = calloc(r->peers, sizeof m->ah[0]);
-    m->ah_asked = calloc(r->peers, sizeof m->ah_asked[0]);
-    if (m->vqps == NULL || m->arrivals == NULL || m->header_free == NULL || m->ah == NULL ||
-        m->ah_asked == NULL)
+    m->unposted = calloc(r->receives, sizeof m->unposted[0]);
+    m->handles = calloc(r->peers, sizeof m->handles[0]);
+    if (m->vqps == NULL || m->arrivals == NULL || m->header_free == NULL || m->handles == NULL ||
+        m->unposted == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i + 1 < r->vqps; i++)
+    for (uint32_t i = 0; i + 1 < vqps; i++)
         m->vqps[i].next_free = i + 2;
     m->free_vqp = 1;
     while (m->header_count < LANE_HEADERS) {
         m->header_free[m->header_count] = m->header_count;
         m->header_count++;
     }
-    while (m->send_count < LANE_DATAGRAMS_OUT) {
-        m->send_free[m->send_count] = m->send_count;
-        m->send_count++;
-    }
-    return 0;
+    return make_shares(l);
 }
 
 int lane_messages_new(struct lane *l)
@@ -118,7 +128,7 @@ int lane_messages_new(struct lane *l)
     const struct lane_messages *r = &l->res.messages;
     if (r->srq == NULL)
         return 0;
-    if (r->receives == 0 || r->receives > LANE_RECEIVES_MOST ||
+    if (r->receives == 0 || r->receives > LANE_RECEIVES_MOST || r->peers == 0 ||
         r->memory.size < lane_messages_bytes(r->receives) || l->config.max_sessions > 1 << 16)
         return -EINVAL;
     l->messages = calloc(1, sizeof *l->messages);
@@ -131,15 +141,13 @@ int lane_messages_new(struct lane *l)
 
 void lane_messages_begin(struct lane *l)
 {
-    const struct lane_messages *r = &l->res.messages;
     uint64_t random[2] = {0};
     (void)l->random_fill(l->random_user, random, sizeof random);
     lane_exchange_seed(&l->messages->exchange, random[0]);
     l->messages->ports.seed = random[1];
-    for (uint32_t i = 0; i < r->receives; i++)
+    for (uint32_t i = 0; i < l->res.messages.receives; i++)
         post_receive(l, i);
-    for (uint32_t i = 0; i < LANE_DATAGRAMS_IN; i++)
-        post_datagram_receive(l, i);
+    lane_datagrams_begin(l);
 }
 
 void lane_messages_free(struct lane *l)
@@ -149,11 +157,14 @@ void lane_messages_free(struct lane *l)
         return;
     lane_exchange_free(&m->exchange);
     lane_ports_free(&m->ports);
+    lane_places_free(&m->vqp_places);
+    lane_places_free(&m->port_places);
+    lane_places_free(&m->header_places);
     free(m->vqps);
     free(m->arrivals);
     free(m->header_free);
-    free(m->ah);
-    free(m->ah_asked);
+    free(m->unposted);
+    free(m->handles);
     free(m);
     l->messages = NULL;
 }
@@ -207,165 +218,52 @@ static void copy_payload(const struct session *s, const struct wr *receive, cons
 }
 
 /* It is the next one of its stream. */
-static void deliver_message(struct lane *l, struct stream_receiver *h,
+static void deliver_message(struct lane *l, struct stream_receiver *r, struct vqp *q,
                             const struct schema_message *m, const uint8_t *payload)
 {
     struct exchange *x = &l->messages->exchange;
-    struct vqp *q = find_vqp(l, m);
     if (q == NULL) {
-        lane_exchange_fail(x, h, IBV_WC_REM_OP_ERR);
+        lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
         return;
     }
     struct session *s = q->session;
     struct wr *receive = q->messages->receives.head;
     if (receive == NULL || !lane_session_has_two_places(s)) {
         COUNT(l, messages_refused, 1);
-        lane_exchange_refuse(x, h, RNR_WAIT_US);
+        lane_exchange_refuse(x, r, RNR_WAIT_US);
         return;
     }
     (void)queue_pop(&q->messages->receives);
     if (m->length > count_room(receive)) {
-        lane_exchange_fail(x, h, IBV_WC_REM_INV_REQ_ERR);
+        lane_exchange_fail(x, r, IBV_WC_REM_INV_REQ_ERR);
         lane_session_complete(l, receive, IBV_WC_LOC_LEN_ERR, SCHEMA_REASON_LONG);
         return;
     }
     struct schema_cqe_sender sender = {
-        .incarnation = h->from->incarnation, .tenant = m->from_tenant, .vqp = m->stream};
-    memcpy(sender.gid, h->from->gid, sizeof sender.gid);
+        .incarnation = r->from->incarnation, .tenant = m->from_tenant, .vqp = m->stream};
+    memcpy(sender.gid, r->from->gid, sizeof sender.gid);
     copy_payload(s, receive, payload, m->length);
     receive->length = m->length;
     lane_session_deliver(l, receive, m->with_imm, m->imm, &sender);
-    lane_exchange_took(x, h);
+    lane_exchange_took(x, r);
     COUNT(l, messages_received, 1);
 }
 
 static void take_message(struct lane *l, const struct arrival *a, uint32_t place)
 {
     struct exchange *x = &l->messages->exchange;
-    const uint8_t *at = memory_at(l, receive_offset(place));
+    const uint8_t *at = receive_at(l, place);
     struct schema_message m;
     if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0) {
         lane_exchange_stray(x);
     } else {
-        struct stream_receiver *h = lane_exchange_arrive(x, &m, l->now_ns);
-        if (h != NULL)
-            deliver_message(l, h, &m, at + SCHEMA_MESSAGE_BYTES);
+        struct vqp *q = find_vqp(l, &m);
+        struct stream_receiver *r =
+            lane_exchange_arrive(x, &m, q != NULL ? q->session->tenant_slot + 1 : 0, l->now_ns);
+        if (r != NULL)
+            deliver_message(l, r, q, &m, at + SCHEMA_MESSAGE_BYTES);
     }
     post_receive(l, place);
-}
-
-/* ---- datagrams */
-
-/* A VQP of ours by its name, of that life of an endpoint. NULL: there is none any more. */
-static struct vqp_messages *find_messages(struct lane *l, const struct message_peer *c,
-                                          uint64_t name)
-{
-    const uint32_t session = name >> 16 & 0xffff, index = name & 0xffff;
-    if (session >= l->config.max_sessions || l->sessions[session].state != SESSION_LIVE ||
-        index >= l->sessions[session].max_vqps)
-        return NULL;
-    struct vqp_messages *t = l->sessions[session].vqps[index].messages;
-    return t != NULL && t->sender.name == name && t->sender.to == c ? t : NULL;
-}
-
-static void take_notes(struct lane *l, struct message_peer *c, const struct schema_datagram *d)
-{
-    for (uint32_t i = 0; i < d->notes; i++) {
-        const struct schema_note *n = &d->note[i];
-        if (n->kind == SCHEMA_NOTE_ASK) {
-            lane_exchange_asked(&l->messages->exchange, c, n->stream);
-            continue;
-        }
-        struct vqp_messages *t = find_messages(l, c, n->stream);
-        if (t != NULL)
-            lane_sends_hear(l, t, n);
-    }
-}
-
-static void take_datagram(struct lane *l, const struct arrival *a, uint32_t place)
-{
-    const uint8_t *at = memory_at(l, datagram_offset(l, place));
-    struct schema_datagram d;
-    if (a->ended_well && a->has_grh && a->bytes > FAB_GRH_BYTES &&
-        schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) == 0 &&
-        fab_grh_is(at, d.from_gid, l->config.gid)) {
-        struct message_peer *c = lane_exchange_hear(&l->messages->exchange, &d, l->now_ns);
-        if (c != NULL) {
-            take_notes(l, c, &d);
-            if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
-                lane_flows_notify(l, c->slot);
-        }
-    }
-    post_datagram_receive(l, place);
-}
-
-static void want_ah(struct lane *l, const struct message_peer *c, uint32_t place)
-{
-    struct lane_event e = {.kind = LANE_EVENT_WANT_AH, .want_ah = {.tag = place, .lid = c->lid}};
-    if (l->messages->ah_asked[place])
-        return;
-    l->messages->ah_asked[place] = 1;
-    memcpy(e.want_ah.gid, c->gid, sizeof e.want_ah.gid);
-    lane_event_push(l, &e);
-}
-
-/* The handle of a place is its former peer's until that is another one. */
-static struct fab_ah *find_ah(struct lane *l, const struct message_peer *c)
-{
-    const uint32_t place = (uint32_t)(c - l->messages->exchange.all);
-    struct fab_ah *ah = l->messages->ah[place];
-    if (ah != NULL && memcmp(ah->dgid, c->gid, sizeof c->gid) == 0)
-        return ah;
-    if (ah != NULL) {
-        l->messages->ah[place] = NULL;
-        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = ah});
-    }
-    want_ah(l, c, place);
-    return NULL;
-}
-
-static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah *ah)
-{
-    struct messages *m = l->messages;
-    const uint32_t place = m->send_free[--m->send_count];
-    const uint64_t offset = datagram_offset(l, LANE_DATAGRAMS_IN + place);
-    struct schema_datagram d;
-    lane_exchange_say(&m->exchange, c, &d);
-    const struct ibv_sge sge =
-        piece_at(l, offset, (uint32_t)schema_datagram_write(&d, memory_at(l, offset)));
-    struct fab_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_SENT, place),
-                        .sg_list = &sge,
-                        .num_sge = 1,
-                        .opcode = IBV_WR_SEND,
-                        .send_flags = IBV_SEND_SIGNALED,
-                        .ah = ah,
-                        .dest_qpn = c->qpn,
-                        .qkey = c->qkey};
-    struct fab_wr *bad;
-    if (fab_post_send(l->res.messages.ud, &wr, &bad) != 0)
-        m->send_free[m->send_count++] = place; /* as one that was lost */
-    COUNT(l, datagrams_sent, 1);
-}
-
-/* Those for whom there is no handle wait behind the others. */
-static void say_all(struct lane *l)
-{
-    struct messages *m = l->messages;
-    struct message_peer *c;
-    int n = 0;
-    while (n < DATAGRAMS_A_PASS && m->send_count > 0 &&
-           (c = lane_exchange_due(&m->exchange)) != NULL) {
-        struct fab_ah *ah = c->qpn != 0 ? find_ah(l, c) : NULL;
-        n++;
-        if (ah != NULL)
-            send_datagram(l, c, ah);
-        else
-            lane_exchange_put_off(&m->exchange, c);
-        if (ah == NULL)
-            return; /* until its handle comes, or the next look */
-    }
-    if (n == DATAGRAMS_A_PASS)
-        messages_wait(l);
 }
 
 /* ---- */
@@ -388,50 +286,32 @@ void lane_arrivals_go_on(struct lane *l)
     l->messages_due = 0;
     for (uint32_t i = 0; i < m->arrived; i++) {
         const struct arrival *a = &m->arrivals[i];
-        const uint32_t place = a->what & 0xffffff;
-        switch ((enum arrival_kind)(a->what >> 24)) {
-        case ARRIVAL_RECEIVE:
-            take_message(l, a, place);
-            break;
-        case ARRIVAL_DATAGRAM:
-            take_datagram(l, a, place);
-            break;
-        case ARRIVAL_SENT:
-            m->send_free[m->send_count++] = place;
-            break;
-        }
+        if (arrival_kind(a->what) == ARRIVAL_RECEIVE)
+            take_message(l, a, arrival_place(a->what));
+        else
+            lane_datagrams_take(l, a);
     }
     l->did += m->arrived;
     m->arrived = 0;
-    say_all(l);
+    lane_datagrams_say(l);
     set_gauges(l);
 }
 
 void lane_arrivals_look(struct lane *l)
 {
+    if (l->messages->unposted_count > 0)
+        post_again(l);
     lane_sends_look(l);
     lane_exchange_sweep(&l->messages->exchange, l->now_ns, SWEEP);
-    say_all(l);
+    lane_datagrams_look(l);
+    lane_datagrams_say(l);
     set_gauges(l);
 }
 
-void lane_arrivals_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah)
+void lane_arrivals_readdress(struct lane *l)
 {
-    struct messages *m = l->messages;
-    BASE_ASSERT(m != NULL && tag < l->res.messages.peers && m->ah_asked[tag]);
-    m->ah_asked[tag] = 0;
-    m->ah[tag] = ah;
-    messages_wait(l);
-}
-
-struct fab_ah *lane_arrivals_give_ah(struct lane *l)
-{
-    struct messages *m = l->messages;
-    for (uint32_t i = 0; m != NULL && i < l->res.messages.peers; i++) {
-        struct fab_ah *ah = m->ah[i];
-        m->ah[i] = NULL;
-        if (ah != NULL)
-            return ah;
-    }
-    return NULL;
+    lane_exchange_readdress(&l->messages->exchange, l->config.gid, l->config.incarnation,
+                            l->res.fab->caps.lid);
+    lane_sends_readdress(l);
+    lane_datagrams_readdress(l);
 }

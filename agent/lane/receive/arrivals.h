@@ -15,9 +15,7 @@ void lane_messages_free(struct lane *l);
 void lane_arrivals_go_on(struct lane *l);
 /* Now and then. */
 void lane_arrivals_look(struct lane *l);
-/* An address handle that was asked for; NULL: it could not be made. */
-void lane_arrivals_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah);
-/* One that is left at the end, or NULL. */
-struct fab_ah *lane_arrivals_give_ah(struct lane *l);
+/* This node's address is another one: what it said and heard under the former is over. */
+void lane_arrivals_readdress(struct lane *l);
 
 #endif

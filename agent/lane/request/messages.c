@@ -121,8 +121,12 @@ int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc
         return -EOPNOTSUPP;
     if (t == NULL)
         return -EDQUOT;
-    const int status =
-        lane_port_bind(&l->messages->ports, s->tenant, d->bind_port.port, s->id, d->vqp);
+    struct messages *m = l->messages;
+    if (!lane_places_take(&m->port_places, t->share))
+        return -EDQUOT;
+    const int status = lane_port_bind(&m->ports, s->tenant, d->bind_port.port, s->id, d->vqp);
+    if (status != 0)
+        lane_places_give(&m->port_places, t->share);
     t->ports += status == 0;
     return status;
 }

@@ -102,7 +102,7 @@ static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
         end_request(l, w, IBV_WC_SUCCESS, 0);
         return false;
     }
-    if (!(w->special & SPECIAL_SEND) || !lane_sends_back(l, w))
+    if (!(w->special & SPECIAL_SEND) || !lane_sends_back(l, w, false))
         return true;
     if (w->stale)
         lane_arena_rekey(l, w);
@@ -119,7 +119,7 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     unpost_worker(l, w, SIGN_NONE, false);
-    if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w))
+    if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w, true))
         lane_sends_lost(w);
     if (q->state == VQP_FREE) {
         end_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
@@ -136,7 +136,8 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
 {
     const bool again = w->back == BACK_AGAIN;
     w->back = BACK_ENDED;
-    if ((w->special & SPECIAL_DOUBT) || status == IBV_WC_REM_ACCESS_ERR)
+    if (!(w->special & SPECIAL_SEND) &&
+        ((w->special & SPECIAL_DOUBT) || status == IBV_WC_REM_ACCESS_ERR))
         lane_remote_doubt(l, w);
     w->special &= (uint16_t)~SPECIAL_DOUBT;
     if (again) {
@@ -146,7 +147,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     if (w->special & SPECIAL_SEND)
-        (void)lane_sends_back(l, w);
+        (void)lane_sends_back(l, w, true);
     unpost_worker(l, w, sign_of(status), false);
     end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);

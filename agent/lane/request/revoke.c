@@ -14,6 +14,7 @@
 
 #include "base/device_order.h"
 #include "lane_state.h"
+#include "message_state.h"
 #include "schedule/vqp.h"
 #include "request/dedicated_mr.h"
 #include "request/ending.h"
@@ -270,9 +271,14 @@ static void rekey_all(struct lane *l, struct session *s, uint32_t arena)
             s->reregistration[arena].stale++;
         }
     }
-    for (uint32_t i = 0; i < s->max_vqps; i++)
-        for (struct wr *w = s->vqps[i].queue.head; w != NULL; w = w->next)
+    for (uint32_t i = 0; i < s->max_vqps; i++) {
+        const struct vqp *q = &s->vqps[i];
+        for (struct wr *w = q->queue.head; w != NULL; w = w->next)
             rekey_request(s, arena, w);
+        /* SENDs that are not acknowledged may go again. */
+        for (struct wr *w = q->kept > 0 ? q->messages->kept.head : NULL; w != NULL; w = w->next)
+            rekey_request(s, arena, w);
+    }
 }
 
 /* Those arenas have a registration that stays: a region that waited for that is registered. */

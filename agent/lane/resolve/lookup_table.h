@@ -15,7 +15,7 @@
 
 #include "agent/lane_config.h"
 #include "schema/name_record.h"
-#include "transmit/places.h"
+#include "message/places.h"
 
 struct lane;
 struct session;

@@ -12,17 +12,32 @@
 #include "transmit/returned.h"
 
 enum { LOOKS = 64 /* at those that wait, at a time */ };
+static const uint64_t AWAY_NS = 10000000; /* a lane that runs looks more often than that */
+
+/* The time by which patience with peers is measured: while the lane itself stood still little of it
+ * went by, so that what has come meanwhile is heard first. It never goes back. */
+static uint64_t messages_clock(const struct lane *l)
+{
+    struct messages *m = l->messages;
+    const uint64_t since_ns = l->now_ns - m->looked_ns;
+    if (m->looked_ns != 0 && since_ns > AWAY_NS)
+        m->away_ns += since_ns - AWAY_NS;
+    m->looked_ns = l->now_ns;
+    return l->now_ns - m->away_ns;
+}
 
 /* ---- making and ending */
 
 struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q)
 {
     struct messages *m = l->messages;
-    if (q->messages != NULL || m == NULL || m->free_vqp == 0)
+    const uint32_t share = q->session->tenant_slot + 1;
+    if (q->messages != NULL || m == NULL || m->free_vqp == 0 ||
+        !lane_places_take(&m->vqp_places, share))
         return q->messages;
     struct vqp_messages *t = &m->vqps[m->free_vqp - 1];
     m->free_vqp = t->next_free;
-    *t = (struct vqp_messages){.q = q};
+    *t = (struct vqp_messages){.q = q, .share = share};
     q->messages = t;
     if (q->index >= q->session->vqps_high)
         q->session->vqps_high = q->index + 1;
@@ -46,6 +61,7 @@ static void join_actives(struct lane *l, struct vqp_messages *t)
 static void free_messages(struct lane *l, struct vqp_messages *t)
 {
     struct messages *m = l->messages;
+    lane_places_give(&m->vqp_places, t->share);
     *t = (struct vqp_messages){.next_free = m->free_vqp};
     m->free_vqp = (uint32_t)(t - m->vqps) + 1;
 }
@@ -59,6 +75,7 @@ static void unbind_ports(struct lane *l, const struct vqp_messages *t)
         if (!port->used || port->session != s->id || port->vqp != t->q->index)
             continue;
         lane_port_unbind(p, port->tenant, port->number);
+        lane_places_give(&l->messages->port_places, t->share);
         left--;
     }
 }
@@ -70,7 +87,7 @@ void lane_sends_end(struct lane *l, struct vqp *q)
         return;
     BASE_ASSERT(t->receives.head == NULL);
     unbind_ports(l, t);
-    lane_sender_address(&l->messages->exchange, &t->sender, NULL);
+    lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
     queue_append(&q->session->flushing, &t->kept);
     q->kept = 0;
@@ -96,9 +113,10 @@ void lane_sends_forget_address(struct lane *l, struct vqp *q)
     if (t == NULL)
         return;
     BASE_ASSERT(t->out == 0 && t->kept.head == NULL);
-    lane_sender_address(&l->messages->exchange, &t->sender, NULL);
+    lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
     t->sender = (struct stream_sender){.name = 0};
+    t->roomless_ns = 0;
     t->failed = t->rewinds = t->to_kind = 0;
 }
 
@@ -117,26 +135,36 @@ bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_de
     return true;
 }
 
-/* The life of the endpoint that its VQP is bound to. False: there is no room to know it. */
-static bool find_message_peer(struct lane *l, struct vqp *q)
+/* The life of the endpoint that its VQP is bound to. WAIT_CREDIT: there is no room to know it now.
+ * What another life has had of the stream nobody can tell, so that it ends: *reason. */
+static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *reason)
 {
     struct vqp_messages *t = q->messages;
     const struct schema_peer *shared = lane_peer_shared(l, q->peer_slot);
     const struct peer *p = &l->peers[q->peer_slot];
-    if (t->sender.to != NULL && t->sender.to->incarnation == shared->incarnation)
-        return true;
+    struct stream_sender *k = &t->sender;
+    if (k->to != NULL && k->to->incarnation == shared->incarnation && !k->to->over)
+        return WAIT_NOTHING;
+    if (k->to != NULL && k->out.posted != k->out.first) {
+        *reason = SCHEMA_REASON_STALE_PEER;
+        return WAIT_NOTHING;
+    }
     struct message_peer *c =
         lane_exchange_know(&l->messages->exchange, shared->gid, shared->incarnation, l->now_ns);
-    if (c == NULL)
-        return false;
+    if (c == NULL) {
+        t->roomless_ns = t->roomless_ns != 0 ? t->roomless_ns : messages_clock(l);
+        return WAIT_CREDIT;
+    }
     if (c->qpn == 0) {
         c->qpn = p->ud_qpn;
         c->qkey = p->ud_qkey;
         c->lid = p->lid;
     }
     c->slot = q->peer_slot;
-    lane_sender_address(&l->messages->exchange, &t->sender, c);
-    return true;
+    t->roomless_ns = 0;
+    k->known = 0;
+    lane_sender_address(&l->messages->exchange, k, c);
+    return WAIT_NOTHING;
 }
 
 /* ---- posting */
@@ -165,8 +193,10 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         *reason = SCHEMA_REASON_MESSAGES;
     if (*reason != 0)
         return WAIT_NOTHING;
-    if (!find_message_peer(l, q))
-        return WAIT_CREDIT;
+    join_actives(l, t);
+    const enum vqp_wait wait = find_message_peer(l, q, reason);
+    if (wait != WAIT_NOTHING || *reason != 0)
+        return wait;
     if (!wr_is_numbered(w)) {
         if (!lane_stream_out_has_room(&k->out))
             return WAIT_OWN;
@@ -174,18 +204,17 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         w->remote_addr |= SEND_NUMBERED;
     }
     BASE_ASSERT(w->vkey == k->out.next);
-    join_actives(l, t);
-    if (!lane_stream_out_may_post(&k->out, l->now_ns))
+    if (!lane_stream_out_may_post(&k->out, messages_clock(l)))
         return WAIT_RECEIVER;
-    if (l->messages->header_count == 0)
+    if (!lane_places_may_take(&l->messages->header_places, t->share))
         return WAIT_SMALL;
-    struct schema_message none;
-    if (lane_credit_left(&k->to->purse) == 0) {
-        (void)lane_exchange_take_credit(&l->messages->exchange, k, l->now_ns, &none);
-        messages_wait(l);
-        return WAIT_CREDIT;
-    }
-    return WAIT_NOTHING;
+    const bool waited = k->wait_ns != 0;
+    if (lane_exchange_has_credit(&l->messages->exchange, k, l->now_ns))
+        return WAIT_NOTHING;
+    if (!waited)
+        k->wait_ns = messages_clock(l);
+    messages_wait(l);
+    return WAIT_CREDIT;
 }
 
 /* Its header, and what was inline behind it. */
@@ -220,31 +249,33 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
                                .to_tenant = t->to_tenant,
                                .from_tenant = q->session->tenant,
                                .imm = w->fab.imm_data};
-    const bool has_credit = lane_exchange_take_credit(&all->exchange, k, l->now_ns, &m);
-    BASE_ASSERT(has_credit);
+    lane_exchange_take_credit(&all->exchange, k, l->now_ns, &m);
+    const bool has_header = lane_places_take(&all->header_places, t->share);
+    BASE_ASSERT(has_header);
     w->index = all->header_free[--all->header_count];
     w->fab.compare_add = (uintptr_t)t;
     w->fab.swap = (uint64_t)m.epoch << 32 | m.credit;
+    w->fab.remote_addr = lane_exchange_place(&all->exchange, k->to);
     write_header(l, w, &m);
-    lane_stream_out_posted(&k->out, l->now_ns);
+    lane_stream_out_posted(&k->out, messages_clock(l));
     t->out++;
 }
 
 /* ---- coming back */
 
-bool lane_sends_back(struct lane *l, struct wr *w)
+bool lane_sends_back(struct lane *l, struct wr *w, bool broke)
 {
     struct messages *m = l->messages;
     struct vqp_messages *t = messages_of_wr(w);
     m->header_free[m->header_count++] = w->index;
+    lane_places_give(&m->header_places, t->share);
     l->changed |= l->wanting;
     t->out--;
-    if (t->q != NULL) {
-        if (t->sender.to != NULL)
-            lane_exchange_credit_over(t->sender.to, (uint32_t)(w->fab.swap >> 32),
-                                      (uint32_t)w->fab.swap);
+    lane_exchange_credit_back(&m->exchange, (uint32_t)w->fab.remote_addr,
+                              (uint32_t)(w->fab.swap >> 32), (uint32_t)w->fab.swap, broke,
+                              l->now_ns);
+    if (t->q != NULL)
         return true;
-    }
     if (t->out == 0)
         free_messages(l, t);
     return false;
@@ -337,12 +368,20 @@ void lane_sends_lost(struct wr *w)
 
 /* ---- what is heard */
 
+void lane_sends_stop(struct lane *l, struct vqp_messages *t)
+{
+    leave_actives(l, t);
+    lane_sender_stop(&l->messages->exchange, &t->sender);
+    lane_sends_rewind(l, t);
+}
+
 static void fail_sends(struct lane *l, struct vqp_messages *t, uint32_t reason)
 {
     if (t->failed == 0)
         t->failed = (uint8_t)reason;
-    leave_actives(l, t);
-    lane_sends_rewind(l, t);
+    lane_sends_stop(l, t);
+    if (t->q->flow != NULL)
+        lane_flow_notify(l, t->q->flow);
 }
 
 static uint32_t reason_of(uint8_t status)
@@ -362,7 +401,7 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
     uint8_t failed = 0;
     const uint32_t before = t->sender.out.next;
     COUNT(l, messages_rnr, n->kind == SCHEMA_NOTE_REFUSED);
-    if (lane_sender_hear(&t->sender, n, l->now_ns, &failed) < 0)
+    if (lane_sender_hear(&t->sender, n, messages_clock(l), &failed) < 0)
         return; /* its peer's agent says what cannot be */
     if (failed != 0)
         fail_sends(l, t, reason_of(failed));
@@ -372,13 +411,35 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
         go_on(l, t);
 }
 
+/* A sender that gets no credit has an end as others have: its peer says nothing, or gives none; or
+ * there is no room here to know it. */
+static uint32_t find_creditless(const struct lane *l, const struct vqp_messages *t,
+                                const struct stream_patience *patience)
+{
+    const struct stream_sender *k = &t->sender;
+    const uint64_t most_ns = lane_stream_patience_ns(patience), clock_ns = messages_clock(l);
+    if (t->roomless_ns != 0 && clock_ns - t->roomless_ns >= patience->refused_ns)
+        return SCHEMA_REASON_ENDPOINTS;
+    if (k->wait_ns == 0)
+        return 0;
+    const uint64_t waits_ns = clock_ns - k->wait_ns;
+    if (waits_ns >= most_ns && l->now_ns - k->to->heard_ns >= most_ns)
+        return SCHEMA_REASON_PEER_DOWN;
+    return waits_ns >= most_ns && waits_ns >= patience->refused_ns ? SCHEMA_REASON_RECEIVER : 0;
+}
+
 static void look_at(struct lane *l, struct vqp_messages *t)
 {
     const struct lane_messages *r = &l->res.messages;
     const struct stream_patience patience = {
         .ask_ns = r->ask_ns, .questions = r->questions, .refused_ns = r->refused_ns};
+    const uint32_t creditless = find_creditless(l, t, &patience);
+    if (creditless != 0) {
+        fail_sends(l, t, creditless);
+        return;
+    }
     uint64_t due_ns;
-    switch (lane_stream_out_look(&t->sender.out, &patience, l->now_ns, &due_ns)) {
+    switch (lane_stream_out_look(&t->sender.out, &patience, messages_clock(l), &due_ns)) {
     case STREAM_WAITS:
         if (t->q->queue.head != NULL && t->q->flow != NULL)
             lane_flow_notify(l, t->q->flow);
@@ -400,6 +461,7 @@ void lane_sends_look(struct lane *l)
 {
     struct messages *m = l->messages;
     struct vqp_messages *last = TAILQ_LAST(&m->actives, active_vqps);
+    (void)messages_clock(l); /* each time, so that it knows how long the lane was away */
     for (int n = 0; n < LOOKS && !TAILQ_EMPTY(&m->actives); n++) {
         struct vqp_messages *t = TAILQ_FIRST(&m->actives);
         TAILQ_REMOVE(&m->actives, t, by_active);
@@ -408,5 +470,22 @@ void lane_sends_look(struct lane *l)
         look_at(l, t);
         if (ends)
             return;
+    }
+}
+
+void lane_sends_readdress(struct lane *l)
+{
+    struct messages *m = l->messages;
+    for (uint32_t i = 0; i < m->vqp_count; i++) {
+        struct vqp_messages *t = &m->vqps[i];
+        if (t->q == NULL || t->sender.name == 0)
+            continue;
+        if (t->sender.out.posted != t->sender.out.first) {
+            fail_sends(l, t, SCHEMA_REASON_STALE_PEER);
+            continue;
+        }
+        lane_sender_address(&m->exchange, &t->sender, NULL);
+        t->sender.name = make_name(l, t->q);
+        t->sender.known = 0;
     }
 }

@@ -28,17 +28,21 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
                                   uint32_t *reason);
 /* It goes: takes the credit. */
 void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w);
-/* w is not out any more, and its header's place is free. It was the VQP's: whether that is still
- * there. */
-bool lane_sends_back(struct lane *l, struct wr *w);
+/* w is not out any more, and its header's place is free. broke: its queue pair did, so that it may
+ * be under way yet. It was the VQP's: whether that is still there. */
+bool lane_sends_back(struct lane *l, struct wr *w, bool broke);
 /* It ended well, and is kept until it is acknowledged. */
 void lane_sends_keep(struct lane *l, struct wr *w);
 /* Nothing came of it: it is the next one to go. */
 void lane_sends_lost(struct wr *w);
 /* Those that are kept come before the queue again, as soon as none is out. */
 void lane_sends_rewind(struct lane *l, struct vqp_messages *t);
+/* Its VQP is in error: nothing more is asked for. */
+void lane_sends_stop(struct lane *l, struct vqp_messages *t);
 /* What its receiver says. */
 void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema_note *n);
+/* This endpoint is another one: a stream is of one life of both, and those that have begun end. */
+void lane_sends_readdress(struct lane *l);
 /* Some of those that wait for a word, now and then. */
 void lane_sends_look(struct lane *l);
 

@@ -57,7 +57,7 @@ static void enter_error(struct lane *l, struct vqp *q)
         return;
     vqp_move(q, VQP_ERROR);
     if (q->messages != NULL)
-        lane_sends_rewind(l, q->messages);
+        lane_sends_stop(l, q->messages);
 }
 
 /* w is the first of its queue again. */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "transmit/places.h"
+#include "message/places.h"
 
 struct lane;
 struct wr;

@@ -63,6 +63,7 @@ enum schema_note_kind {
     SCHEMA_NOTE_ANSWER,    /* it was asked: those from `number` on have not come */
     SCHEMA_NOTE_UNKNOWN,   /* it knows nothing of that stream, which is to be opened anew */
     SCHEMA_NOTE_ASK,       /* the sender asks for such a word */
+    SCHEMA_NOTE_ENDED,     /* the sender's VQP is gone: nothing more of it is sent */
 };
 
 /* Of one stream. */
@@ -83,8 +84,9 @@ struct schema_datagram {
     /* As a sender of messages: of which account it has credits, up to where those are settled, and
      * how many more it has use for. */
     uint32_t purse_epoch, settled, wants;
-    /* As their receiver: what it grants, cumulative; epoch 0: it has no account of that peer. */
-    uint32_t account_epoch, granted;
+    /* As their receiver: what it grants, cumulative, and one past the last of those that are over;
+     * epoch 0: it has no account of that peer. */
+    uint32_t account_epoch, granted, used;
     uint32_t notes;
     struct schema_note note[SCHEMA_DATAGRAM_NOTES];
 };

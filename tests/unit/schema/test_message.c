@@ -45,6 +45,7 @@ static struct schema_datagram example_datagram(void)
         .wants = 7,
         .account_epoch = 8,
         .granted = 9,
+        .used = 7,
         .notes = 2,
         .note = {
             {.stream = 10, .number = 11, .wait_us = 12, .kind = SCHEMA_NOTE_REFUSED},
@@ -196,7 +197,7 @@ START_TEST(notes_that_make_no_sense_are_refused)
     static const struct schema_note wrong[] = {
         {.stream = 0, .kind = SCHEMA_NOTE_TAKEN},
         {.stream = 1, .kind = 0},
-        {.stream = 1, .kind = SCHEMA_NOTE_ASK + 1},
+        {.stream = 1, .kind = SCHEMA_NOTE_ENDED + 1},
         {.stream = 1, .kind = SCHEMA_NOTE_FAILED}, /* with success */
         {.stream = 1, .kind = SCHEMA_NOTE_FAILED, .status = IBV_WC_GENERAL_ERR + 1},
         {.stream = 1, .kind = SCHEMA_NOTE_TAKEN, .status = IBV_WC_REM_OP_ERR},

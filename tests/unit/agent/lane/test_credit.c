@@ -29,7 +29,7 @@ START_TEST(a_credit_buys_one_receive)
     lane_credit_posted(&b, 8);
     lane_credit_account_open(&b, &a);
     ck_assert_uint_eq(lane_credit_grant(&b, &a, 3), 3);
-    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 3);
     const uint32_t first = lane_credit_take(&p), second = lane_credit_take(&p);
     ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, second), 0);
@@ -60,7 +60,7 @@ START_TEST(numbers_go_on_over_their_end)
                               .granted = UINT32_MAX - 1,
                               .next = UINT32_MAX - 1,
                               .window = {.first = UINT32_MAX - 1}};
-    ck_assert_int_eq(lane_credit_granted(&p, 1, a.granted), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, 1, a.granted, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 4);
     for (int i = 0; i < 4; i++) {
         const uint32_t number = lane_credit_take(&p);
@@ -104,7 +104,7 @@ START_TEST(what_is_left_is_given_back_as_if_it_were_used)
     lane_credit_posted(&b, 16);
     lane_credit_account_open(&b, &a);
     lane_credit_grant(&b, &a, 8);
-    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, 0), 0);
     const uint32_t out = lane_credit_take(&p);
     ck_assert(lane_credit_return(&p));
     ck_assert(!lane_credit_return(&p));
@@ -120,17 +120,73 @@ END_TEST
 START_TEST(what_a_peer_says_in_vain_changes_nothing)
 {
     struct credit_purse p = {0};
-    ck_assert_int_eq(lane_credit_granted(&p, 0, 5), -EPROTO);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1), -EPROTO);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, 5), 0);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, 4), 0); /* said before */
-    ck_assert_int_eq(lane_credit_granted(&p, 8, 100), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, 0, 5, 0), -EPROTO);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1, 0), -EPROTO);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, 5, 0), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, 4, 0), 0); /* said before */
+    ck_assert_int_eq(lane_credit_granted(&p, 8, 100, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 5);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1), -EPROTO);
+    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1, 0), -EPROTO);
     ck_assert_uint_eq(lane_credit_left(&p), 5);
     lane_credit_over(&p, 8, 77);
-    ck_assert_int_eq(lane_credit_granted(&p, 10, 2), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, 10, 2, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 2);
+}
+END_TEST
+
+START_TEST(what_broke_is_over_when_its_queue_pair_has_rested)
+{
+    struct credit_purse p = {0};
+    enum { REST = 1000 };
+    ck_assert_int_eq(lane_credit_granted(&p, 1, 8, 0), 0);
+    for (int i = 0; i < 4; i++)
+        (void)lane_credit_take(&p);
+    lane_credit_broke(&p, 1, 0, 10);
+    lane_credit_broke(&p, 1, 1, 10);
+    lane_credit_broke(&p, 1, 2, 500); /* while those rest */
+    lane_credit_broke(&p, 1, 3, 900);
+    lane_credit_look(&p, 1009, REST);
+    ck_assert_uint_eq(p.window.first, 0);
+    lane_credit_look(&p, 1010, REST);
+    ck_assert_uint_eq(p.window.first, 2);
+    lane_credit_look(&p, 1899, REST);
+    ck_assert_uint_eq(p.window.first, 2);
+    ck_assert(lane_credit_is_resting(&p));
+    lane_credit_look(&p, 1900, REST);
+    ck_assert_uint_eq(p.window.first, 4);
+    ck_assert(!lane_credit_is_resting(&p));
+}
+END_TEST
+
+/* Its peer has the account yet: what has arrived under it is not used again. */
+START_TEST(a_purse_that_was_forgotten_begins_behind_what_was_used)
+{
+    struct credit_bank b;
+    struct credit_account a;
+    struct credit_purse p = {0};
+    lane_credit_bank_init(&b, 0);
+    lane_credit_posted(&b, 400);
+    lane_credit_account_open(&b, &a);
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_uint_eq(lane_credit_grant(&b, &a, 1), 1);
+        ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
+        const uint32_t number = lane_credit_take(&p);
+        lane_credit_over(&p, p.epoch, number);
+        if (i % 10 == 3)
+            continue; /* it was lost */
+        ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, number), 0);
+        lane_credit_posted(&b, 1);
+        (void)lane_credit_settle(&b, &a, p.epoch, i % 100 == 99 ? p.window.first : 0);
+    }
+    lane_credit_grant(&b, &a, 5);
+    p = (struct credit_purse){.epoch = 0};
+    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
+    ck_assert_uint_eq(lane_credit_left(&p), 5);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, lane_credit_take(&p)), 0);
+    (void)lane_credit_return(&p);
+    lane_credit_over(&p, p.epoch, p.window.first);
+    ck_assert_int_eq(lane_credit_settle(&b, &a, p.epoch, p.window.first), 0);
+    ck_assert_uint_eq(b.promised, 0);
 }
 END_TEST
 
@@ -139,7 +195,7 @@ END_TEST
 /* What says something of an account: a grant, or what is settled. */
 struct packet {
     bool is_grant;
-    uint32_t peer, epoch, number;
+    uint32_t peer, epoch, number, used;
 };
 
 struct message {
@@ -170,7 +226,7 @@ static void hear(void)
     if (pick(8) != 0) /* else it comes again */
         packets[i] = packets[--packet_count];
     if (l.is_grant)
-        ck_assert_int_eq(lane_credit_granted(&purses[l.peer], l.epoch, l.number), 0);
+        ck_assert_int_eq(lane_credit_granted(&purses[l.peer], l.epoch, l.number, l.used), 0);
     else
         ck_assert_int_ne(lane_credit_settle(&bank, &accounts[l.peer], l.epoch, l.number), -EPROTO);
 }
@@ -212,8 +268,11 @@ static void step(void)
     switch (pick(6)) {
     case 0:
         lane_credit_grant(&bank, a, pick(12));
-        say((struct packet){
-            .is_grant = true, .peer = peer, .epoch = a->epoch, .number = a->granted});
+        say((struct packet){.is_grant = true,
+                            .peer = peer,
+                            .epoch = a->epoch,
+                            .number = a->granted,
+                            .used = lane_credit_used(a)});
         break;
     case 1:
         hear();
@@ -246,7 +305,8 @@ static void end_all(void)
     while (out_count > 0)
         end_message(0);
     for (uint32_t i = 0; i < PEERS; i++) {
-        ck_assert_int_eq(lane_credit_granted(&purses[i], accounts[i].epoch, accounts[i].granted),
+        ck_assert_int_eq(lane_credit_granted(&purses[i], accounts[i].epoch, accounts[i].granted,
+                                             lane_credit_used(&accounts[i])),
                          0);
         lane_credit_return(&purses[i]);
         ck_assert_int_eq(
@@ -281,5 +341,7 @@ END_TEST
     T(who_comes_later_finds_as_much_as_others_have)                                                \
     T(what_is_left_is_given_back_as_if_it_were_used)                                               \
     T(what_a_peer_says_in_vain_changes_nothing)                                                    \
+    T(what_broke_is_over_when_its_queue_pair_has_rested)                                           \
+    T(a_purse_that_was_forgotten_begins_behind_what_was_used)                                      \
     T(no_more_is_promised_than_is_posted_whatever_is_lost)
 KEDGE_CHECK_MAIN("agent.lane.credit", TESTS)

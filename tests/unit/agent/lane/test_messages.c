@@ -4,50 +4,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "world_messages.h"
-
-enum { TENANT = 1, PORT = 80, PATIENCE = 20000 };
-
-static struct world w;
-static struct world_worker sender, hearer;
-
-static uint8_t *memory_of(const struct world_worker *k, uint64_t offset)
-{
-    return (uint8_t *)k->arena.addr + offset;
-}
-
-static void post(struct world_worker *k, struct schema_sq_desc d)
-{
-    world_post(k, &d);
-    lane_doorbell(w.node[k->node].lane, k->id);
-}
-
-/* A worker on node 0 whose VQP 0 sends to a port, and one on node 1 whose VQP 3 hears it. */
-static void begin(void)
-{
-    world_messages = true;
-    world_open(&w);
-    world_attach(&w, &hearer, 1, 0, TENANT);
-    world_attach(&w, &sender, 0, 0, TENANT);
-    ck_assert_int_eq(world_bind_port(&w, &hearer, 3, PORT), 0);
-    ck_assert_int_eq(world_connect(&w, &sender, 0, 1), 0);
-    world_send_to(&sender, 0, SCHEMA_SEND_TO_PORT, PORT);
-}
-
-static void end(void)
-{
-    world_detach(&w, &sender);
-    world_detach(&w, &hearer);
-    world_close(&w);
-    world_messages = false;
-}
-
-static void post_receive(uint64_t wr_id, uint64_t offset, uint32_t length)
-{
-    struct schema_sq_desc d = world_message(SCHEMA_OP_RECV, wr_id, offset, length);
-    d.vqp = 3;
-    post(&hearer, d);
-}
+#include "message_pair.h"
 
 START_TEST(a_message_is_in_the_buffer_that_was_posted_with_its_senders_name)
 {
@@ -57,13 +14,13 @@ START_TEST(a_message_is_in_the_buffer_that_was_posted_with_its_senders_name)
     memcpy(memory_of(&sender, 100), "hello", 5);
     post_receive(7, 4096, 64);
     post(&sender, world_message(SCHEMA_OP_SEND, 9, 100, 5));
-    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(e.opcode, IBV_WC_RECV);
     ck_assert_uint_eq(e.wr_id, 7);
     ck_assert_uint_eq(e.byte_len, 5);
     ck_assert_uint_eq(e.extra, 1);
-    ck_assert_mem_eq(memory_of(&hearer, 4096), "hello", 6);
+    ck_assert_mem_eq(memory_of(&receiver, 4096), "hello", 6);
     ck_assert_mem_eq(from.gid, w.node[0].fab->caps.gid, 16);
     ck_assert_uint_eq(from.tenant, TENANT);
     ck_assert_uint_eq(from.incarnation, 100);
@@ -83,15 +40,15 @@ START_TEST(who_hears_a_message_answers_to_its_name)
     post(&sender, world_message(SCHEMA_OP_RECV, 1, 0, 64));
     post_receive(2, 0, 64);
     post(&sender, world_message(SCHEMA_OP_SEND, 3, 512, 8));
-    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
-    ck_assert_int_eq(world_connect(&w, &hearer, 5, 0), 0);
-    world_send_to(&hearer, 5, SCHEMA_SEND_TO_VQP, from.vqp);
-    memcpy(memory_of(&hearer, 512), "answer", 6);
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_int_eq(world_connect(&w, &receiver, 5, 0), 0);
+    world_send_to(&receiver, 5, SCHEMA_SEND_TO_VQP, from.vqp);
+    memcpy(memory_of(&receiver, 512), "answer", 6);
     struct schema_sq_desc answer = world_message(SCHEMA_OP_SEND, 4, 512, 6);
     answer.vqp = 5;
     answer.flags |= SCHEMA_OP_IMM;
     answer.post.imm = 0xabcdef;
-    post(&hearer, answer);
+    post(&receiver, answer);
     for (int i = 0; i < 2; i++) { /* its SEND's, and what it hears, in either order */
         ck_assert(world_hear(&w, &sender, &e, &from, PATIENCE));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -102,7 +59,7 @@ START_TEST(who_hears_a_message_answers_to_its_name)
         ck_assert_uint_eq(e.imm, 0xabcdef);
         ck_assert_mem_eq(memory_of(&sender, 0), "answer", 6);
     }
-    ck_assert_uint_eq(world_done(&w, &hearer, PATIENCE).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(&w, &receiver, PATIENCE).status, IBV_WC_SUCCESS);
     end();
 }
 END_TEST
@@ -121,12 +78,12 @@ START_TEST(messages_of_all_sizes_come_in_order)
         post(&sender, world_message(SCHEMA_OP_SEND, 100 + i, 0, sizes[i]));
     }
     for (uint32_t i = 0; i < SIZES; i++) {
-        ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(e.wr_id, i);
         ck_assert_uint_eq(e.byte_len, sizes[i]);
     }
-    ck_assert_mem_eq(memory_of(&hearer, 0), memory_of(&sender, 0), SCHEMA_MESSAGE_MOST);
+    ck_assert_mem_eq(memory_of(&receiver, 0), memory_of(&sender, 0), SCHEMA_MESSAGE_MOST);
     for (uint32_t i = 0; i < SIZES; i++)
         ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).wr_id, 100 + i);
     end();
@@ -141,7 +98,7 @@ START_TEST(a_send_waits_until_a_buffer_is_posted)
     post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
     ck_assert(!world_poll(&w, &sender, &e, 2000));
     post_receive(2, 0, 64);
-    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
     ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
     end();
 }
@@ -205,7 +162,7 @@ START_TEST(a_message_longer_than_its_buffer_fails_at_both_ends)
     post_receive(5, 0, 7);
     expect_send_fails(world_message(SCHEMA_OP_SEND, 1, 0, 8), IBV_WC_REM_INV_REQ_ERR,
                       SCHEMA_REASON_LONG);
-    ck_assert(world_hear(&w, &hearer, &e, &from, PATIENCE));
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
     ck_assert_uint_eq(e.status, IBV_WC_LOC_LEN_ERR);
     ck_assert_uint_eq(e.extra, 0);
     end();
@@ -227,10 +184,10 @@ START_TEST(many_messages_need_no_more_receives_than_there_are)
             memcpy(memory_of(&sender, 64 * (sent % AHEAD)), &sent, sizeof sent);
             post(&sender, world_message(SCHEMA_OP_SEND, sent, 64 * (sent % AHEAD), 8));
         }
-        if (world_hear(&w, &hearer, &e, &from, 1)) {
+        if (world_hear(&w, &receiver, &e, &from, 1)) {
             uint32_t said;
             ck_assert_uint_eq(e.wr_id, heard);
-            memcpy(&said, memory_of(&hearer, 64 * (heard % AHEAD)), sizeof said);
+            memcpy(&said, memory_of(&receiver, 64 * (heard % AHEAD)), sizeof said);
             ck_assert_uint_eq(said, heard);
             heard++;
         }
@@ -271,10 +228,10 @@ END_TEST
 START_TEST(a_port_is_free_when_its_vqp_is_destroyed)
 {
     begin();
-    ck_assert_int_eq(world_bind_port(&w, &hearer, 4, PORT), -EADDRINUSE);
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 4, PORT), -EADDRINUSE);
     const struct schema_sq_desc d = {.op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = 3};
-    post(&hearer, d);
-    ck_assert_int_eq(world_bind_port(&w, &hearer, 4, PORT), 0);
+    post(&receiver, d);
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 4, PORT), 0);
     end();
 }
 END_TEST

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places of which there are few, and tenants that take them. */
-#include "transmit/places.h"
+#include "message/places.h"
 
 #include "../../check_main.h"
 

@@ -362,11 +362,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
 {
     struct lane_command c = {0};
     n->broken += e->kind == LANE_EVENT_QP_BROKEN;
-    if (e->kind == LANE_EVENT_WANT_PATH) {
-        n->wanted_mtu = e->want_path.mtu;
-        n->wanted_flow = e->want_path.flow;
-        n->wanted_paths[n->wanted_flow % WORLD_FLOWS]++;
-    }
+    if (e->kind == LANE_EVENT_WANT_PATH)
+        world_note_wanted(n, e);
     if ((e->kind == LANE_EVENT_WANT_PATH && is_away(w, e->want_path.gid)) ||
         (e->kind == LANE_EVENT_QP_BROKEN && world_is_destroyed(n, e)))
         return;

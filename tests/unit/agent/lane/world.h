@@ -194,7 +194,7 @@ void world_unpair(struct world *w, struct world_worker *owner, struct world_work
 struct fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
                         uint64_t length, unsigned access);
 
-/* Whose requests go apart, as the lane says. */
 void world_note_apart(struct world_node *n, const struct lane_event *e);
+void world_note_wanted(struct world_node *n, const struct lane_event *e);
 
 #endif

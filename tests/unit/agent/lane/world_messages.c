@@ -5,11 +5,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-bool world_messages;
+bool world_messages, world_no_handles, world_no_ud_repairs;
+uint32_t world_ud_broken, world_handles_wanted;
 
 static struct fab_mr *memory_mr[WORLD_NODES];
 static struct fab_mem memory[WORLD_NODES];
 static struct fab_qp *ud[WORLD_NODES];
+static struct lane_event unrepaired[WORLD_NODES];
 
 enum { QKEY = 0x1234 };
 
@@ -32,9 +34,10 @@ static uint32_t number_of(const struct world_node *n)
 
 static void raise_ud(struct fab *fab, struct fab_qp *qp)
 {
-    static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
-    static const int masks[] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
-    for (int i = 0; i < 3; i++) {
+    static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+                                               IBV_QPS_RTS};
+    static const int masks[] = {0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
+    for (int i = 0; i < 4; i++) {
         struct fab_ctl c = {.kind = FAB_MODIFY_QP, .modify = {.x = qp}};
         c.modify.attr = (struct ibv_qp_attr){.qp_state = states[i], .port_num = 1, .qkey = QKEY};
         c.modify.mask = IBV_QP_STATE | masks[i];
@@ -97,18 +100,60 @@ void world_messages_close(struct world_node *n)
     fab_mem_free(&memory[i]);
 }
 
+static void answer(struct world_node *n, const struct lane_command *c)
+{
+    ck_assert_int_eq(lane_command(n->lane, c), 0);
+}
+
+/* In the place of the one that broke another one, which has another number, or the same again. */
+static void repair_ud(struct world_node *n, const struct lane_event *e)
+{
+    const uint32_t i = number_of(n);
+    world_ud_broken++;
+    ck_assert_ptr_eq(e->qp, ud[i]);
+    if (world_ud_broken % 2 == 1) {
+        destroy(n->fab, FAB_DESTROY_QP, ud[i]);
+        ud[i] = make_ud(n);
+    } else {
+        raise_ud(n->fab, ud[i]);
+    }
+    answer(n, &(struct lane_command){.kind = LANE_COMMAND_UD_READY, .qp = ud[i]});
+}
+
+void world_repair_uds(struct world *w)
+{
+    world_no_ud_repairs = false;
+    for (uint32_t i = 0; i < WORLD_NODES; i++)
+        if (unrepaired[i].kind == LANE_EVENT_UD_BROKEN) {
+            repair_ud(&w->node[i], &unrepaired[i]);
+            unrepaired[i] = (struct lane_event){.session = 0};
+        }
+}
+
 bool world_messages_event(struct world_node *n, const struct lane_event *e)
 {
     struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = n->pd}};
+    if (e->kind == LANE_EVENT_UD_BROKEN) {
+        if (world_no_ud_repairs)
+            unrepaired[number_of(n)] = *e;
+        else
+            repair_ud(n, e);
+        return true;
+    }
     if (e->kind != LANE_EVENT_WANT_AH)
         return false;
+    world_handles_wanted++;
+    if (world_no_handles) {
+        answer(n, &(struct lane_command){.kind = LANE_COMMAND_AH_READY,
+                                         .ah = {.tag = e->want_ah.tag}});
+        return true;
+    }
     ah.ah.attr.is_global = 1;
     ah.ah.attr.port_num = 1;
     memcpy(ah.ah.attr.grh.dgid.raw, e->want_ah.gid, sizeof e->want_ah.gid);
     call(n->fab, &ah);
-    const struct lane_command c = {.kind = LANE_COMMAND_AH_READY,
-                                   .ah = {.tag = e->want_ah.tag, .ah = ah.ah.x}};
-    ck_assert_int_eq(lane_command(n->lane, &c), 0);
+    answer(n, &(struct lane_command){.kind = LANE_COMMAND_AH_READY,
+                                     .ah = {.tag = e->want_ah.tag, .ah = ah.ah.x}});
     return true;
 }
 
@@ -176,4 +221,17 @@ struct schema_sq_desc world_message(uint8_t op, uint64_t wr_id, uint64_t offset,
                                    .num_sge = length != 0,
                                    .slots = 1,
                                    .post = {.wr_id = wr_id, .length = length, .offset = offset}};
+}
+
+struct fab_qp *world_ud(uint32_t node)
+{
+    return ud[node];
+}
+
+void world_break_ud(struct world *w, uint32_t node)
+{
+    struct fab_ctl c = {.kind = FAB_MODIFY_QP, .modify = {.x = ud[node]}};
+    c.modify.attr.qp_state = IBV_QPS_ERR;
+    c.modify.mask = IBV_QP_STATE;
+    call(w->node[node].fab, &c);
 }

@@ -10,6 +10,12 @@ enum { WORLD_RECEIVES = 16 };
 
 /* Of the next world's nodes, with DC. */
 extern bool world_messages;
+/* Handles that are asked for cannot be made, now; how many were asked for, and UD queue pairs
+ * broke. */
+extern bool world_no_handles;
+/* UD queue pairs that break are repaired later. */
+extern bool world_no_ud_repairs;
+extern uint32_t world_ud_broken, world_handles_wanted;
 
 void world_messages_open(struct world_node *n);
 void world_messages_close(struct world_node *n);
@@ -24,6 +30,12 @@ bool world_hear(struct world *w, struct world_worker *k, struct schema_cqe *out,
 int world_bind_port(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t port);
 void world_send_to(struct world_worker *k, uint16_t vqp, uint32_t kind, uint64_t to);
 struct schema_sq_desc world_message(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length);
+
+struct fab_qp *world_ud(uint32_t node);
+/* Those that were left so, and from now on each at once. */
+void world_repair_uds(struct world *w);
+/* The node's UD queue pair goes to ERR by itself. */
+void world_break_ud(struct world *w, uint32_t node);
 
 /* Runs a shell's command, and says how it ended. */
 int world_run_quietly(const char *command);

@@ -137,3 +137,10 @@ int world_run_quietly(const char *command)
         _exit(execl("/bin/sh", "sh", "-c", command, (char *)NULL) == 0 ? 0 : 127);
     return waitpid(child, &status, 0) == child ? status : -1;
 }
+
+void world_note_wanted(struct world_node *n, const struct lane_event *e)
+{
+    n->wanted_mtu = e->want_path.mtu;
+    n->wanted_flow = e->want_path.flow;
+    n->wanted_paths[n->wanted_flow % WORLD_FLOWS]++;
+}

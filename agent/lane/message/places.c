@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transmit/places.h"
+#include "message/places.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,12 +25,17 @@ bool lane_places_are_short(const struct places *p)
 }
 
 /* The first one of each is not among the common ones. */
-bool lane_places_take(struct places *p, uint32_t tenant)
+bool lane_places_may_take(const struct places *p, uint32_t tenant)
 {
     const uint32_t has = p->of[tenant];
-    if (has > 0 && (has > p->common / p->having || lane_places_are_short(p)))
+    return has == 0 || (has <= p->common / p->having && !lane_places_are_short(p));
+}
+
+bool lane_places_take(struct places *p, uint32_t tenant)
+{
+    if (!lane_places_may_take(p, tenant))
         return false;
-    p->having += has == 0;
+    p->having += p->of[tenant] == 0;
     p->used++;
     p->of[tenant]++;
     return true;

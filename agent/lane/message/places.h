@@ -22,7 +22,9 @@ struct places {
  * freed in either case. */
 int lane_places_init(struct places *p, uint32_t places, uint32_t tenants);
 void lane_places_free(struct places *p);
-/* False: it may have no more now. */
+/* Whether it may have one more now. */
+bool lane_places_may_take(const struct places *p, uint32_t tenant);
+/* False: it may not. */
 bool lane_places_take(struct places *p, uint32_t tenant);
 void lane_places_give(struct places *p, uint32_t tenant);
 /* All that are in common are taken: who has one keeps others from a second. */

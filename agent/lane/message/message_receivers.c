@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exchange: streams that are heard. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/assert.h"
+#include "message/exchange_parts.h"
+
+enum {
+    CROWDED_WAIT_US = 1000, /* for who has no place for a stream */
+    ENDED_BOUNDS = 4        /* of one whose sender is gone: nothing more of it comes after that */
+};
+
+int lane_receivers_init(struct exchange *x)
+{
+    const uint32_t count = x->config.receivers;
+    x->stream_mask = 1;
+    while (x->stream_mask < count)
+        x->stream_mask *= 2;
+    x->stream_mask--;
+    x->free_receiver = 1;
+    x->receiver = calloc(count, sizeof x->receiver[0]);
+    x->by_stream = calloc(x->stream_mask + 1, sizeof x->by_stream[0]);
+    if (lane_places_init(&x->receiver_places, count, x->config.shares) != 0 ||
+        x->receiver == NULL || x->by_stream == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i + 1 < count; i++)
+        x->receiver[i].next = i + 2;
+    return 0;
+}
+
+void lane_receivers_free(struct exchange *x)
+{
+    free(x->receiver);
+    free(x->by_stream);
+    lane_places_free(&x->receiver_places);
+}
+
+static void set_news(struct exchange *x, struct stream_receiver *r, enum schema_note_kind kind)
+{
+    if (r->news == 0)
+        TAILQ_INSERT_TAIL(&r->from->news, r, by_news);
+    r->news = (uint8_t)kind;
+    set_due(x, r->from);
+}
+
+/* Of a stream that has no place. Where there is no room it is left out: its sender asks again. */
+static void set_extra(struct exchange *x, struct message_peer *c, uint64_t stream,
+                      enum schema_note_kind kind, uint32_t number)
+{
+    uint32_t i = 0;
+    while (i < c->extras && c->extra[i].stream != stream)
+        i++;
+    if (i == PEER_EXTRAS || (i < c->extras && c->extra[i].kind == SCHEMA_NOTE_FAILED))
+        return; /* that it has failed says more than what those behind it would have said */
+    c->extras = i == c->extras ? i + 1 : c->extras;
+    c->extra[i] = (struct schema_note){
+        .stream = stream,
+        .number = number,
+        .kind = (uint8_t)kind,
+        .status = kind == SCHEMA_NOTE_FAILED ? IBV_WC_REM_OP_ERR : 0,
+        .wait_us = kind == SCHEMA_NOTE_REFUSED ? CROWDED_WAIT_US : 0,
+    };
+    set_due(x, c);
+}
+
+/* ---- places */
+
+static uint32_t *stream_link(const struct exchange *x, uint64_t name)
+{
+    uint32_t *at = &x->by_stream[base_hash_u64(name, x->seed) & x->stream_mask];
+    while (*at != 0 && x->receiver[*at - 1].name != name)
+        at = &x->receiver[*at - 1].next;
+    return at;
+}
+
+static void forget_receiver(struct exchange *x, struct stream_receiver *r)
+{
+    uint32_t *link = stream_link(x, r->name);
+    const uint32_t place = *link;
+    BASE_ASSERT(place != 0 && &x->receiver[place - 1] == r);
+    *link = r->next;
+    if (r->news != 0)
+        TAILQ_REMOVE(&r->from->news, r, by_news);
+    r->from->receivers--;
+    lane_places_give(&x->receiver_places, r->share);
+    *r = (struct stream_receiver){.next = x->free_receiver};
+    x->free_receiver = place;
+    x->used_receivers--;
+}
+
+void lane_receivers_forget(struct exchange *x, struct message_peer *c)
+{
+    for (uint32_t i = 0; c->receivers > 0 && i < x->config.receivers; i++)
+        if (x->receiver[i].name != 0 && x->receiver[i].from == c)
+            forget_receiver(x, &x->receiver[i]);
+}
+
+/* Nothing of one that was silent for so long is under way any more. */
+static bool is_idle(const struct exchange *x, const struct stream_receiver *r, uint64_t now_ns)
+{
+    return r->name != 0 && now_ns - r->heard_ns >=
+                               (r->ended ? ENDED_BOUNDS * x->config.bound_ns : x->config.forget_ns);
+}
+
+static void forget_idle_receivers(struct exchange *x, uint64_t now_ns)
+{
+    enum { LOOKS = 16 };
+    for (int i = 0; i < LOOKS; i++) {
+        struct stream_receiver *r = &x->receiver[x->hand++ % x->config.receivers];
+        if (is_idle(x, r, now_ns))
+            forget_receiver(x, r);
+    }
+}
+
+static bool take_place(struct exchange *x, uint32_t share, uint64_t now_ns)
+{
+    if (x->free_receiver != 0 && lane_places_take(&x->receiver_places, share))
+        return true;
+    forget_idle_receivers(x, now_ns);
+    return x->free_receiver != 0 && lane_places_take(&x->receiver_places, share);
+}
+
+static struct stream_receiver *open_receiver(struct exchange *x, struct message_peer *c,
+                                             const struct schema_message *m, uint32_t share,
+                                             uint64_t now_ns)
+{
+    if (!take_place(x, share, now_ns))
+        return NULL;
+    const uint32_t place = x->free_receiver;
+    struct stream_receiver *r = &x->receiver[place - 1];
+    x->free_receiver = r->next;
+    uint32_t *link = stream_link(x, m->stream);
+    *r = (struct stream_receiver){
+        .name = m->stream, .from = c, .in.next = m->number, .share = share, .heard_ns = now_ns};
+    *link = place;
+    x->used_receivers++;
+    c->receivers++;
+    return r;
+}
+
+/* One of another peer with that name is another stream: its name is 64 random bits, and
+ * who repeats it harms himself. */
+static struct stream_receiver *find_receiver(const struct exchange *x, const struct message_peer *c,
+                                             uint64_t name)
+{
+    const uint32_t place = *stream_link(x, name);
+    return place != 0 && x->receiver[place - 1].from == c ? &x->receiver[place - 1] : NULL;
+}
+
+static bool is_anothers(const struct exchange *x, const struct message_peer *c, uint64_t name)
+{
+    const uint32_t place = *stream_link(x, name);
+    return place != 0 && x->receiver[place - 1].from != c;
+}
+
+/* ---- messages */
+
+static struct stream_receiver *begin_receiver(struct exchange *x, struct message_peer *c,
+                                              const struct schema_message *m, uint32_t share,
+                                              uint64_t now_ns)
+{
+    if (is_anothers(x, c, m->stream))
+        return NULL;
+    if (!m->opens) {
+        set_extra(x, c, m->stream, SCHEMA_NOTE_UNKNOWN, 0);
+        return NULL;
+    }
+    if (share == 0) { /* which keeps no place: it fails each time */
+        set_extra(x, c, m->stream, SCHEMA_NOTE_FAILED, m->number);
+        return NULL;
+    }
+    struct stream_receiver *r = open_receiver(x, c, m, share, now_ns);
+    if (r == NULL)
+        set_extra(x, c, m->stream, SCHEMA_NOTE_REFUSED, m->number);
+    return r;
+}
+
+struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
+                                             uint32_t share, uint64_t now_ns)
+{
+    struct message_peer *c = lane_peer_of_account(x, m->epoch);
+    if (c == NULL) {
+        lane_exchange_stray(x);
+        return NULL;
+    }
+    if (lane_credit_arrive(&x->bank, &c->account, m->epoch, m->credit) != 0) {
+        x->strays++;
+        return NULL;
+    }
+    c->arrived++;
+    c->heard_ns = now_ns;
+    if (m->to_incarnation != x->config.incarnation)
+        return NULL;
+    struct stream_receiver *r = find_receiver(x, c, m->stream);
+    if (r == NULL)
+        r = begin_receiver(x, c, m, share, now_ns);
+    if (r == NULL)
+        return NULL;
+    r->heard_ns = now_ns;
+    const enum stream_verdict verdict = lane_stream_in_judge(&r->in, m->number);
+    if (r->failed != 0)
+        set_news(x, r, SCHEMA_NOTE_FAILED);
+    else if (verdict == STREAM_SEEN)
+        set_news(x, r, SCHEMA_NOTE_TAKEN);
+    return r->failed == 0 && verdict == STREAM_NEXT ? r : NULL;
+}
+
+void lane_exchange_took(struct exchange *x, struct stream_receiver *r)
+{
+    lane_stream_in_taken(&r->in);
+    set_news(x, r, SCHEMA_NOTE_TAKEN);
+}
+
+void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us)
+{
+    r->wait_us = wait_us;
+    set_news(x, r, SCHEMA_NOTE_REFUSED);
+}
+
+void lane_exchange_fail(struct exchange *x, struct stream_receiver *r, uint8_t status)
+{
+    r->failed = status;
+    set_news(x, r, SCHEMA_NOTE_FAILED);
+}
+
+void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t stream)
+{
+    struct stream_receiver *r = find_receiver(x, c, stream);
+    if (r == NULL)
+        set_extra(x, c, stream, SCHEMA_NOTE_UNKNOWN, 0);
+    else if (r->news != SCHEMA_NOTE_REFUSED) /* which says more */
+        set_news(x, r, r->failed != 0 ? SCHEMA_NOTE_FAILED : SCHEMA_NOTE_ANSWER);
+}
+
+void lane_exchange_ended(struct exchange *x, struct message_peer *c, uint64_t stream,
+                         uint64_t now_ns)
+{
+    struct stream_receiver *r = find_receiver(x, c, stream);
+    if (r == NULL || r->ended)
+        return;
+    r->ended = 1;
+    r->heard_ns = now_ns;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datagrams, the queue pair that they go by, and the handles of those whom they are for. */
+#include "receive/message_datagrams.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "fabric/grh.h"
+#include "lane_state.h"
+#include "message_state.h"
+#include "resolve/flow_news.h"
+#include "schedule/sends.h"
+#include "session_state.h"
+#include "transmit/lane_events.h"
+
+enum {
+    A_PASS = 8,       /* datagrams */
+    DROPS = 64,       /* handles of before, at a look */
+    FAILS_DOUBLE = 10 /* times, and a handle is asked for as seldom from then on */
+};
+static const uint64_t HANDLE_AGAIN_NS = 1000000;
+
+/* ---- the queue pair */
+
+static uint64_t datagram_offset(const struct lane *l, uint32_t place)
+{
+    return (uint64_t)l->res.messages.receives * LANE_RECEIVE_BYTES +
+           (uint64_t)place * LANE_DATAGRAM_PLACE;
+}
+
+static uint8_t *datagram_at(const struct lane *l, uint32_t place)
+{
+    return (uint8_t *)l->res.messages.memory.addr + datagram_offset(l, place);
+}
+
+static struct ibv_sge piece_at(const struct lane *l, uint32_t place, uint32_t bytes)
+{
+    const struct lane_messages *r = &l->res.messages;
+    return (struct ibv_sge){
+        .addr = r->iova + datagram_offset(l, place), .length = bytes, .lkey = r->lkey};
+}
+
+/* The control side gets it, once: all that it had is back, or comes too late to be waited for. */
+static void tell_broken(struct lane *l)
+{
+    struct messages *m = l->messages;
+    m->ud_state = UD_BROKEN;
+    m->ud_life = (uint8_t)((m->ud_life + 1) % ARRIVAL_LIVES); /* what comes yet is of no use */
+    lane_event_push(l,
+                    &(struct lane_event){.kind = LANE_EVENT_UD_BROKEN, .qp = l->res.messages.ud});
+}
+
+static void look_at_failing(struct lane *l)
+{
+    struct messages *m = l->messages;
+    if (m->ud_state != UD_FAILING)
+        return;
+    const bool has_all = m->ud_in == 0 && m->send_count == LANE_DATAGRAMS_OUT;
+    if (has_all || l->now_ns - m->ud_failed_ns >= l->config.bound_ns)
+        tell_broken(l);
+}
+
+/* Nothing is posted on it any more. What was said and did not arrive is said again by those whom it
+ * concerns. */
+static void fail_qp(struct lane *l)
+{
+    struct messages *m = l->messages;
+    if (m->ud_state != UD_WORKS)
+        return;
+    COUNT(l, qp_broken, 1);
+    m->ud_state = UD_FAILING;
+    m->ud_failed_ns = l->now_ns;
+    look_at_failing(l);
+}
+
+static void post_receive(struct lane *l, uint32_t place)
+{
+    const struct ibv_sge sge = piece_at(l, place, LANE_DATAGRAM_PLACE);
+    struct fab_recv_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_DATAGRAM, l->messages->ud_life, place),
+                             .sg_list = &sge,
+                             .num_sge = 1};
+    struct fab_recv_wr *bad;
+    if (fab_post_recv(l->res.messages.ud, &wr, &bad) == 0)
+        l->messages->ud_in++;
+    else
+        fail_qp(l);
+}
+
+void lane_datagrams_begin(struct lane *l)
+{
+    struct messages *m = l->messages;
+    m->ud_state = UD_WORKS;
+    m->ud_in = 0;
+    m->handle_hand = l->res.messages.peers;
+    for (m->send_count = 0; m->send_count < LANE_DATAGRAMS_OUT; m->send_count++)
+        m->send_free[m->send_count] = m->send_count;
+    for (uint32_t i = 0; i < LANE_DATAGRAMS_IN && m->ud_state == UD_WORKS; i++)
+        post_receive(l, i);
+}
+
+void lane_datagrams_ready(struct lane *l, struct fab_qp *qp)
+{
+    const uint32_t hand = l->messages->handle_hand;
+    BASE_ASSERT(l->messages->ud_state == UD_BROKEN);
+    l->res.messages.ud = qp;
+    l->messages->exchange.config.qpn = qp->qpn;
+    lane_datagrams_begin(l);
+    l->messages->handle_hand = hand;
+    messages_wait(l);
+}
+
+void lane_datagrams_fatal(struct lane *l, const struct fab_qp *qp)
+{
+    if (l->messages != NULL && qp == l->res.messages.ud)
+        fail_qp(l);
+}
+
+/* ---- what comes */
+
+/* A VQP of ours by its name, of that life of an endpoint. NULL: there is none any more. */
+static struct vqp_messages *find_messages(struct lane *l, const struct message_peer *c,
+                                          uint64_t name)
+{
+    const uint32_t session = name >> 16 & 0xffff, index = name & 0xffff;
+    if (session >= l->config.max_sessions || l->sessions[session].state != SESSION_LIVE ||
+        index >= l->sessions[session].max_vqps)
+        return NULL;
+    struct vqp_messages *t = l->sessions[session].vqps[index].messages;
+    return t != NULL && t->sender.name == name && t->sender.to == c ? t : NULL;
+}
+
+static void take_notes(struct lane *l, struct message_peer *c, const struct schema_datagram *d)
+{
+    for (uint32_t i = 0; i < d->notes; i++) {
+        const struct schema_note *n = &d->note[i];
+        if (n->kind == SCHEMA_NOTE_ASK) {
+            lane_exchange_asked(&l->messages->exchange, c, n->stream);
+            continue;
+        }
+        if (n->kind == SCHEMA_NOTE_ENDED) {
+            lane_exchange_ended(&l->messages->exchange, c, n->stream, l->now_ns);
+            continue;
+        }
+        struct vqp_messages *t = find_messages(l, c, n->stream);
+        if (t != NULL)
+            lane_sends_hear(l, t, n);
+    }
+}
+
+static void take_datagram(struct lane *l, const struct arrival *a, uint32_t place)
+{
+    const uint8_t *at = datagram_at(l, place);
+    struct schema_datagram d;
+    if (!a->has_grh || a->bytes <= FAB_GRH_BYTES ||
+        schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) != 0 ||
+        !fab_grh_is(at, d.from_gid, l->config.gid))
+        return;
+    struct message_peer *c = lane_exchange_hear(&l->messages->exchange, &d, l->now_ns);
+    if (c == NULL)
+        return;
+    take_notes(l, c, &d);
+    if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
+        lane_flows_notify(l, c->slot);
+}
+
+void lane_datagrams_take(struct lane *l, const struct arrival *a)
+{
+    struct messages *m = l->messages;
+    const uint32_t place = arrival_place(a->what);
+    if (arrival_life(a->what) != m->ud_life)
+        return; /* its queue pair was given back meanwhile */
+    if (!a->ended_well)
+        fail_qp(l);
+    if (arrival_kind(a->what) == ARRIVAL_SENT) {
+        m->send_free[m->send_count++] = place;
+    } else {
+        m->ud_in--;
+        if (a->ended_well)
+            take_datagram(l, a, place);
+        if (m->ud_state == UD_WORKS)
+            post_receive(l, place);
+    }
+    look_at_failing(l);
+}
+
+/* ---- handles */
+
+static void drop_handle(struct lane *l, struct peer_handle *h)
+{
+    if (h->ah != NULL)
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = h->ah});
+    h->ah = NULL;
+}
+
+static void want_handle(struct lane *l, const struct message_peer *c, struct peer_handle *h)
+{
+    struct lane_event e = {.kind = LANE_EVENT_WANT_AH,
+                           .want_ah = {.tag = (uint32_t)(h - l->messages->handles), .lid = c->lid}};
+    if (h->asked || l->now_ns < h->again_ns || !lane_may_tell(l))
+        return;
+    h->asked = 1;
+    memcpy(h->gid, c->gid, sizeof h->gid);
+    memcpy(e.want_ah.gid, c->gid, sizeof e.want_ah.gid);
+    lane_event_push(l, &e);
+}
+
+/* The handle of a place is its former peer's until that is another one, and of the former address
+ * while that is being left. NULL: it is asked for. */
+static struct fab_ah *find_handle(struct lane *l, const struct message_peer *c)
+{
+    const uint32_t place = lane_exchange_place(&l->messages->exchange, c);
+    struct peer_handle *h = &l->messages->handles[place];
+    if (!h->asked && memcmp(h->gid, c->gid, sizeof c->gid) != 0) {
+        drop_handle(l, h);
+        h->fails = 0;
+        h->again_ns = 0;
+    }
+    if (h->ah != NULL && place >= l->messages->handle_hand)
+        drop_handle(l, h);
+    if (h->ah == NULL)
+        want_handle(l, c, h);
+    return h->ah;
+}
+
+/* Of a peer that cannot be resolved it is asked for again, each time later. */
+void lane_datagrams_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah)
+{
+    struct messages *m = l->messages;
+    BASE_ASSERT(m != NULL && tag < l->res.messages.peers && m->handles[tag].asked);
+    struct peer_handle *h = &m->handles[tag];
+    const bool is_former = h->asked == HANDLE_ASKED_BEFORE;
+    h->asked = 0;
+    h->ah = ah;
+    if (is_former)
+        drop_handle(l, h);
+    if (ah == NULL) {
+        h->again_ns = l->now_ns + (HANDLE_AGAIN_NS << h->fails);
+        h->fails += h->fails < FAILS_DOUBLE;
+        return;
+    }
+    h->fails = 0;
+    messages_wait(l);
+}
+
+struct fab_ah *lane_datagrams_give_ah(struct lane *l)
+{
+    struct messages *m = l->messages;
+    for (uint32_t i = 0; m != NULL && i < l->res.messages.peers; i++) {
+        struct fab_ah *ah = m->handles[i].ah;
+        m->handles[i].ah = NULL;
+        if (ah != NULL)
+            return ah;
+    }
+    return NULL;
+}
+
+/* All are of the former address. Those that are asked for come yet, and are not used. */
+void lane_datagrams_readdress(struct lane *l)
+{
+    struct messages *m = l->messages;
+    m->handle_hand = 0;
+    for (uint32_t i = 0; i < l->res.messages.peers; i++)
+        if (m->handles[i].asked)
+            m->handles[i].asked = HANDLE_ASKED_BEFORE;
+}
+
+/* A few at a time, as paths are (resolve/readdress.c). */
+static void drop_former_handles(struct lane *l)
+{
+    struct messages *m = l->messages;
+    for (int n = 0; n < DROPS && m->handle_hand < l->res.messages.peers && lane_may_tell(l); n++)
+        drop_handle(l, &m->handles[m->handle_hand++]);
+}
+
+/* ---- what is said */
+
+static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah *ah)
+{
+    struct messages *m = l->messages;
+    const uint32_t place = m->send_free[--m->send_count];
+    const uint32_t at = LANE_DATAGRAMS_IN + place;
+    struct schema_datagram d;
+    lane_exchange_say(&m->exchange, c, &d);
+    const struct ibv_sge sge =
+        piece_at(l, at, (uint32_t)schema_datagram_write(&d, datagram_at(l, at)));
+    struct fab_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_SENT, m->ud_life, place),
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_SEND,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .ah = ah,
+                        .dest_qpn = c->qpn,
+                        .qkey = c->qkey};
+    struct fab_wr *bad;
+    const int status = fab_post_send(l->res.messages.ud, &wr, &bad);
+    COUNT(l, datagrams_sent, 1);
+    if (status == 0)
+        return;
+    m->send_free[m->send_count++] = place; /* as one that was lost */
+    if (status != -ENOMEM && status != -EAGAIN)
+        fail_qp(l);
+}
+
+/* Those for whom there is no handle wait behind the others, until it comes, or the next look. */
+void lane_datagrams_say(struct lane *l)
+{
+    struct messages *m = l->messages;
+    struct message_peer *c;
+    int n = 0, sent = 0;
+    for (; n < A_PASS && m->ud_state == UD_WORKS && m->send_count > 0; n++) {
+        if ((c = lane_exchange_due(&m->exchange)) == NULL)
+            break;
+        struct fab_ah *ah = c->qpn != 0 ? find_handle(l, c) : NULL;
+        if (ah != NULL)
+            send_datagram(l, c, ah);
+        else
+            lane_exchange_put_off(&m->exchange, c);
+        sent += ah != NULL;
+    }
+    if (n == A_PASS && sent > 0)
+        messages_wait(l);
+}
+
+void lane_datagrams_look(struct lane *l)
+{
+    look_at_failing(l);
+    if (l->messages->handle_hand < l->res.messages.peers)
+        drop_former_handles(l);
+}
