@@ -13,9 +13,9 @@
 #include "transmit/operation.h"
 
 enum {
-    /* Of a piece. Beside a sparse tenant it is what that may have to wait for. */
+    /* Of a piece. While others are polled it is what they may have to wait for. */
     PIECE_BYTES = 64 * 1024,
-    PIECE_BYTES_SPARSE = 16 * 1024,
+    PIECE_BYTES_BESIDE = 8 * 1024,
     PIECE_MOST = 64,  /* descriptors */
     WHOLE_BYTES = 8,  /* pieces are cut at a multiple of it, as in merge.c */
     SIGNAL_EACH = 8,  /* pieces have a completion of the device's */
@@ -65,7 +65,7 @@ static bool add_bytes(const struct session *s, struct wr *w, const struct batch_
 
 static uint64_t most_bytes(const struct lane *l)
 {
-    const uint64_t most = l->has_sparse ? PIECE_BYTES_SPARSE : PIECE_BYTES;
+    const uint64_t most = l->active_count > 1 ? PIECE_BYTES_BESIDE : PIECE_BYTES;
     return l->res.fab->caps.max_msg_size < most ? l->res.fab->caps.max_msg_size : most;
 }
 

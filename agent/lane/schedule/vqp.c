@@ -31,7 +31,8 @@
 #include "transmit/wr.h"
 
 enum {
-    GO_MOST = 64 /* of a VQP's queue at a time */
+    TURN_PIECES = 8 * 1024, /* of a batch's, in a pass, while other sessions are polled */
+    GO_MOST = 64            /* of a VQP's queue at a time */
 };
 
 /* How long a request waits for a flow, beside twice the time that one may be out. */
@@ -267,14 +268,17 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 }
 
 /* Not where the turns at a window, or for room, see to that. */
-static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
+static bool has_turn(struct lane *l, const struct vqp *q, const struct wr *w)
 {
     struct session *s = q->session;
+    const uint64_t bytes = w->length;
     if (bytes <= TURN_FREE)
         return true;
+    const uint64_t most =
+        (w->special & SPECIAL_PIECE) && l->active_count > 1 ? TURN_PIECES : TURN_BYTES;
     turn_begin(l, s);
-    return s->turn_bytes == 0 || s->turn_bytes + bytes <= TURN_BYTES ||
-           lane_windows_are_full(l, q) || room_is_turn(l, q);
+    return s->turn_bytes == 0 || s->turn_bytes + bytes <= most || lane_windows_are_full(l, q) ||
+           room_is_turn(l, q);
 }
 
 /* NOTHING, and *over: it is over; else it may be posted as it is now. */
@@ -360,7 +364,7 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
-    if (!has_turn(l, q, w->length))
+    if (!has_turn(l, q, w))
         return WAIT_PASS;
     wait = enter_windows(l, q, p, w);
     if (wait != WAIT_NOTHING)
@@ -406,7 +410,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
     struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
-    if (!has_turn(l, q, w->length))
+    if (!has_turn(l, q, w))
         return WAIT_PASS;
     switch (lane_remote_resolve(l, q, w, &reason)) {
     case REMOTE_READING:
