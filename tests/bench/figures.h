@@ -83,6 +83,15 @@ struct perf_merge_way {
     uint64_t requests, work_requests, doorbells;
 };
 
+/* Of batch: medians of the turns. */
+enum { PERF_BATCH_TURNS = 5 };
+struct perf_batches {
+    uint64_t prepare_ns, rounds; /* rounds: batches that others' READs were beside of */
+    double small_gb_per_s, large_gb_per_s;
+    double alone_p50_ns, beside_p50_ns, alone_p99_ns, beside_p99_ns;
+    double ratio, p99_ratio; /* of those in the same turn */
+};
+
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
 enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };

@@ -44,6 +44,9 @@ static const char help[] =
     "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
     "                            others, needs --local; with --model, what merging and chaining\n"
     "                            bring a trace of pages, in virtual time\n"
+    "  batch                     a batch of --count adjacent WRITEs, in turns with as many bytes\n"
+    "                            in WRITEs of 1 MiB; and READs of another worker beside one;\n"
+    "                            needs --local\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -114,11 +117,12 @@ static const struct {
     {"poll", PERF_POLL, 5},
     {"merge", PERF_MERGE, 100},
     {"send", PERF_SEND, 20000},
+    {"batch", PERF_BATCH, 100000},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window, poll, merge, send"
+    "first-read, verbs-connect, lookup, window, poll, merge, send, batch"
 
 enum {
     UNCACHED = 1000,
@@ -200,6 +204,9 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
                         "merge needs --local, and a --size of whole eight bytes; or --model");
     if (o->test == PERF_SEND && !o->local)
         return base_err(err, -EINVAL, "send needs --local: it is compared with its device");
+    if (o->test == PERF_BATCH && (!o->local || o->count > PERF_MAX_BATCH))
+        return base_err(err, -EINVAL, "batch needs --local, and a --count of %d at most",
+                        PERF_MAX_BATCH);
     if (o->test == PERF_LOOKUP && !o->local)
         return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)
@@ -259,7 +266,9 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
     if (o->test == PERF_FAIRNESS && !o->windows && !o->defaults)
         o->window_ops = WINDOW_OPS;
     if (o->size == 0)
-        o->size = o->test == PERF_FAIRNESS ? 65536 : o->test == PERF_MERGE ? 4096 : 8;
+        o->size = o->test == PERF_FAIRNESS                         ? 65536
+                  : o->test == PERF_MERGE || o->test == PERF_BATCH ? 4096
+                                                                   : 8;
     if (o->depth == 0)
         o->depth = o->test == PERF_FAIRNESS || o->test == PERF_POLL ? 64
                    : o->test == PERF_MERGE                          ? 32

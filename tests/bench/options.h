@@ -19,6 +19,7 @@ enum {
     PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
     PERF_FIRST_STEPS = 5,        /* of first-read */
     PERF_MAX_TURNS = 99,         /* of lookup and poll */
+    PERF_MAX_BATCH = 100000,     /* descriptors */
     PERF_MAX_QPS = 64,           /* of window */
     PERF_MAX_NAMES = 250,        /* of lookup: one a client, and a tenant has 256 */
     PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
@@ -43,7 +44,8 @@ enum perf_test {
     PERF_WINDOW,
     PERF_POLL,
     PERF_MERGE,
-    PERF_SEND
+    PERF_SEND,
+    PERF_BATCH
 };
 
 /* The command line. Strings are argv's or literals. */

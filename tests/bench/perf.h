@@ -52,6 +52,7 @@ struct perf_result {
     struct perf_sent sent;
     struct perf_apart apart;
     struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
+    struct perf_batches batches;
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -147,6 +148,8 @@ int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_e
 void perf_poll_report(const struct perf_options *o, const struct perf_result *r);
 int perf_send(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_send_report(const struct perf_options *o, const struct perf_result *r);
+int perf_batch(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_batch_report(const struct perf_options *o, const struct perf_result *r);
 int perf_merge(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_merge_apart(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_merge_model(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
