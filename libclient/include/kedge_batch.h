@@ -34,7 +34,7 @@ struct kedge_batch_desc {
 
 /* Gives the agent a copy of n descriptors (1 to KEDGE_BATCH_MOST), which the caller may change
  * afterwards. What is local is looked at now, what is remote when it is carried out, each time.
- * Takes about a millisecond for 10,000, in which others of this host are served too. -EINVAL: one
+ * Takes a message for each 13, between which others of this host are served. -EINVAL: one
  * of them is none, which the sentence names; -EDQUOT: the session has KEDGE_BATCHES, or the tenant
  * has used its part of the agent's memory for batches: 32 bytes a descriptor, 32 KiB at least, and
  * of what is left half at most; or its control operations; -ENOMEM; -EOPNOTSUPP: the agent is of
