@@ -179,6 +179,10 @@ START_TEST(reads_and_writes)
     world_open(w);
     if (world_deadlines)
         w->now_ns = base_clock_ns();
+    const struct lane_command finds = {.kind = LANE_COMMAND_WINDOW_POLICY,
+                                       .window_policy = LANE_WINDOW_LADDER}; /* the default */
+    for (int i = 0; i < WORLD_NODES; i++)
+        ck_assert_int_eq(lane_command(w->node[i].lane, &finds), 0);
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
     uint32_t vkey = world_register(w, &owner, 0, 4096, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);

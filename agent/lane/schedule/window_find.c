@@ -12,7 +12,13 @@ enum {
     IDLE_LOOKS = 64,       /* until it stops to be counted */
     GIVEN_UP_LOOKS = 2000, /* until a destination's place is another's */
     FLOWS = 64,            /* of these are looked at, for more places */
-    OTHERS_PART = 8        /* of what is wanted: less to others is nothing */
+    OTHERS_PART = 8,       /* of what is wanted: less to others is nothing */
+    NS_PER_MS = 1000000,
+    REST_LEAST_MS = 500,
+    REST_MOST_MS = 16000,
+    REST_ROUND_MS = 8,
+    REST_STRANGE = 4, /* rounds, or looks */
+    REST_STRANGE_PERCENT = 30
 };
 
 static struct window_search *device_search(struct lane *l)
@@ -146,12 +152,87 @@ static void tell_destination(struct lane *l, struct window_search *s, uint64_t n
         if (s->finder.size != 0)
             begin_search(l, s, s->of);
         lane_window_set_found(l, s->of, 0);
-        s->finder.explores = false;
+        s->finder.explores = s->finder.waits = false;
         s->done_work = s->of->done_work;
         s->done_ops = s->of->done_ops;
         return;
     }
     tell_search(l, s, &sample);
+}
+
+/* ---- rest */
+
+static bool finds_nothing(const struct window_search *s)
+{
+    return s->of == NULL || s->idle_looks > 0 || (s->finder.size == 0 && !s->finder.explores);
+}
+
+/* The device's has tried, and no destination has a size, tries some or would. */
+static bool is_content(const struct lane *l)
+{
+    if (!l->search.at[0].finder.content)
+        return false;
+    for (uint32_t i = 1; i < WINDOW_SEARCHES; i++)
+        if (!finds_nothing(&l->search.at[i]) || l->search.at[i].finder.waits)
+            return false;
+    return true;
+}
+
+static uint64_t count_completed(const struct lane *l)
+{
+    return atomic_load_explicit(&l->counters.completed, memory_order_relaxed);
+}
+
+static void begin_rest(struct lane *l, uint32_t wanted)
+{
+    const uint64_t before_ns = l->search.rest.for_ns;
+    const uint64_t least_ns = (uint64_t)REST_LEAST_MS * NS_PER_MS,
+                   most_ns = (uint64_t)REST_MOST_MS * NS_PER_MS;
+    uint64_t for_ns = before_ns == 0 ? least_ns : 2 * before_ns;
+    for_ns = for_ns < most_ns ? for_ns : most_ns;
+    l->search.rests = 1;
+    l->search.rest = (struct window_rest){.for_ns = for_ns,
+                                          .until_ns = l->now_ns + for_ns,
+                                          .wanted = wanted,
+                                          .completed = count_completed(l)};
+}
+
+static bool is_another_rate(struct window_rest *r, uint64_t rate)
+{
+    const uint64_t was = r->rate, part = was * REST_STRANGE_PERCENT / 100;
+    r->strange = was != 0 && (rate < was - part || rate > was + part) ? r->strange + 1 : 0;
+    if (r->strange == 0)
+        r->rate = was == 0 ? rate : (7 * was + rate) / 8;
+    return r->strange >= REST_STRANGE;
+}
+
+/* Whether the load is another one. */
+static bool is_another_load(struct window_rest *r, uint64_t ns, uint64_t ended, uint32_t wanted)
+{
+    r->more = wanted > 2 * r->wanted ? r->more + 1 : 0;
+    if (r->more >= REST_STRANGE)
+        return true;
+    r->ns += ns;
+    r->ended += ended;
+    if (r->ns < (uint64_t)REST_ROUND_MS * NS_PER_MS)
+        return false;
+    const uint64_t rate = r->ended * 1000 / (r->ns / NS_PER_MS);
+    r->ns = r->ended = 0;
+    return is_another_rate(r, rate);
+}
+
+/* Sizes are to be tried anew. */
+static bool rest_is_over(struct lane *l, uint64_t ns, uint32_t wanted)
+{
+    struct window_rest *r = &l->search.rest;
+    const uint64_t completed = count_completed(l), ended = completed - r->completed;
+    r->completed = completed;
+    if (wanted <= BEGIN_WANTED)
+        return false;
+    const bool another = ns <= WINDOW_AWAY_NS && is_another_load(r, ns, ended, wanted);
+    if (another)
+        r->for_ns = 0;
+    return another || l->now_ns >= r->until_ns;
 }
 
 /* ---- each look */
@@ -178,8 +259,9 @@ static void start_searches(struct lane *l)
         s->done_ops = s->of->done_ops;
         lane_window_set_found(l, s->of, s->finder.size);
     }
-    if (device_search(l)->of == NULL)
+    if (device_search(l)->of == NULL || l->search.rests)
         begin_search(l, device_search(l), l->device_window);
+    l->search.rests = 0;
 }
 
 void lane_windows_find(struct lane *l, uint32_t wanted)
@@ -187,7 +269,7 @@ void lane_windows_find(struct lane *l, uint32_t wanted)
     const uint64_t ns = l->now_ns - l->search.look_ns;
     l->search.look_ns = l->now_ns;
     if (!l->search.on) {
-        if (wanted > BEGIN_WANTED)
+        if (l->search.rests ? rest_is_over(l, ns, wanted) : wanted > BEGIN_WANTED)
             start_searches(l);
         return;
     }
@@ -201,6 +283,12 @@ void lane_windows_find(struct lane *l, uint32_t wanted)
     for (uint32_t i = 1; i < WINDOW_SEARCHES; i++)
         if (l->search.at[i].of != NULL)
             tell_destination(l, &l->search.at[i], ns, wanted);
+    if (l->search.at[0].finder.size != 0)
+        l->search.rest.for_ns = 0;
+    if (is_content(l)) {
+        stop_searches(l);
+        begin_rest(l, wanted);
+    }
 }
 
 void lane_windows_choose(struct lane *l, enum lane_window_policy which)
@@ -210,6 +298,7 @@ void lane_windows_choose(struct lane *l, enum lane_window_policy which)
             end_search(l, &l->search.at[i]);
     l->search.policy = lane_window_policy(which);
     l->search.look_ns = l->now_ns;
-    l->search.on = 0;
+    l->search.on = l->search.rests = 0;
+    l->search.rest.for_ns = 0;
     lane_windows_switch(l);
 }

@@ -6,7 +6,11 @@
  * alone pays nothing. What a window is told is how many requests left it, with what bytes, how many
  * are out and how many would be: of a destination of those that are posted, so that what waits for
  * the device is not taken for a slow peer. One window at a time tries sizes, for else each would
- * see what others do. Where one destination has nearly all, its window is the device's. */
+ * see what others do. Where one destination has nearly all, its window is the device's.
+ *
+ * Where no window gains anything the search rests, and nothing is counted, for half a second and
+ * longer each time, 16 s at most; until much more is wanted than then, or what ends is 30 % more or
+ * less, which the lane's own counter tells. */
 #ifndef LANE_WINDOW_FIND_H
 #define LANE_WINDOW_FIND_H
 
@@ -26,6 +30,17 @@ struct window_search {
     uint64_t idle_looks;          /* one after the other in which little was wanted */
 };
 
+/* What is seen while a search rests, of looks in which much is wanted. */
+struct window_rest {
+    uint64_t for_ns, until_ns; /* for 0: it has found sizes, or has not begun */
+    uint32_t wanted;           /* when it began */
+    uint32_t more;             /* looks, one after the other, in which twice that was */
+    uint64_t ns, ended;        /* of the present round, and requests in it */
+    uint64_t completed;        /* the lane's counter, at the look before */
+    uint64_t rate;             /* requests in a s; 0: of no round yet */
+    uint32_t strange;          /* rounds, one after the other, that were unlike it */
+};
+
 struct window_search_all {
     const struct window_policy *policy;
     struct window_search *at; /* WINDOW_SEARCHES of them; the first is of the device */
@@ -33,6 +48,8 @@ struct window_search_all {
     uint64_t idle_looks;
     uint32_t hand; /* of flows: whence those are looked for that have much out */
     uint8_t on;    /* much is wanted: what is found holds */
+    uint8_t rests; /* it is not on, since no window gains anything */
+    struct window_rest rest;
 };
 
 /* A policy, from now on: what was found is forgotten. */

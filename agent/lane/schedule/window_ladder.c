@@ -7,6 +7,9 @@
  *   seldom tried. Later the neighbours alone are, and all of them again after some times.
  * - Of sizes that are as good the smaller one is kept: what waits here can be merged, and a
  *   destination that is slow takes no more of the device's window than it needs.
+ * - A window that is shared, the device's, has a size only where that gains something, and no limit
+ *   is tried once more before it is believed: else what a busy host does by itself would be taken
+ *   for a card that slows down. Where none gains, the lane need not count (window_find.c).
  * - One that does much better or worse than when it was tried is tried anew at once, with all; so
  *   is no limit when twice as much is wanted as then. */
 #include <stddef.h>
@@ -24,6 +27,7 @@ enum {
     STRANGE_ROUNDS = 4,
     ALIKE_PERCENT = 1, /* sizes that differ by no more are as good */
     BAD_PERCENT = 8,
+    GAIN_PERCENT = 3, /* of a size beside no limit, where it is shared */
     STRANGE_PERCENT = 30
 };
 
@@ -31,7 +35,8 @@ enum {
 static const uint16_t rungs[WINDOW_RUNGS] = {4,  6,  8,   11,  16,  23,  32,  45,
                                              64, 91, 128, 181, 256, 362, 512, 0};
 
-enum stage { STAGE_BEGIN, STAGE_DOWN, STAGE_BELOW, STAGE_ABOVE, STAGE_KEEP };
+enum stage { STAGE_BEGIN, STAGE_DOWN, STAGE_BELOW, STAGE_ABOVE, STAGE_CONFIRM, STAGE_KEEP };
+enum { NO_LIMIT = WINDOW_RUNGS - 1 };
 
 static bool is_tried(const struct window_ladder *l)
 {
@@ -71,15 +76,39 @@ static uint8_t best_of(const struct window_ladder *l)
     return best;
 }
 
+/* NO_LIMIT, where nothing is gained beside that. */
+static uint8_t best_that_gains(const struct window_ladder *l)
+{
+    const uint64_t none = l->rate[NO_LIMIT];
+    const uint8_t best = best_of(l);
+    if (l->shared && none > 0 && l->rate[best] < none + none * GAIN_PERCENT / 100)
+        return NO_LIMIT;
+    return best;
+}
+
 static void keep_best(struct window_finder *f)
 {
     struct window_ladder *l = &f->ladder;
-    l->best = best_of(l);
+    l->best = best_that_gains(l);
     l->expected = l->rate[l->best];
     l->stage = STAGE_KEEP;
     l->rounds = l->strange = 0;
     f->explores = false;
+    f->content = l->best == NO_LIMIT;
     go_to(f, l->best);
+}
+
+/* All that was to be tried was. */
+static void end_trying(struct window_finder *f)
+{
+    struct window_ladder *l = &f->ladder;
+    if (!l->confirms || best_that_gains(l) == NO_LIMIT) {
+        keep_best(f);
+        return;
+    }
+    l->confirms = 0;
+    l->stage = STAGE_CONFIRM;
+    go_to(f, NO_LIMIT);
 }
 
 /* ---- what is tried */
@@ -109,18 +138,20 @@ static void try_all(struct window_finder *f, const struct window_sample *s)
     l->stage = STAGE_DOWN;
     l->bad = l->kept = 0;
     l->wanted = 0;
+    l->confirms = l->shared;
     f->explores = true;
-    go_to(f, WINDOW_RUNGS - 1);
+    f->content = false;
+    go_to(f, NO_LIMIT);
 }
 
 static uint8_t rung_above(const struct window_ladder *l, uint8_t rung)
 {
-    return rung >= l->highest ? WINDOW_RUNGS - 1 : rung + 1;
+    return rung >= l->highest ? NO_LIMIT : rung + 1;
 }
 
 static uint8_t rung_below(const struct window_ladder *l, uint8_t rung)
 {
-    return rung == WINDOW_RUNGS - 1 ? l->highest : rung > l->lowest ? rung - 1 : rung;
+    return rung == NO_LIMIT ? l->highest : rung > l->lowest ? rung - 1 : rung;
 }
 
 static void try_above(struct window_finder *f)
@@ -129,7 +160,7 @@ static void try_above(struct window_finder *f)
     const uint8_t next = rung_above(l, l->best);
     l->stage = STAGE_ABOVE;
     if (l->rate[next] > 0)
-        keep_best(f);
+        end_trying(f);
     else
         go_to(f, next);
 }
@@ -154,6 +185,7 @@ static void try_neighbours(struct window_finder *f, const struct window_sample *
     l->rate[l->best] = l->expected;
     l->kept++;
     f->explores = true;
+    f->content = false;
     try_below(f);
 }
 
@@ -162,17 +194,23 @@ static void end_try(struct window_finder *f, const struct window_sample *s)
     struct window_ladder *l = &f->ladder;
     const uint64_t rate = rate_of(l);
     const uint64_t most = l->rate[best_of(l)];
+    if (l->stage == STAGE_CONFIRM) {
+        if (rate > l->rate[NO_LIMIT])
+            l->rate[NO_LIMIT] = rate;
+        keep_best(f);
+        return;
+    }
     l->rate[l->rung] = rate > 0 ? rate : 1;
     if (l->stage == STAGE_BELOW) {
         try_above(f);
         return;
     }
     if (l->stage == STAGE_ABOVE) {
-        keep_best(f);
+        end_trying(f);
         return;
     }
     l->bad = rate < most - most * BAD_PERCENT / 100 ? l->bad + 1 : 0;
-    const bool first = l->rung == WINDOW_RUNGS - 1, last = l->rung <= l->lowest;
+    const bool first = l->rung == NO_LIMIT, last = l->rung <= l->lowest;
     if (first) /* all that is wanted is out */
         find_range(l, s);
     if (l->bad >= 2 || last) {
@@ -216,12 +254,13 @@ static bool is_telling(const struct window_finder *f, const struct window_sample
 
 static void begin_ladder(struct window_finder *f)
 {
-    f->ladder.rung = f->ladder.best = WINDOW_RUNGS - 1;
+    f->ladder.rung = f->ladder.best = NO_LIMIT;
 }
 
 static void take_sample(struct window_finder *f, const struct window_sample *s)
 {
     struct window_ladder *l = &f->ladder;
+    l->shared = s->shared;
     if (l->stage == STAGE_BEGIN) {
         f->waits = s->wanted > s->floor && !s->may_explore;
         if (s->wanted > s->floor && s->may_explore)

@@ -46,6 +46,8 @@ struct window_ladder {
     uint8_t rounds, strange;     /* of keeping; of those, at the end, that were unlike it */
     uint8_t kept;                /* times that it was kept, since all rungs were tried */
     uint8_t unsettled;           /* what is out is of another size still */
+    uint8_t shared;              /* as samples say */
+    uint8_t confirms;            /* no limit is tried once more before a size is kept */
     uint32_t wanted;             /* at most, while sizes were tried */
     uint32_t ops;                /* of the present round */
     uint64_t ns, work, past_ns;  /* likewise; past: with what was not counted */
@@ -73,6 +75,7 @@ struct window_finder {
     uint32_t slowed;                    /* as in a sample, by what is out; 0: not known */
     bool explores;                      /* it tries sizes: others had better not */
     bool waits;                         /* it would, and may not explore yet */
+    bool content;                       /* it has tried: no limit does as well as any size */
     uint64_t silent_ns, rest_ns;        /* nothing has ended for; nothing is tried for */
     union {
         struct window_ladder ladder;

@@ -81,8 +81,49 @@ START_TEST(what_a_policy_counts_has_ended_well)
 }
 END_TEST
 
+static bool run_until(bool rests, int passes)
+{
+    const struct lane *lane = world.node[0].lane;
+    for (int i = 0; i < passes && lane->search.rests != rests; i++)
+        crowd_run(c, 1);
+    return lane->search.rests == rests;
+}
+
+/* A device that no window helps: nothing is counted, but for a while now and then, and at once when
+ * much more is wanted. */
+START_TEST(where_no_window_gains_anything_nothing_is_counted)
+{
+    crowd_open(c, &world);
+    struct lane *lane = world.node[0].lane;
+    find_sizes(LANE_WINDOW_LADDER);
+    for (uint32_t i = 0; i < 4; i++)
+        crowd_join(c, 1 + i % 2, 1, 6, 64);
+    crowd_watch.per_poll = 4;
+    ck_assert(run_until(true, 2000000));
+    uint64_t counted_ns = 0, begin_ns = world.now_ns;
+    while (world.now_ns < begin_ns + 2000000000) {
+        const uint64_t before_ns = world.now_ns;
+        crowd_run(c, 1);
+        counted_ns += lane->windows_on ? world.now_ns - before_ns : 0;
+        ck_assert(lane->search.on || lane->device_window->found_ops == 0);
+    }
+    ck_assert_uint_le(counted_ns, (world.now_ns - begin_ns) / 4);
+    ck_assert(run_until(true, 2000000));
+    begin_ns = world.now_ns;
+    for (uint32_t i = 0; i < 8; i++)
+        crowd_join(c, 1 + i % 2, 1, 6, 64);
+    ck_assert(run_until(false, 2000000));
+    ck_assert_uint_le(world.now_ns - begin_ns, 20000000);
+    crowd_watch.per_poll = 0;
+    crowd_settle(c);
+    find_sizes(LANE_WINDOW_STATIC);
+    crowd_close(c);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)                                \
-    T(what_a_policy_counts_has_ended_well)
+    T(what_a_policy_counts_has_ended_well)                                                         \
+    T(where_no_window_gains_anything_nothing_is_counted)
 
 KEDGE_CHECK_MAIN("agent.lane.window_find", TESTS)

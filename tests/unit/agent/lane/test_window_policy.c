@@ -87,7 +87,7 @@ struct run {
     double held; /* that have ended, and are not told of yet */
     uint64_t ms, part_of[TENANTS], changes;
     double least_part;
-    bool others;
+    bool others, shared;
 };
 
 static double draw(struct run *r)
@@ -162,7 +162,8 @@ static void go_on(struct run *r)
                                     .out = out,
                                     .wanted = wanted,
                                     .floor = r->load->floor,
-                                    .may_explore = !r->others};
+                                    .may_explore = !r->others,
+                                    .shared = r->shared};
     lane_window_finder_take(&r->finder, &s);
     r->changes += r->finder.size != size;
     ck_assert(r->finder.size == 0 || r->finder.size >= r->load->floor);
@@ -195,11 +196,12 @@ static uint64_t best_of(const struct load *l, uint64_t seed)
     return best;
 }
 
-static void hold_to_best(enum lane_window_policy policy, int percent)
+static void hold_to_best(enum lane_window_policy policy, bool shared, int percent)
 {
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct run r = begin(&loads[i], policy, seed);
+            r.shared = shared;
             run_all(&r);
             const double part = 100.0 * (double)r.work / (double)best_of(&loads[i], seed);
             if (getenv("WINDOW_POLICY_SHOW") != NULL)
@@ -217,13 +219,54 @@ static void hold_to_best(enum lane_window_policy policy, int percent)
 
 START_TEST(the_ladder_comes_within_5_percent_of_the_best_size)
 {
-    hold_to_best(LANE_WINDOW_LADDER, 95);
+    hold_to_best(LANE_WINDOW_LADDER, false, 95);
+    hold_to_best(LANE_WINDOW_LADDER, true, 95);
 }
 END_TEST
 
 START_TEST(delay_comes_within_5_percent_of_the_best_size)
 {
-    hold_to_best(LANE_WINDOW_DELAY, 95);
+    hold_to_best(LANE_WINDOW_DELAY, false, 95);
+    hold_to_best(LANE_WINDOW_DELAY, true, 95);
+}
+END_TEST
+
+/* A host that does other things too, and a card that no window helps: what is shared has none. */
+START_TEST(what_a_busy_host_does_is_not_taken_for_a_knee)
+{
+    static const struct load busy = {
+        .name = "busy host",
+        .plant = {.base_ms = 0.05, .most = 1200, .knee = 1e9, .size = 64, .noise = 0.3},
+        .wanted = 64,
+        .floor = 8};
+    uint64_t limited = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct run r = begin(&busy, LANE_WINDOW_LADDER, seed);
+        r.shared = true;
+        while (r.ms < WARM_MS + RUN_MS) {
+            go_on(&r);
+            limited += r.finder.size != 0 && !r.finder.explores;
+        }
+        ck_assert_double_ge((double)r.work, 0.95 * (double)best_of(&busy, seed));
+    }
+    ck_assert_uint_le(limited, 20 * (WARM_MS + RUN_MS) / 4);
+}
+END_TEST
+
+START_TEST(who_finds_that_no_limit_does_best_says_so)
+{
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
+        const bool none = loads[i].plant.knee > 1e8;
+        struct run r = begin(&loads[i], LANE_WINDOW_LADDER, 1);
+        r.shared = true;
+        if (loads[i].later_wanted > 0 || loads[i].later.most > 0)
+            continue;
+        while (r.ms < WARM_MS + RUN_MS) {
+            go_on(&r);
+            ck_assert(!r.finder.content || (none && r.finder.size == 0 && !r.finder.explores));
+        }
+        ck_assert(r.finder.content == none || r.finder.explores);
+    }
 }
 END_TEST
 
@@ -408,6 +451,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_ladder_comes_within_5_percent_of_the_best_size)                                          \
     T(delay_comes_within_5_percent_of_the_best_size)                                               \
+    T(what_a_busy_host_does_is_not_taken_for_a_knee)                                               \
+    T(who_finds_that_no_limit_does_best_says_so)                                                   \
     T(two_destinations_of_unlike_speed_have_sizes_of_their_own)                                    \
     T(idle_time_teaches_nothing)                                                                   \
     T(a_load_that_goes_in_the_middle_ends_the_trying)                                              \
