@@ -16,6 +16,7 @@
 #include "os.h"
 #include "os_calls.h"
 #include "random.h"
+#include "transfers.h"
 
 enum {
     STEP_LEAST_NS = 300, /* what a pass takes */
@@ -162,7 +163,10 @@ static void step_lane(void *user)
     l->waits = false;
     hear_descriptors(l);
     lane_set_cpu(l->of->lane, os_sched_getcpu());
+    const uint64_t transfers = play_transfers_of(l->of->lane);
+    play_transfer(l->of->lane, &l->agent->random);
     const bool worked = lane_step(l->of->lane, now_ns) > 0;
+    play_transfers_count(l->of->lane, transfers);
     bool sleeps = polling_sleeps(&l->polling, worked);
     if (!sleeps && !worked && polling_hands_over(&l->polling) && lane_hands_over(l->of->lane)) {
         polling_end(&l->polling);

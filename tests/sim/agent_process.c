@@ -31,6 +31,7 @@
 #include "os_calls.h"
 #include "random.h"
 #include "trace.h"
+#include "cluster.h"
 
 enum { PLAY_TICK_MS = 200 }; /* ticks are no less apart */
 
@@ -90,7 +91,10 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     (void)snprintf(c->node, sizeof c->node, "%s", s->node);
     (void)snprintf(c->state_dir, sizeof c->state_dir, "%s", OS_DISK);
     memcpy(c->gid, s->gid, sizeof c->gid);
-    (void)snprintf(c->transport, sizeof c->transport, "%s", s->rc ? "rc" : "dc");
+    (void)snprintf(c->transport, sizeof c->transport, "%s",
+                   s->rc                      ? "rc"
+                   : play_cluster_is_hybrid() ? "hybrid"
+                                              : "dc");
     c->metaservers = s->metaservers;
     memcpy(c->metaserver, s->metaserver, sizeof s->metaserver);
     memcpy(c->tenant, s->tenant, sizeof s->tenant);

@@ -32,6 +32,7 @@ struct play_cluster_settings {
     uint32_t clock_ppm;    /* so many millionths the clock of an agent's host is off, at most */
     uint32_t slack_ms; /* that devices may take to see a doorbell, whatever they claim; 0: none */
     bool shared;       /* all metaservers have one store */
+    bool hybrid;       /* where there is DC, agents have connections beside it (transfers.h) */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */
@@ -53,5 +54,8 @@ struct play_cluster_result {
 uint32_t play_cluster_faults(const struct play_cluster_settings *settings);
 void play_cluster_run(const struct play_cluster_settings *settings,
                       struct play_cluster_result *result);
+
+/* Of the cluster that runs. */
+bool play_cluster_is_hybrid(void);
 
 #endif

@@ -11,10 +11,16 @@
 #include "refusals.h"
 #include "schema/table.h"
 #include "trace.h"
+#include "cluster.h"
 
 /* What a suspended host had to send comes so long after that, and what its device had accepted is
  * carried out. */
 enum { LATE_S = 10, ACCEPTED_S = 1 };
+
+bool play_cluster_is_hybrid(void)
+{
+    return cluster.settings.hybrid && !cluster.rc;
+}
 
 static void on_ready(void *user, uint32_t node, int fd)
 {

@@ -16,6 +16,7 @@
 #include "replay.h"
 #include "rule.h"
 #include "watchdog.h"
+#include "transfers.h"
 
 enum {
     VERDICT_BYTES = 512,
@@ -171,9 +172,10 @@ static void print_json(uint64_t seed, const struct play_cluster_result *r,
     printf("{\"seed\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\",\"violated\":%s"
            ",\"events\":%" PRIu64 ",\"posted\":%" PRIu64 ",\"completed\":%" PRIu64
            ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
-           ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64,
+           ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"transfers\":%" PRIu64,
            seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
-           w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged);
+           w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged,
+           play_transfers_take());
     if (shrunk != NULL) {
         printf(",\"faults_needed\":[");
         print_needed(shrunk, ",");
@@ -362,6 +364,8 @@ static const char *settings_of(const struct play_plant *plant, char out[SETTINGS
     if (plant->rate != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--rate %" PRIu32 "`",
                                  plant->rate);
+    if (plant->hybrid != 0)
+        used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--hybrid`");
     if (plant->shared != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--shared`");
     out[used] = '\0';
@@ -402,6 +406,7 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
         s->slack_ms = plant->slack_ms;
     if (plant->shared != 0)
         play_share_store(s);
+    s->hybrid = plant->hybrid != 0;
 }
 
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,

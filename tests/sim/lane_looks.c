@@ -115,7 +115,7 @@ static void count_posted(struct play_lane_looks *k, const struct lane *l)
                 continue;
             count_request(&k->device, w->length);
             count_request(&k->of_tenant[w->session->tenant_slot], w->length);
-            count_request(&k->of_flow[w->flow - l->flows], w->length);
+            count_request(&k->of_flow[w->flow->window - l->flow_windows], w->length);
         }
     }
 }
@@ -128,7 +128,7 @@ static void count_waiting(struct play_lane_looks *k, const struct lane *l, const
         if (q->in > 0)
             count_request(&k->of_tenant[s->tenant_slot], q->wants);
         if (q->in > 1)
-            count_request(&k->of_flow[q->flow - l->flows], q->wants);
+            count_request(&k->of_flow[q->flow->window - l->flow_windows], q->wants);
     }
 }
 

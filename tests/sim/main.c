@@ -65,6 +65,8 @@ static void print_help(void)
         "                    it claims (0: what it claims)\n"
         "  --shared          all metaservers have one store, and there are three, unless\n"
         "                    --metaservers behind it says otherwise\n"
+        "  --hybrid          in clusters with DC virtual queue pairs go from it to\n"
+        "                    connections and back\n"
         "  --calm            nothing goes wrong\n");
 }
 
@@ -130,6 +132,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->trace_from_ns = number_of(text, 0, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'x')
         play_share_store(s);
+    else if (option == 'y')
+        s->hybrid = true;
     else if (option == 'c')
         s->faults = false;
 }
@@ -205,6 +209,7 @@ int main(int argc, char **argv)
                                           {"slack-ms", required_argument, NULL, 'd'},
                                           {"calm", no_argument, NULL, 'c'},
                                           {"shared", no_argument, NULL, 'x'},
+                                          {"hybrid", no_argument, NULL, 'y'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};

@@ -5,17 +5,17 @@
 #   awk -v file=agent/lane/lane.c -f plant.awk plants.list agent/lane/lane.c   the copy
 #   awk -v table=1 -f plant.awk plants.list                          their names, as a C source
 #
-# In the list, which is all files of plants/ one behind the other, a bug has a name and is said in a
-# sentence (`what`). Of each `file` the line `line` (without its indentation) becomes `with`, where
-# PLANTED says whether this bug is the one that is switched on, and counts as once in effect each
-# time that it does: it stands last among conditions. A bug may change several lines; `workers` says
-# how many a node has it takes, if not as many as usual, `rate` how many turns they take in a
-# second, `clocks` by how many millionths clocks are off, and `slack` how many milliseconds devices
-# take to see a doorbell: each of the last two alone may be the bug. `shared` is said of one that
-# takes three metaservers of one store, `long` of one that takes many seeds to find: `--planted` has
-# it with `--long` only. `sees` is a part of what the violation has to say that finds it: each bug
-# has one, or up to three of which any will do, since a rule that is broken by something else would
-# find any bug.
+# In the list, which is all files of plants/ one behind the other, a bug has a name and is said in
+# a sentence (`what`). Of each `file` the line `line` (without its indentation) becomes `with`,
+# where PLANTED says whether this bug is the one that is switched on, and counts as once in effect
+# each time that it does: it stands last among conditions. A bug may change several lines;
+# `workers` says how many a node has it takes, if not as many as usual, `rate` how many turns they
+# take in a second, `clocks` by how many millionths clocks are off, and `slack` how many
+# milliseconds devices take to see a doorbell: each of the last two alone may be the bug. `shared`
+# is said of one that takes three metaservers of one store, `hybrid` of one that takes agents with
+# both transports, `long` of one that takes many seeds to find: `--planted` has it with `--long`
+# only. `sees` is a part of what the violation has to say that finds it: each bug has one, or up
+# to three of which any will do, since a rule that is broken by something else would find any bug.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code
 # changes.
@@ -42,6 +42,7 @@ FILENAME == ARGV[1] {
     }
     if ($1 == "clocks:") clocks[count] = rest($0)
     if ($1 == "shared:") shared[count] = rest($0)
+    if ($1 == "hybrid:") hybrid[count] = rest($0)
     if ($1 == "slack:") slack[count] = rest($0)
     if ($1 == "long:") takes_long[count] = 1
     if ($1 == "file:") { of = rest($0); changes[count]++ }
@@ -63,9 +64,9 @@ END {
     if (failed) exit 1
     for (i = 1; table && i <= count; i++) {
         if (!(i in sees)) fail(name[i] ": nothing says what sees it (sees)")
-        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, {%s}},\n", name[i], what[i],
-            workers[i], rate[i], clocks[i], slack[i], shared[i], changes[i], takes_long[i],
-            sees[i]
+        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, {%s}},\n", name[i],
+            what[i], workers[i], rate[i], clocks[i], slack[i], shared[i], hybrid[i], changes[i],
+            takes_long[i], sees[i]
     }
     if (table) print "    {0},\n};"
     for (line in text)
