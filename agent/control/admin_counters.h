@@ -24,6 +24,7 @@
     C(merged_failed, "Work requests of several requests that failed or were refused.", COUNTER)    \
     C(batches, "Batches that were posted and are over.", COUNTER)                                  \
     C(batches_refused, "Batches for which a tenant had no room left.", COUNTER)                    \
+    C(pieces, "Pieces of requests that were cut, beyond the first of each.", COUNTER)              \
     C(endpoint_reads, "READs of metaservers' tables of endpoints.", COUNTER)                       \
     C(name_reads, "READs of metaservers' tables of names of regions.", COUNTER)                    \
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \

@@ -27,6 +27,8 @@ enum {
     MR_CACHE = 4096,        /* remote regions known at one time */
     BATCH_MIB = 32,         /* for batches, of all tenants: 100,000 descriptors take 3.1 */
     SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
+    CUT_LEAST = 256 << 10,  /* of a longer READ or WRITE so much goes at a time, or */
+    CUT_MOST = 1 << 20,     /* what the port carries in 0.1 ms, if that is more, up to this */
     RC_SQ_DEPTH = 128,      /* send slots of each connection: `connections` says how many */
     SUSPECT_TIMEOUTS = 2,   /* as long as so many of the device's, an endpoint that owes an answer
                              * may be silent before it gets the probing DCI alone: one packet of a

@@ -35,6 +35,7 @@
 #include "schedule/window.h"
 #include "schedule/window_find.h"
 #include "session_state.h"
+#include "transmit/cut.h"
 #include "transmit/inflight_timeout.h"
 #include "transmit/initiators.h"
 #include "transmit/timing.h"
@@ -60,6 +61,7 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
            (!c->hybrid || c->max_links > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
            c->mr_lease_ns > c->bound_ns + c->slack_ns && c->merge_sges <= LANE_MERGE_SGES &&
+           (c->cut_bytes == 0 || c->cut_bytes >= CUT_AT_LEAST) &&
            r->scratch.size / LANE_SCRATCH_BYTES > c->max_tenants + 1;
 }
 
@@ -176,6 +178,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     if (l == NULL)
         return -ENOMEM;
     l->config = *config;
+    if (config->cut_bytes == 0 || config->cut_bytes > resources->fab->caps.max_msg_size)
+        l->config.cut_bytes = resources->fab->caps.max_msg_size; /* what is longer is refused */
     if (l->config.clock_doubted == NULL)
         l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
@@ -531,7 +535,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
         COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
-    COPY(merged), COPY(merged_failed), COPY(batches), COPY(batches_refused);
+    COPY(merged), COPY(merged_failed), COPY(batches), COPY(batches_refused), COPY(pieces);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links_taken), COPY(links_left),
         COPY(transfers), COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows),

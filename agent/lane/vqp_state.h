@@ -14,8 +14,9 @@ struct physical_qp;
 struct vqp_messages;
 struct window;
 
-/* ADDRESSED: connected, and its SENDs are addressed. */
-enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_STATES };
+/* CUTTING: connected, and a piece of a request is out of which more is to come (transmit/cut.h).
+ * ADDRESSED: connected, and its SENDs are addressed. */
+enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_CUTTING, VQP_STATES };
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
@@ -24,6 +25,7 @@ struct vqp {
     uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
     uint8_t begun;  /* something was posted since it was bound */
     uint8_t in;     /* how many windows its head is in, while that waits at the next */
+    uint8_t cut;    /* a piece is out of which more is to come: what is behind it waits */
     uint8_t wait;   /* enum vqp_wait, moved by lane_vqp_wait_move() alone */
     uint16_t gen;
     uint32_t index;

@@ -92,6 +92,17 @@ struct perf_batches {
     double ratio, p99_ratio; /* of those in the same turn */
 };
 
+/* Of cut: latencies of short READs, and what their neighbour gets, by the size of its requests and
+ * how they are cut. */
+enum { PERF_CUT_SIZES = 5, PERF_CUTS = 3 };
+struct perf_cut_point {
+    uint64_t p50_ns, p99_ns;
+    double gb_per_s;
+};
+struct perf_cut {
+    struct perf_cut_point alone, beside[PERF_CUT_SIZES][PERF_CUTS];
+};
+
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
 enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };

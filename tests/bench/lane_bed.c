@@ -51,7 +51,7 @@ static int open_node(struct lane_bed *bed, uint32_t which, struct base_errbuf *e
         return status;
     n->pd = pd.pd.x;
     n->cq = cq.cq.x;
-    const uint64_t bytes = 2 * schema_table_bytes(LOG2_SLOTS) + LANE_BED_REGION;
+    const uint64_t bytes = 2 * schema_table_bytes(LOG2_SLOTS) + bed->kind.region;
     status = fab_mem_alloc_for(n->fab, bytes, "kedge-perf", &n->mem);
     if (status != 0)
         return base_err(err, status, "memory: %s", strerror(-status));
@@ -160,7 +160,7 @@ static int publish_node(struct lane_bed *bed, uint32_t which, struct base_errbuf
             .tenant = tenant,
             .vaddr = LANE_BED_ADDRESS,
             .raddr = n->mr->addr + region_at(),
-            .length = LANE_BED_REGION,
+            .length = bed->kind.region,
             .rkey = n->mr->rkey,
             .pool = POOL,
             .flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE |
@@ -198,6 +198,7 @@ static int make_lane(struct lane_bed *bed, struct base_errbuf *err)
                             .max_tenants = LANE_BED_TENANTS,
                             .mr_cache = 64,
                             .sq_depth = SQ_DEPTH,
+                            .cut_bytes = bed->kind.cut_bytes,
                             .merge_sges = bed->kind.apart ? 0 : LANE_MERGE_SGES,
                             .window_policy = bed->kind.policy,
                             .silent_ns = 20000,
@@ -256,6 +257,8 @@ int lane_bed_open(struct lane_bed *bed, const struct model_preset *preset, uint6
     *bed = (struct lane_bed){.net = sim_net_new(seed, NULL, 0), .kind = *kind, .nodes = nodes};
     if (bed->net == NULL)
         return base_err(err, -ENOMEM, "out of memory");
+    if (kind->region == 0)
+        bed->kind.region = LANE_BED_REGION;
     sim_net_set_model(bed->net, preset);
     if (kind->ring_each)
         sim_net_ring_each(bed->net);
@@ -365,6 +368,7 @@ static void submit(struct lane_bed *bed, struct lane_bed_worker *k)
     if (k->choose != NULL)
         k->choose(k, &bed->prng, &d);
     k->out++;
+    k->posted_ns[k->sq_tail & (LANE_BED_SLOTS - 1)] = sim_net_now(bed->net);
     put_descriptor(bed, k, &d);
     begin_work(bed, k);
 }
@@ -381,6 +385,10 @@ static void take_completions(struct lane_bed *bed, struct lane_bed_worker *k)
         const struct schema_cqe *e = &ring[k->cq_head & (LANE_BED_SLOTS - 1)];
         bed->failed += e->status != IBV_WC_SUCCESS;
         k->bytes += e->byte_len;
+        if (k->latency != NULL)
+            base_hist_record(k->latency,
+                             sim_net_now(bed->net) -
+                                 k->posted_ns[(k->sq_tail - k->out) & (LANE_BED_SLOTS - 1)]);
         k->requests++;
         k->out--;
     }
@@ -447,7 +455,7 @@ static int attach_worker(struct lane_bed *bed, struct lane_bed_worker *k, struct
                                   .quota = &bed->quota[k->tenant],
                                   .memory = k->memory,
                                   .arena = {.iova = n->mr->addr + region_at(),
-                                            .bytes = LANE_BED_REGION,
+                                            .bytes = bed->kind.region,
                                             .lkey = n->mr->lkey,
                                             .rkey = n->mr->rkey}};
     status = lane_command(bed->lane, &c);

@@ -8,6 +8,7 @@
 #include "agent/lane.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/hist.h"
 #include "base/random.h"
 #include "fabric/model.h"
 #include "fabric/sim.h"
@@ -31,6 +32,8 @@ struct lane_bed_kind {
     bool apart;           /* nothing is merged */
     bool ring_each;       /* a doorbell for each work request, as if nothing were chained */
     uint32_t doorbell_ns; /* that the lane's processor takes for one */
+    uint32_t cut_bytes;   /* longer READs and WRITEs go in pieces of so much; 0: as one */
+    uint64_t region;      /* bytes of each node's; 0: LANE_BED_REGION */
 };
 
 /* The worker's next request: op, flags, and of `post` the address, the length, and `offset` in its
@@ -46,13 +49,15 @@ struct lane_bed_worker {
     uint32_t size, depth;
     uint64_t work_ns, begins_ns, on_ns, off_ns;
     lane_bed_choose_fn *choose;
-    void *user; /* choose's */
+    void *user;                /* choose's */
+    struct base_hist *latency; /* NULL: not measured; from its ring to its completion, in ns */
     /* -- the bed's */
     struct base_heap_node ready; /* when its next request is */
     struct fab_mem rw, ro;
     struct lane_memory *memory;
     uint32_t id, sq_tail, cq_head, out;
     bool stopped; /* its next one is ready, and too many are out */
+    uint64_t posted_ns[LANE_BED_SLOTS];
     uint64_t bytes, requests;
 };
 
@@ -85,7 +90,7 @@ struct lane_bed {
 /* nodes: up to LANE_BED_NODES - 1. On failure nothing is left. */
 int lane_bed_open(struct lane_bed *bed, const struct model_preset *preset, uint64_t seed,
                   uint32_t nodes, const struct lane_bed_kind *kind, struct base_errbuf *err);
-/* Of each node, LANE_BED_REGION bytes; of node 0 it is all workers' memory. */
+/* Of each node, with as many bytes as it was said; of node 0 it is all workers' memory. */
 uint8_t *lane_bed_region(const struct lane_bed *bed, uint32_t node);
 /* What the lane's card has counted. */
 const struct fab_model_counters *lane_bed_counters(const struct lane_bed *bed);

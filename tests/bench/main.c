@@ -42,6 +42,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
         return perf_send(o, r, err);
     case PERF_BATCH:
         return perf_batch(o, r, err);
+    case PERF_CUT:
+        return perf_cut(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

@@ -4,6 +4,7 @@
  * eight bytes from it; the READs go out together. */
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <kedge.h>
 
@@ -122,6 +123,15 @@ static int meet_others(struct member *m, struct perf_group *group, uint32_t me, 
     return status != 0 ? status : collect(m->s, posted - done, &done, posted, err);
 }
 
+/* This process's so far. */
+static void count_own(struct perf_member *member, bool end)
+{
+    struct rusage used;
+    (void)getrusage(RUSAGE_SELF, &used);
+    member->faults = (uint64_t)used.ru_minflt - (end ? member->faults : 0);
+    member->sleeps = (uint64_t)used.ru_nvcsw - (end ? member->sleeps : 0);
+}
+
 static int worker_run(struct perf_group *group, uint32_t me, const void *user)
 {
     const struct perf_options *o = user;
@@ -134,6 +144,7 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
     int status = perf_open(me % 2 == 0 ? o->socket : peer, &m.s, &member->retries, &member->err);
     if (status != 0)
         return status;
+    count_own(member, false);
     member->begin_ns = base_clock_ns();
     status = kedge_alloc(m.s, (o->workers + 1) * BETWEEN, &memory, &m.lkey);
     if (status != 0)
@@ -150,6 +161,7 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
         return base_err(&member->err, status, "not all workers came");
     status = meet_others(&m, group, me, o->workers, &member->err);
     member->end_ns = base_clock_ns();
+    count_own(member, true);
     for (uint32_t i = 0; i < o->workers && status == 0; i++) {
         memcpy(&word, m.memory + (i + 1) * BETWEEN, WORD);
         if (i != me && word != word_of(i))
@@ -174,6 +186,8 @@ int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_e
         const struct perf_member *member = &group->member[i];
         base_hist_merge(&r->hist, &member->hist);
         r->retries += member->retries;
+        r->faults += member->faults;
+        r->sleeps += member->sleeps;
         begin_ns = member->begin_ns > begin_ns ? member->begin_ns : begin_ns;
         end_ns = member->end_ns > end_ns ? member->end_ns : end_ns;
     }

@@ -47,6 +47,9 @@ static const char help[] =
     "  batch                     a batch of --count adjacent WRITEs, in turns with as many bytes\n"
     "                            in WRITEs of 1 MiB; and READs of another worker beside one;\n"
     "                            needs --local\n"
+    "  cut --model NAME          READs of 8 bytes beside another tenant's long ones, which are cut "
+    "or\n"
+    "                            not, in virtual time\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -68,7 +71,8 @@ static const char help[] =
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
     "                            window: one of this size, in place of several\n"
-    "  --model NAME              window, merge; read and write with --direct or --local: the card "
+    "  --model NAME              window, merge, cut; read and write with --direct or --local: the "
+    "card "
     "whose\n"
     "                            times they have: connectx-3, connectx-4 or connect-ib\n"
     "  --queue-pairs N           window: that workers share (4)\n"
@@ -118,11 +122,12 @@ static const struct {
     {"merge", PERF_MERGE, 100},
     {"send", PERF_SEND, 20000},
     {"batch", PERF_BATCH, 100000},
+    {"cut", PERF_CUT, 200},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window, poll, merge, send, batch"
+    "first-read, verbs-connect, lookup, window, poll, merge, send, batch, cut"
 
 enum {
     UNCACHED = 1000,

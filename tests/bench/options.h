@@ -45,7 +45,8 @@ enum perf_test {
     PERF_POLL,
     PERF_MERGE,
     PERF_SEND,
-    PERF_BATCH
+    PERF_BATCH,
+    PERF_CUT
 };
 
 /* The command line. Strings are argv's or literals. */

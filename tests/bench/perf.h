@@ -19,8 +19,9 @@ struct ibv_wc;
 struct perf_result {
     struct base_hist hist; /* nanoseconds */
     uint64_t elapsed_ns;
-    uint64_t retries; /* times that the agent said -EAGAIN */
-    bool verified;    /* the bytes were looked at */
+    uint64_t retries;        /* times that the agent said -EAGAIN */
+    uint64_t faults, sleeps; /* mesh: of all workers, from their attach on */
+    bool verified;           /* the bytes were looked at */
     /* memory: bytes of an agent that knows count peers, and of one that can know one alone */
     uint64_t large, small;
     /* isolation: hist is beside the bad neighbour, alone without it; what that posted, and how
@@ -53,6 +54,7 @@ struct perf_result {
     struct perf_apart apart;
     struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
     struct perf_batches batches;
+    struct perf_cut cut;
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -155,6 +157,8 @@ int perf_merge_apart(const struct perf_options *o, struct perf_result *r, struct
 int perf_merge_model(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_merge_model_report(const struct perf_options *o, const struct perf_result *r);
 void perf_merge_report(const struct perf_options *o, const struct perf_result *r);
+int perf_cut(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_cut_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 

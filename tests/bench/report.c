@@ -104,8 +104,11 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
         base_text_printf(&t, "\"size\":%u,\"depth\":%u,\"verified\":%s,", o->size, o->depth,
                          r->verified ? "true" : "false");
     if (o->test == PERF_MESH)
-        base_text_printf(&t, "\"workers\":%u,\"verified\":%s,", o->workers,
-                         r->verified ? "true" : "false");
+        base_text_printf(&t,
+                         "\"workers\":%u,\"verified\":%s,\"faults_per_worker\":%.1f,"
+                         "\"sleeps_per_worker\":%.1f,",
+                         o->workers, r->verified ? "true" : "false", (double)r->faults / o->workers,
+                         (double)r->sleeps / o->workers);
     if (o->test == PERF_STORM)
         storm_as_json(&t, o, r);
     if (o->test == PERF_MEMORY)
@@ -155,6 +158,7 @@ static bool report_own(const struct perf_options *o, const struct perf_result *r
         {PERF_WINDOW, perf_window_report},       {PERF_POLL, perf_poll_report},
         {PERF_FIRST_READ, perf_first_report},    {PERF_MERGE, perf_merge_report},
         {PERF_SEND, perf_send_report},           {PERF_BATCH, perf_batch_report},
+        {PERF_CUT, perf_cut_report},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (own[i].test == o->test) {
@@ -212,6 +216,9 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
     else if (o->test == PERF_MESH)
         snprintf(what, sizeof what, " of %u workers, %.3f s from the last attach to the last READ",
                  o->workers, seconds);
+    if (o->test == PERF_MESH)
+        printf("%.1f page faults and %.1f sleeps of a worker\n", (double)r->faults / o->workers,
+               (double)r->sleeps / o->workers);
     printf("%s%s: p50 %.3f us, p99 %.3f us, mean %.3f us, %.0f per second (%llu)\n", o->name, what,
            (double)base_hist_percentile(h, 50) / 1e3, (double)base_hist_percentile(h, 99) / 1e3,
            base_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);

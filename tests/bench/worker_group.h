@@ -22,6 +22,7 @@ struct perf_member {
     struct base_hist hist;     /* what it measured: nanoseconds */
     uint64_t retries;          /* times that the agent said -EAGAIN */
     uint64_t begin_ns, end_ns; /* base_clock_ns() */
+    uint64_t faults, sleeps;   /* between these: of pages; times that it gave the processor up */
     struct base_errbuf err;
     int status;
 };

@@ -14,6 +14,7 @@
 #include "request/batch_run.h"
 #include "request/check.h"
 #include "request/control_ops.h"
+#include "request/cutting.h"
 #include "request/ending.h"
 #include "request/reg_mr.h"
 #include "request/messages.h"
@@ -31,6 +32,16 @@
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/wr.h"
+
+/* It is more than goes as one. */
+static __attribute__((noinline)) void take_long(struct lane *l, struct wr *w,
+                                                const struct schema_sq_desc *d, const void *extra)
+{
+    if (w->length > l->res.fab->caps.max_msg_size)
+        w->refused = SCHEMA_REASON_LOCAL_RANGE;
+    else
+        lane_cut_begin(l, w, d, extra);
+}
 
 static void take_post(struct lane *l, struct session *s, const struct operation *op,
                       const struct schema_sq_desc *d, const void *extra)
@@ -52,8 +63,8 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     w->signaled = d->flags & SCHEMA_OP_SIGNALED;
     w->length = 0;
     w->refused = (uint8_t)lane_check_post(s, op, d, extra, w);
-    if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
-        w->refused = SCHEMA_REASON_LOCAL_RANGE;
+    if (w->refused == 0 && w->length > l->config.cut_bytes)
+        take_long(l, w, d, extra);
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
         /* Nothing can be before it on a VQP that does not exist. */
         q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;

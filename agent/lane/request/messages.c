@@ -50,7 +50,7 @@ static uint32_t check_send(const struct lane *l, const struct session *s, const 
         return reason;
     if (w->length > SCHEMA_MESSAGE_MOST)
         return SCHEMA_REASON_LONG;
-    return q->state == VQP_CONNECTED ? SCHEMA_REASON_UNADDRESSED : 0;
+    return q->state == VQP_CONNECTED || q->state == VQP_CUTTING ? SCHEMA_REASON_UNADDRESSED : 0;
 }
 
 void lane_send_take(struct lane *l, struct session *s, const struct operation *op,

@@ -5,6 +5,7 @@
 
 #include "lane_state.h"
 #include "request/batch_run.h"
+#include "request/cutting.h"
 #include "request/reply.h"
 #include "request/revoke.h"
 #include "resolve/flow.h"
@@ -91,10 +92,28 @@ static __attribute__((noinline)) void end_request(struct lane *l, struct wr *w,
     batch_or_complete(l, w, status, reason);
 }
 
+/* The next piece goes, before all else of its VQP, unless that was destroyed. False: it is done. */
+static bool end_piece(struct lane *l, struct wr *w)
+{
+    struct vqp *q = vqp_of(w);
+    unpost_worker(l, w, SIGN_LIFE, true);
+    lane_vqp_piece_is_back(q);
+    if (!lane_cut_next(l, w) || q->state == VQP_FREE) {
+        complete_request(l, w, IBV_WC_SUCCESS, 0);
+        return false;
+    }
+    if (w->stale)
+        lane_arena_rekey(l, w);
+    lane_vqp_take_back(l, q, w);
+    return false;
+}
+
 /* It may be kept, be part of something, or take more than most to give back. False: it is done
  * with. */
 static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
 {
+    if (w->special & SPECIAL_CUT)
+        return end_piece(l, w);
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     if (w->special & SPECIAL_PIECE) {
@@ -118,6 +137,8 @@ static void go_again(struct lane *l, struct wr *w)
     struct vqp *q = vqp_of(w);
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
+    if (w->special & SPECIAL_CUT)
+        lane_vqp_piece_is_back(q);
     unpost_worker(l, w, SIGN_NONE, false);
     if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w, true))
         lane_sends_lost(w);
@@ -148,6 +169,8 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         lane_small_give(l, w);
     if (w->special & SPECIAL_SEND)
         (void)lane_sends_back(l, w, true);
+    if (w->special & SPECIAL_CUT)
+        lane_vqp_piece_is_back(vqp_of(w));
     unpost_worker(l, w, sign_of(status), false);
     end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
@@ -158,7 +181,8 @@ static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_stat
     if (w->kind != WR_WORKER) {
         finish_own(l, w, status);
     } else if (status == IBV_WC_SUCCESS) {
-        if ((w->special & (SPECIAL_COPY | SPECIAL_SEND | SPECIAL_PIECE)) && !end_special(l, w))
+        if ((w->special & (SPECIAL_COPY | SPECIAL_SEND | SPECIAL_PIECE | SPECIAL_CUT)) &&
+            !end_special(l, w))
             return;
         unpost_worker(l, w, SIGN_LIFE, true);
         complete_request(l, w, status, 0);

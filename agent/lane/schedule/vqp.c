@@ -24,6 +24,7 @@
 #include "schedule/window.h"
 #include "schedule/window_pass.h"
 #include "session_state.h"
+#include "transmit/cut.h"
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
 #include "transmit/returned.h"
@@ -41,7 +42,12 @@ static const uint64_t FLOWLESS_NS = 1000000000;
 static const uint8_t vqp_moves[VQP_STATES][VQP_STATES] = {
     /* from each to the column's */
     [VQP_FREE] = {[VQP_CONNECTED] = 1},
-    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_ADDRESSED] = 1},
+    [VQP_CONNECTED] = {[VQP_FREE] = 1,
+                       [VQP_CONNECTED] = 1,
+                       [VQP_ERROR] = 1,
+                       [VQP_ADDRESSED] = 1,
+                       [VQP_CUTTING] = 1},
+    [VQP_CUTTING] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1},
     [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
     [VQP_ADDRESSED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_ADDRESSED] = 1},
 };
@@ -54,7 +60,7 @@ static void vqp_move(struct vqp *q, enum vqp_state to)
 
 static void enter_error(struct lane *l, struct vqp *q)
 {
-    if (q->state != VQP_CONNECTED && q->state != VQP_ADDRESSED)
+    if (q->state == VQP_FREE || q->state == VQP_ERROR)
         return;
     vqp_move(q, VQP_ERROR);
     if (q->messages != NULL)
@@ -66,6 +72,13 @@ static void put_back(struct vqp *q, struct wr *w)
 {
     queue_push_front(&q->queue, w);
     session_count(&q->session->memory->shown.queued, 1);
+}
+
+void lane_vqp_piece_is_back(struct vqp *q)
+{
+    q->cut = 0;
+    if (q->state == VQP_CUTTING)
+        vqp_move(q, VQP_CONNECTED);
 }
 
 void lane_vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
@@ -374,6 +387,26 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     return WAIT_NOTHING;
 }
 
+/* It may be posted but for the windows. No piece goes where not all that is left may. */
+static __attribute__((noinline)) enum vqp_wait post_piece(struct lane *l, struct vqp *q,
+                                                          struct physical_qp *p, struct wr *w)
+{
+    const uint64_t left = cut_of(w)->left;
+    uint32_t reason;
+    w->length += left;
+    const enum remote_answer answer = lane_remote_resolve(l, q, w, &reason);
+    w->length -= left;
+    if (answer == REMOTE_REFUSED)
+        return refuse_request(l, q, w, reason);
+    const enum vqp_wait wait = windows_enter(l, q, w);
+    if (wait != WAIT_NOTHING)
+        return wait;
+    post_request(l, q, p, w);
+    if ((q->cut = left > 0) && q->state == VQP_CONNECTED)
+        vqp_move(q, VQP_CUTTING);
+    return WAIT_NOTHING;
+}
+
 /* Of a VQP that is in error, or that sends messages: what is not one waits until those before it
  * are acknowledged, since what is behind another completes behind it. */
 static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, struct wr *w,
@@ -381,6 +414,8 @@ static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, s
 {
     if (q->state == VQP_ERROR)
         *wait = flush_request(l, q, w);
+    else if (q->cut)
+        *wait = WAIT_OWN;
     else if (w->special & SPECIAL_SEND)
         *wait = try_send(l, q, w);
     else if (q->kept > 0 || q->messages->out > 0)
@@ -429,6 +464,8 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
         wait = try_special(l, q, w, &over);
         if (over || wait != WAIT_NOTHING)
             return wait;
+        if (w->special & SPECIAL_CUT)
+            return post_piece(l, q, p, w);
     }
     wait = windows_enter(l, q, w);
     if (wait != WAIT_NOTHING) {

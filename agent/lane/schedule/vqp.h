@@ -40,6 +40,8 @@ void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
 void lane_vqp_go_on(struct lane *l, struct vqp *q);
 /* What it had posted, and is out no more, comes before its queue again. */
 void lane_vqp_take_back(struct lane *l, struct vqp *q, struct wr *w);
+/* The piece that was out of it is out no more: what is behind that may go. */
+void lane_vqp_piece_is_back(struct vqp *q);
 /* What it had posted has failed. */
 void lane_vqp_fail(struct lane *l, struct vqp *q);
 

@@ -29,6 +29,7 @@ enum special {
     SPECIAL_SEND = 1 << 8,    /* a message (schedule/sends.h) */
     SPECIAL_PIECE = 1 << 9,   /* of a batch (request/batch_run.h) */
     SPECIAL_BATCH = 1 << 10,  /* stands for a whole one behind its pieces, and is never posted */
+    SPECIAL_CUT = 1 << 11,    /* posted in pieces, of which it is the next (cut.h) */
 };
 static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3, "each a bit of its own");
 
@@ -67,7 +68,7 @@ struct wr {
     uint8_t ahead, behind, pieces;
     uint32_t index; /* own READs: of the lookup or the cached region, or the place of a
                      * WR_SIGNAL_READ; SPECIAL_COPY: its place */
-    uint8_t inline_data[SCHEMA_MAX_INLINE];
+    _Alignas(8) uint8_t inline_data[SCHEMA_MAX_INLINE]; /* SPECIAL_CUT: struct cut */
 };
 
 static_assert(offsetof(struct wr, fab) == 0, "what a queue pair has chained is a request");

@@ -46,6 +46,8 @@ struct lane_config {
     uint32_t sq_depth;               /* of each DCI */
     uint32_t merge_sges;             /* pieces of a work request of several requests, at most: all
                                       * queue pairs have so many; 0: none are merged */
+    uint32_t cut_bytes;    /* a READ or WRITE of more is posted in pieces of so much, from 8192 on;
+                            * 0: none is */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t max_grants;   /* imports of one session */
     uint64_t batch_bytes;  /* for batches, of all tenants; 0: there are none */

@@ -23,6 +23,7 @@ struct lane_stats {
     uint64_t doorbells;                          /* linked lists handed to the fabric */
     uint64_t work_requests;   /* handed to the fabric, of workers and the lane's own */
     uint64_t merged;          /* worker requests that went in another one's work request */
+    uint64_t pieces;          /* posted of requests that were cut, beyond the first of each */
     uint64_t merged_failed;   /* such work requests that were refused or failed, and not as a whole
                                  connection does */
     uint64_t batches;         /* that were posted, and are over */

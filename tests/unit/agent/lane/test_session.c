@@ -4,6 +4,7 @@
 
 #include "../../check_main.h"
 #include "world.h"
+#include "world_rc.h"
 
 enum { TENANT = 7, WRONG_KEY = 12345 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
@@ -187,10 +188,12 @@ START_TEST(a_request_that_is_longer_than_the_device_can_never_reaches_a_queue_pa
 {
     struct world_worker owner, k;
     struct schema_cqe e;
+    world_cut_bytes = 8192;
     struct schema_sq_desc d = pair(&owner, &k);
+    world_cut_bytes = 0;
     uint64_t posted = world_stats(w, 0).posted;
-    w->node[0].fab->caps.max_msg_size = 1024;
-    d.post.length = 1025;
+    w->node[0].fab->caps.max_msg_size = 8192; /* and it would go in pieces */
+    d.post.length = 8193;
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_LOC_PROT_ERR);

@@ -15,6 +15,7 @@ uint32_t world_least(uint32_t a, uint32_t b)
 }
 
 bool world_apart;
+uint32_t world_cut_bytes;
 
 uint32_t world_merge_sges(const struct world_node *n)
 {

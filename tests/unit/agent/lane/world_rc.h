@@ -19,6 +19,8 @@ uint32_t world_least(uint32_t wanted, uint32_t has);
 /* Of a work request of several requests; 0: the next world's lanes merge nothing. */
 uint32_t world_merge_sges(const struct world_node *n);
 extern bool world_apart;
+/* Likewise: their cut_bytes. */
+extern uint32_t world_cut_bytes;
 /* One on which nothing is answered for seconds. */
 struct fab_qp *world_rc_silent(struct world *w, struct world_node *n);
 int world_fill(void *user, void *bytes, size_t count);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request/cutting.h"
+
+#include <string.h>
+
+#include "lane_state.h"
+#include "session_state.h"
+#include "transmit/cut.h"
+
+/* How much goes next, of so many bytes. */
+static uint64_t next_length(const struct lane *l, uint64_t remote_addr, uint64_t bytes)
+{
+    const uint64_t cut = l->config.cut_bytes, most = cut - (remote_addr + cut) % CUT_PART;
+    return bytes < most ? bytes : most;
+}
+
+/* w's own SGEs become those of the next `bytes`, which the others have no more then. */
+static void take_front(struct wr *w, uint64_t bytes)
+{
+    struct schema_sge *sge = cut_of(w)->sge;
+    int n = 0, gone = 0;
+    while (bytes > 0) {
+        struct schema_sge *from = &sge[gone];
+        const struct lane_arena *a = &w->session->arena[from->arena];
+        const uint32_t part = from->length < bytes ? from->length : (uint32_t)bytes;
+        if (part > 0)
+            w->sge[n++] =
+                (struct ibv_sge){.addr = a->iova + from->offset, .length = part, .lkey = a->lkey};
+        from->offset += part;
+        from->length -= part;
+        bytes -= part;
+        gone += from->length == 0;
+    }
+    for (int i = 0; i + gone < SCHEMA_MAX_SGE; i++)
+        sge[i] = sge[i + gone];
+    w->fab.num_sge = n;
+}
+
+static void take_piece(const struct lane *l, struct wr *w)
+{
+    struct cut *c = cut_of(w);
+    w->length = next_length(l, w->remote_addr, c->left);
+    c->left -= w->length;
+    take_front(w, w->length);
+}
+
+void lane_cut_begin(struct lane *l, struct wr *w, const struct schema_sq_desc *d, const void *extra)
+{
+    struct cut *c = cut_of(w);
+    if (!w->op->merges) /* READs and WRITEs */
+        return;
+    *c = (struct cut){.total = w->length, .left = w->length};
+    if (d->num_sge > 1)
+        memcpy(c->sge, extra, d->num_sge * sizeof c->sge[0]);
+    else
+        c->sge[0] = (struct schema_sge){
+            .offset = d->post.offset, .length = d->post.length, .arena = d->post.arena};
+    w->special |= SPECIAL_CUT;
+    take_piece(l, w);
+}
+
+bool lane_cut_next(struct lane *l, struct wr *w)
+{
+    struct cut *c = cut_of(w);
+    if (c->left == 0) {
+        w->length = c->total;
+        return false;
+    }
+    w->remote_addr += w->length;
+    w->special &= (uint16_t)~SPECIAL_FENCE; /* it was before the first */
+    w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE;
+    take_piece(l, w);
+    COUNT(l, pieces, 1);
+    return true;
+}
