@@ -68,7 +68,7 @@ static bool begin_run(struct lane *l, struct session *s, const struct schema_sq_
                            .p = flow_phys(l, q->flow),
                            .region = q->region,
                            .header = header_of(d),
-                           .most = l->res.fab->caps.max_msg_size};
+                           .most = l->config.cut_bytes};
     return r->p != NULL && physical_qp_works(r->p) && !l->config.streams;
 }
 
