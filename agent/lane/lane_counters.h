@@ -15,8 +15,8 @@ struct lane_counters {
         refused, doorbells, endpoint_reads, name_reads, mr_reads, mr_renewals, lookups_again,
         lookups_failed, lookups_awaited, lookups_compared, shares_compared, proofs, proofs_failed,
         wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, chained_behind, merged,
-        merged_failed, pieces, batches, batches_refused, reposted, retried, walked, sessions, vqps, peers,
-        flows, mrs, suspects, links, paths_failed, links_evicted, links_taken, links_left,
+        merged_failed, pieces, batches, batches_refused, reposted, retried, walked, sessions, vqps,
+        peers, flows, mrs, suspects, links, paths_failed, links_evicted, links_taken, links_left,
         transfers, quarantined, tenants_quarantined, tenants_resting, messages_sent,
         messages_received, messages_rnr, messages_refused, messages_stray, datagrams_sent,
         receives_posted, credits_granted, message_peers;

@@ -42,11 +42,7 @@ static const uint64_t FLOWLESS_NS = 1000000000;
 static const uint8_t vqp_moves[VQP_STATES][VQP_STATES] = {
     /* from each to the column's */
     [VQP_FREE] = {[VQP_CONNECTED] = 1},
-    [VQP_CONNECTED] = {[VQP_FREE] = 1,
-                       [VQP_CONNECTED] = 1,
-                       [VQP_ERROR] = 1,
-                       [VQP_ADDRESSED] = 1,
-                       [VQP_CUTTING] = 1},
+    [VQP_CONNECTED] = {[0 ... VQP_STATES - 1] = 1},
     [VQP_CUTTING] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1},
     [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
     [VQP_ADDRESSED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_ADDRESSED] = 1},
