@@ -70,8 +70,10 @@ static uint64_t silent_ns(const struct agent_config *c)
 
 /* What the port carries in a tenth of a millisecond: so long is what stands behind a piece of
  * another's request held up by it, and the gap between two pieces is little of that. */
-static uint32_t cut_bytes(const struct agent_device *d)
+static uint32_t cut_bytes(const struct agent_config *c, const struct agent_device *d)
 {
+    if (!c->cut)
+        return 0;
     const uint64_t bytes = d->fab->caps.port_rate == 0 ? CUT_MOST : d->fab->caps.port_rate / 10;
     return bytes < CUT_LEAST ? CUT_LEAST : bytes > CUT_MOST ? CUT_MOST : (uint32_t)bytes;
 }
@@ -91,7 +93,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .mr_cache = MR_CACHE,
         .batch_bytes = BATCH_MIB * 1024ull * 1024,
         .sq_depth = d->sq_depth,
-        .cut_bytes = cut_bytes(d),
+        .cut_bytes = cut_bytes(c, d),
         .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
         .window_policy = c->window_policy,
         .rc = d->rc,

@@ -122,6 +122,8 @@ static const struct option options[] = {
      "adaptive: polls on end that find nothing before the lane sleeps"},
     {"pool", "merge", A_YES_NO, AT(merge), 0, 0, "yes",
      "adjacent requests of a tenant to one region become one work request"},
+    {"pool", "cut", A_YES_NO, AT(cut), 0, 0, "no",
+     "long READs and WRITEs are posted in pieces, which others go between"},
     {"pool", "messages", A_YES_NO, AT(messages), 0, 0, "no",
      "workers may send each other messages (kedge_msg.h), where nodes are reached by DC"},
     {"pool", "receives", A_COUNT, AT(receives), 16, LANE_RECEIVES_MOST, "256",

@@ -107,7 +107,7 @@ struct agent_config {
     enum polling_mode polling;
     uint64_t max_retry, lane_cpu; /* or AGENT_ANY_CPU */
     bool says_spin;               /* which is no setting any more, and changes nothing */
-    bool merge;
+    bool merge, cut;
     bool messages; /* workers send each other messages, with `receives` in each pool */
     uint64_t receives;
     enum lane_window_policy window_policy;
