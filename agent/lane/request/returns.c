@@ -152,6 +152,19 @@ static void go_again(struct lane *l, struct wr *w)
     COUNT(l, reposted, 1);
 }
 
+/* What was sent before it, and is not acknowledged, ends before it does. That the peer is silent
+ * holds for the first of them. */
+static enum ibv_wc_status end_before(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    for (struct wr *before; (before = lane_sends_take_before(w)) != NULL;) {
+        const bool is_silent = status == IBV_WC_RETRY_EXC_ERR;
+        end_request(l, before, is_silent ? status : IBV_WC_WR_FLUSH_ERR,
+                    is_silent ? 0 : SCHEMA_REASON_UNDER_WAY);
+        status = is_silent ? IBV_WC_WR_FLUSH_ERR : status;
+    }
+    return status;
+}
+
 /* It was out, and did not end well. */
 static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
@@ -167,11 +180,12 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     }
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
-    if (w->special & SPECIAL_SEND)
-        (void)lane_sends_back(l, w, true);
+    const enum sign sign = sign_of(status);
+    if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w, true))
+        status = end_before(l, w, status);
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(vqp_of(w));
-    unpost_worker(l, w, sign_of(status), false);
+    unpost_worker(l, w, sign, false);
     end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
 }

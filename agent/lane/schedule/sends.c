@@ -361,6 +361,15 @@ void lane_sends_keep(struct lane *l, struct wr *w)
     go_on(l, t);
 }
 
+struct wr *lane_sends_take_before(struct wr *w)
+{
+    struct vqp_messages *t = messages_of_wr(w);
+    if (t->kept.head == NULL || (int32_t)(t->kept.head->vkey - w->vkey) > 0)
+        return NULL;
+    t->q->kept--;
+    return queue_pop(&t->kept);
+}
+
 void lane_sends_lost(struct wr *w)
 {
     lane_stream_out_lost(&messages_of_wr(w)->sender.out, w->vkey);

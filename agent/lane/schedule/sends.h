@@ -33,6 +33,9 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w);
 bool lane_sends_back(struct lane *l, struct wr *w, bool broke);
 /* It ended well, and is kept until it is acknowledged. */
 void lane_sends_keep(struct lane *l, struct wr *w);
+/* w has failed: the next one of its VQP's that was sent before it and is kept, which is so no more.
+ * NULL: none is left. */
+struct wr *lane_sends_take_before(struct wr *w);
 /* Nothing came of it: it is the next one to go. */
 void lane_sends_lost(struct wr *w);
 /* Those that are kept come before the queue again, as soon as none is out. */

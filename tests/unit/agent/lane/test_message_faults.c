@@ -297,6 +297,35 @@ START_TEST(a_lane_that_stood_still_hears_what_came_before_it_blames_its_peer)
 }
 END_TEST
 
+/* The first is with its receiver's lane, which cannot say so; the second finds nobody. */
+START_TEST(what_was_sent_before_a_send_that_fails_is_over_before_it)
+{
+    begin();
+    post_receive(8, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 9, 0, 8));
+    expect_message(9, 8);
+    world_no_ud_repairs = true;
+    world_break_ud(&w, 1);
+    post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    world_run(&w, 50);
+    world_silence_node(&w, 1);
+    post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8));
+    post(&sender, world_message(SCHEMA_OP_SEND, 4, 0, 8));
+    struct schema_cqe e = world_done(&w, &sender, PATIENCE);
+    ck_assert_uint_eq(e.wr_id, 1);
+    ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    for (uint64_t id = 2; id <= 4; id++) {
+        e = world_done(&w, &sender, PATIENCE);
+        ck_assert_uint_eq(e.wr_id, id);
+        ck_assert_uint_eq(e.status, IBV_WC_WR_FLUSH_ERR);
+    }
+    ck_assert_uint_ge(w.node[0].broken, 1);
+    world_repair_uds(&w);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(vqps_that_go_with_sends_out_leave_others_their_credit)                                       \
     T(a_send_goes_again_with_the_key_of_its_arenas_present_registration)                           \
@@ -307,5 +336,6 @@ END_TEST
     T(a_tenant_that_binds_all_ports_leaves_others_one)                                             \
     T(receives_of_a_vqp_in_error_stay_posted)                                                      \
     T(streams_end_with_the_address_that_they_began_under)                                          \
-    T(a_lane_that_stood_still_hears_what_came_before_it_blames_its_peer)
+    T(a_lane_that_stood_still_hears_what_came_before_it_blames_its_peer)                           \
+    T(what_was_sent_before_a_send_that_fails_is_over_before_it)
 KEDGE_CHECK_MAIN("agent.lane.message_faults", TESTS)
