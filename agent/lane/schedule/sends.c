@@ -135,6 +135,12 @@ bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_de
     return true;
 }
 
+/* The UD number of an endpoint that has connections is where it hears of these. */
+static bool hears_messages(const struct peer *p)
+{
+    return p->ud_qpn != 0 && !p->has_rc;
+}
+
 /* The life of the endpoint that its VQP is bound to. WAIT_CREDIT: there is no room to know it now.
  * What another life has had of the stream nobody can tell, so that it ends: *reason. */
 static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *reason)
@@ -189,7 +195,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         return *over ? WAIT_NOTHING : WAIT_OWN;
     }
     *reason = t->failed;
-    if (*reason == 0 && l->peers[q->peer_slot].ud_qpn == 0)
+    if (*reason == 0 && !hears_messages(&l->peers[q->peer_slot]))
         *reason = SCHEMA_REASON_MESSAGES;
     if (*reason != 0)
         return WAIT_NOTHING;

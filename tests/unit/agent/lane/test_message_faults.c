@@ -326,6 +326,24 @@ START_TEST(what_was_sent_before_a_send_that_fails_is_over_before_it)
 }
 END_TEST
 
+/* A node with connections beside DC carries no messages, and the UD number in its record is that of
+ * handshakes. */
+START_TEST(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
+{
+    world_handshakes = true;
+    begin();
+    world_handshakes = false;
+    world_handles_wanted = 0;
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    const struct schema_cqe e = world_done(&w, &sender, 100);
+    ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_MESSAGES);
+    ck_assert_uint_eq(world_handles_wanted, 0);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(vqps_that_go_with_sends_out_leave_others_their_credit)                                       \
     T(a_send_goes_again_with_the_key_of_its_arenas_present_registration)                           \
@@ -337,5 +355,6 @@ END_TEST
     T(receives_of_a_vqp_in_error_stay_posted)                                                      \
     T(streams_end_with_the_address_that_they_began_under)                                          \
     T(a_lane_that_stood_still_hears_what_came_before_it_blames_its_peer)                           \
-    T(what_was_sent_before_a_send_that_fails_is_over_before_it)
+    T(what_was_sent_before_a_send_that_fails_is_over_before_it)                                    \
+    T(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
 KEDGE_CHECK_MAIN("agent.lane.message_faults", TESTS)

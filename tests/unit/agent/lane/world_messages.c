@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-bool world_messages, world_no_handles, world_no_ud_repairs;
+bool world_messages, world_no_handles, world_no_ud_repairs, world_handshakes;
 uint32_t world_ud_broken, world_handles_wanted;
 
 static struct fab_mr *memory_mr[WORLD_NODES];
@@ -184,6 +184,7 @@ void world_messages_publish(const struct world_node *n, struct schema_endpoint_r
         return;
     r->udqpn_slots |= ud[number_of(n)]->qpn;
     r->ud_qkey = QKEY;
+    r->flags |= world_handshakes && number_of(n) == 1 ? SCHEMA_RECORD_RC : 0;
 }
 
 bool world_hear(struct world *w, struct world_worker *k, struct schema_cqe *out,

@@ -15,6 +15,8 @@ extern bool world_messages;
 extern bool world_no_handles;
 /* UD queue pairs that break are repaired later. */
 extern bool world_no_ud_repairs;
+/* The record of node 1 says that handshakes are answered where it hears of messages. */
+extern bool world_handshakes;
 extern uint32_t world_ud_broken, world_handles_wanted;
 
 void world_messages_open(struct world_node *n);
