@@ -15,13 +15,15 @@ enum { LOOKS = 64 /* at those that wait, at a time */ };
 static const uint64_t AWAY_NS = 10000000; /* a lane that runs looks more often than that */
 
 /* The time by which patience with peers is measured: while the lane itself stood still little of it
- * went by, so that what has come meanwhile is heard first. It never goes back. */
+ * went by, so that what has come meanwhile is heard first; and none while it can hear nobody, since
+ * its own queue pair is to be repaired. It never goes back. */
 static uint64_t messages_clock(const struct lane *l)
 {
     struct messages *m = l->messages;
     const uint64_t since_ns = l->now_ns - m->looked_ns;
-    if (m->looked_ns != 0 && since_ns > AWAY_NS)
-        m->away_ns += since_ns - AWAY_NS;
+    const uint64_t counts_ns = m->ud_state != UD_WORKS ? 0 : AWAY_NS;
+    if (m->looked_ns != 0 && since_ns > counts_ns)
+        m->away_ns += since_ns - counts_ns;
     m->looked_ns = l->now_ns;
     return l->now_ns - m->away_ns;
 }

@@ -326,6 +326,26 @@ START_TEST(what_was_sent_before_a_send_that_fails_is_over_before_it)
 }
 END_TEST
 
+/* All of its patience goes by while it hears nobody, since its own queue pair is being repaired. */
+START_TEST(a_lane_that_cannot_hear_its_peer_does_not_blame_it)
+{
+    begin();
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    expect_message(2, 1);
+    world_no_ud_repairs = true;
+    world_break_ud(&w, 0);
+    post_receive(3, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 4, 0, 8));
+    world_run(&w, 200000); /* four times as long */
+    struct schema_cqe e;
+    ck_assert(!world_poll(&w, &sender, &e, 0));
+    world_repair_uds(&w);
+    expect_message(4, 3);
+    end();
+}
+END_TEST
+
 /* A node with connections beside DC carries no messages, and the UD number in its record is that of
  * handshakes. */
 START_TEST(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
@@ -356,5 +376,6 @@ END_TEST
     T(streams_end_with_the_address_that_they_began_under)                                          \
     T(a_lane_that_stood_still_hears_what_came_before_it_blames_its_peer)                           \
     T(what_was_sent_before_a_send_that_fails_is_over_before_it)                                    \
+    T(a_lane_that_cannot_hear_its_peer_does_not_blame_it)                                          \
     T(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
 KEDGE_CHECK_MAIN("agent.lane.message_faults", TESTS)
