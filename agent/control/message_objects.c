@@ -241,7 +241,7 @@ static void begin_repair(struct pool *p)
     struct agent_message_objects *m = &p->device.messages;
     struct ud_repair *r = &m->repair;
     const struct fab_ctl init = ud_step(p, 0);
-    r->outdated = false;
+    r->outdated = r->refused = false;
     r->step = 0;
     r->reuse = (struct fab_reuse){.fab = p->device.fab,
                                   .qp = m->ud,
@@ -316,25 +316,33 @@ void agent_messages_ud_broken(struct pool *p, struct fab_qp *qp)
     begin_repair(p);
 }
 
-void agent_messages_tick(struct pool *p)
-{
-    const struct ud_repair *r = &p->device.messages.repair;
-    if (world_now_ns(p->world) >= agent_messages_due_ns(p) && r->is_under_way)
-        begin_repair(p);
-}
+/* ---- the P_Key has another place */
 
-uint64_t agent_messages_due_ns(const struct pool *p)
-{
-    const struct ud_repair *r = &p->device.messages.repair;
-    const bool waits = r->is_under_way && !r->is_out && !p->stopping && !p->agent->device_lost;
-    return due_if(waits, r->again_ns);
-}
-
+/* It may be in ERR all the same: then its lane says so. */
 static void on_put_to_err(struct fab_ctl *ctl)
 {
     struct pool *p = ctl->user;
+    struct ud_repair *r = &p->device.messages.repair;
     p->fab_ops--;
+    r->refused = ctl->status != 0 && !r->is_under_way;
+    r->again_ns =
+        r->refused ? world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS : r->again_ns;
     free(ctl);
+}
+
+static void put_to_err(struct pool *p)
+{
+    struct agent_message_objects *m = &p->device.messages;
+    struct fab_ctl *ctl = calloc(1, sizeof *ctl);
+    BASE_ASSERT(ctl != NULL); /* a few bytes: without them nothing else works either */
+    *ctl = (struct fab_ctl){
+        .kind = FAB_MODIFY_QP,
+        .done = on_put_to_err,
+        .user = p,
+        .modify = {.x = m->ud, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    m->repair.refused = false;
+    p->fab_ops++;
+    fab_submit(p->device.fab, ctl);
 }
 
 /* All that it had comes back then, and the lane says so. One that is being repaired begins anew. */
@@ -344,17 +352,28 @@ void agent_messages_repartition(struct pool *p)
     if (m->receives == 0)
         return;
     m->repair.outdated = m->repair.is_under_way;
-    if (m->repair.is_under_way)
+    if (!m->repair.is_under_way)
+        put_to_err(p);
+}
+
+/* ---- in time */
+
+void agent_messages_tick(struct pool *p)
+{
+    const struct ud_repair *r = &p->device.messages.repair;
+    if (world_now_ns(p->world) < agent_messages_due_ns(p))
         return;
-    struct fab_ctl *ctl = calloc(1, sizeof *ctl);
-    BASE_ASSERT(ctl != NULL); /* a few bytes: without them nothing else works either */
-    *ctl = (struct fab_ctl){
-        .kind = FAB_MODIFY_QP,
-        .done = on_put_to_err,
-        .user = p,
-        .modify = {.x = m->ud, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    p->fab_ops++;
-    fab_submit(p->device.fab, ctl);
+    if (r->is_under_way)
+        begin_repair(p);
+    else if (r->refused)
+        put_to_err(p);
+}
+
+uint64_t agent_messages_due_ns(const struct pool *p)
+{
+    const struct ud_repair *r = &p->device.messages.repair;
+    const bool waits = r->refused || (r->is_under_way && !r->is_out);
+    return due_if(waits && !p->stopping && !p->agent->device_lost, r->again_ns);
 }
 
 /* ---- what is said of it */

@@ -25,6 +25,7 @@ struct ud_repair {
     bool is_under_way; /* from when the lane says that it broke, until it hears of the next one */
     bool is_out;       /* the device has it */
     bool outdated;     /* the P_Key has another place: it is to be repaired once more */
+    bool refused;      /* likewise, of one that works: the device has refused to put it to ERR */
     uint64_t again_ns; /* it failed: not before */
 };
 

@@ -234,6 +234,28 @@ START_TEST(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)
 }
 END_TEST
 
+/* It would go on in the former place, where nobody hears it. */
+START_TEST(one_that_the_device_does_not_put_to_err_is_tried_again)
+{
+    begin_with_ud();
+    agent_messages_repartition(&w.pool[0]);
+    ck_assert_int_eq(answer_next(-EIO), IBV_QPS_ERR);
+    ck_assert_uint_eq(w.outs, 0);
+    pass_ms(REPAIR_AGAIN_MS - 1);
+    ck_assert_uint_eq(w.outs, 0);
+    pass_ms(1);
+    ck_assert_int_eq(answer_next(-EIO), IBV_QPS_ERR); /* and yet it was carried out */
+    agent_messages_ud_broken(&w.pool[0], &ud);
+    EXPECT(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS);
+    pass_ms(2 * REPAIR_AGAIN_MS);
+    ck_assert_uint_eq(w.outs, 0);
+    agent_messages_repartition(&w.pool[0]);
+    ck_assert_int_eq(answer_next(-EIO), IBV_QPS_ERR);
+    w.pool[0].stopping = true;
+    ck_assert_uint_eq(agent_messages_due_ns(&w.pool[0]), UINT64_MAX);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_handle_that_the_lane_wants_is_made_in_its_domain_and_given_to_it)                          \
     T(one_that_cannot_be_made_is_said_too)                                                         \
@@ -243,5 +265,6 @@ END_TEST
     T(where_reset_is_final_another_takes_its_place_and_peers_are_told_its_number)                  \
     T(one_that_the_device_does_not_bring_back_is_tried_again_and_then_given_up_for_another)        \
     T(of_a_pool_that_goes_none_is_repaired_any_more)                                               \
-    T(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)
+    T(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)                                \
+    T(one_that_the_device_does_not_put_to_err_is_tried_again)
 KEDGE_CHECK_MAIN("agent.control.messages", TESTS)
