@@ -26,6 +26,8 @@ struct batch_pool {
     uint32_t *next; /* of each slab: the next one of its batch, or of those that are free */
     uint32_t slabs, free, first_free;
     uint32_t *used; /* by tenant's place: slabs */
+    uint64_t pass;  /* the last one that pieces were made in */
+    uint32_t made;  /* of how many descriptors, in that one */
 };
 
 /* What a worker has listed, as it was checked when it came. */

@@ -16,10 +16,12 @@ enum {
     /* Of a piece. While others are polled it is what they may have to wait for. */
     PIECE_BYTES = 64 * 1024,
     PIECE_BYTES_BESIDE = 8 * 1024,
-    PIECE_MOST = 64,  /* descriptors */
-    WHOLE_BYTES = 8,  /* pieces are cut at a multiple of it, as in merge.c */
-    SIGNAL_EACH = 8,  /* pieces have a completion of the device's */
-    REFILL_PIECES = 2 /* a batch has others when one in so many is over */
+    PIECE_MOST = 64,   /* descriptors */
+    MADE_MOST = 4096,  /* descriptors that pieces are made of in a pass, and of each batch one */
+    MADE_BESIDE = 256, /* likewise while others are polled, who wait for that */
+    WHOLE_BYTES = 8,   /* pieces are cut at a multiple of it, as in merge.c */
+    SIGNAL_EACH = 8,   /* pieces have a completion of the device's */
+    REFILL_PIECES = 2  /* a batch has others when one in so many is over */
 };
 
 static struct batch *batch_of(const struct wr *w)
@@ -132,12 +134,27 @@ static struct wr *make_piece(struct lane *l, struct session *s, struct batch *b)
     return w;
 }
 
-/* As many as there are places for, the first one first. */
+/* How many more descriptors may be looked at in this pass: of short ones thousands are a few
+ * pieces, and nothing is posted for the time that it takes. */
+static uint32_t left_to_make(struct lane *l)
+{
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    const uint32_t most = l->active_count > 1 ? MADE_BESIDE : MADE_MOST;
+    if (l->batches.pass != pass)
+        l->batches.made = 0;
+    l->batches.pass = pass;
+    return l->batches.made < most ? most - l->batches.made : 0;
+}
+
+/* As many as there are places for, the first one first; one in any case, since the marker behind
+ * them would be over else. */
 static struct wr_queue make_pieces(struct lane *l, struct session *s, struct batch *b)
 {
     struct wr_queue made = {.head = NULL};
-    while (b->free_piece != NULL && !batch_is_whole(b)) {
+    while (b->free_piece != NULL && !batch_is_whole(b) &&
+           (made.count == 0 || left_to_make(l) > 0)) {
         struct wr *w = make_piece(l, s, b);
+        l->batches.made += count_of(w);
         queue_push(&made, w);
         w->signaled = made.count % SIGNAL_EACH == 0;
     }
@@ -225,7 +242,7 @@ static void refill_queue(struct lane *l, struct session *s, struct batch *b)
     struct vqp *q = &s->vqps[b->marker->vqp];
     if (q->queue.head != b->marker || s->state != SESSION_LIVE || b->cancelled ||
         b->status != IBV_WC_SUCCESS || batch_is_whole(b) ||
-        (b->pieces - b->out) * REFILL_PIECES < b->pieces)
+        (b->pieces - b->out) * REFILL_PIECES < b->pieces || (b->out > 0 && left_to_make(l) == 0))
         return;
     struct wr_queue made = make_pieces(l, s, b);
     session_count(&s->memory->shown.queued, (int)made.count);

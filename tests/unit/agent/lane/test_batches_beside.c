@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "lane_state.h"
+#include "session_state.h"
 #include "world_batch.h"
 #include "world_merge.h"
 
@@ -124,6 +126,46 @@ START_TEST(a_batch_has_its_tenants_part_and_no_more)
                   MANY);
     for (struct schema_cqe e; world_stats(w, 0).inflight > 0;)
         (void)world_poll(w, &other, &e, 1);
+    world_detach(w, &other);
+    world_detach(w, &owner);
+    close_scene();
+}
+END_TEST
+
+/* Of how many descriptors it has made pieces. */
+static uint32_t count_made(const struct world_batch *b)
+{
+    const struct session *s = &w->node[0].lane->sessions[b->worker->id];
+    return s->memory->batches[b->number].at.index;
+}
+
+/* So short that thousands are a few pieces: what takes a lane's time is that it looks at each. */
+START_TEST(of_the_shortest_descriptors_a_pass_looks_at_a_few)
+{
+    enum { LOOKS = 256 + 64 /* the last piece is whole */ };
+    struct world_worker owner, other;
+    uint32_t most = 0;
+    bool out = false;
+    open_scene();
+    const uint32_t key = open_other(&owner, &other);
+    const struct world_batch b = make(SCHEMA_OP_WRITE, MANY, 1, 1);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
+    ck_assert_uint_eq(world_do(w, &other, d, PASSES).status, IBV_WC_SUCCESS);
+    world_batch_post(w, &b, 9, 0, 0);
+    while (world_batch_shown(&b)->ended == 0) {
+        const uint32_t before = world_batch_shown(&b)->begun > 0 ? count_made(&b) : 0;
+        struct schema_cqe e;
+        if (!out)
+            world_post(&other, &d);
+        out = !world_poll(w, &other, &e, 1);
+        const uint32_t made = count_made(&b) - before;
+        most = world_batch_shown(&b)->begun > 0 && made > most ? made : most;
+    }
+    ck_assert_msg(most > 0 && most <= LOOKS, "%u descriptors in a pass", most);
+    while (out)
+        out = world_done(w, &other, PASSES).status != IBV_WC_SUCCESS;
+    ck_assert_uint_eq(world_done(w, &m.worker[0], PASSES).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_batch_shown(&b)->done, MANY);
     world_detach(w, &other);
     world_detach(w, &owner);
     close_scene();
@@ -274,6 +316,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_sparse_tenant_waits_for_a_request_or_two_of_a_batch)                                       \
     T(a_batch_has_its_tenants_part_and_no_more)                                                    \
+    T(of_the_shortest_descriptors_a_pass_looks_at_a_few)                                           \
     T(a_queue_pair_that_breaks_is_none_of_a_batch_of_reads)                                        \
     T(whatever_a_worker_asks_of_batches_harms_nobody)                                              \
     T(more_entries_than_one_message_has_end_the_session)
