@@ -39,7 +39,8 @@ struct window {
     _Atomic uint64_t gid[2];                 /* a destination's; 0: it is not in use */
     uint8_t scope;                           /* enum lane_window_scope */
     uint8_t due;                             /* in the lane's list */
-    uint8_t search; /* the place + 1 where its size is found; 0: it is not (window_find.h) */
+    uint8_t search;  /* the place + 1 where its size is found; 0: it is not (window_find.h) */
+    uint32_t within; /* a tenant's: of what is in it, what waits at another */
     STAILQ_ENTRY(window) by_due;
     struct fair_queue turns;    /* of tenants */
     struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a

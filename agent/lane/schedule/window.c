@@ -22,7 +22,10 @@
 /* How many windows a request is in; they are entered in this order. */
 enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
 
-enum { QUEUES = 1024 /* of destinations and queue pairs where somebody waits, at a time */ };
+enum {
+    QUEUES = 1024, /* of destinations and queue pairs where somebody waits, at a time */
+    FREE_OPS = 4   /* requests of a tenant, that wait at no size which was found */
+};
 
 /* ---- making */
 
@@ -346,6 +349,7 @@ static void join_window(struct lane *l, struct window *n, struct vqp *q)
     struct tenant_turn *t = tenant_at(n, q->session);
     lane_vqp_wait_move(q, window_wait(n));
     q->window = n;
+    q->session->window->within += q->in > IN_NONE;
     flow_hold(q);
     q->wait_ns = l->now_ns;
     lane_fair_queue_join(&t->vqps, &q->turn);
@@ -364,6 +368,7 @@ static void quit_window(struct lane *l, struct vqp *q)
     struct tenant_turn *t = tenant_at(n, q->session);
     lane_vqp_wait_move(q, WAIT_NOTHING);
     q->window = NULL;
+    q->session->window->within -= q->in > IN_NONE;
     flow_release(q);
     lane_fair_queue_leave(&t->vqps, &q->turn);
     if (fair_queue_first(&t->vqps) == NULL)
@@ -393,6 +398,18 @@ static bool fits_window(const struct window *n, uint64_t length)
             (bytes < limit_bytes && length <= limit_bytes - bytes));
 }
 
+/* What was found is for who has much out: a size that is tried, or that somebody has made the lane
+ * find, keeps nobody waiting for a stranger's long requests who has little. What is set holds. */
+static bool may_pass_found(const struct window *n, const struct vqp *q)
+{
+    const uint64_t set = WINDOW_GET(n->limit_ops);
+    const struct window *t = q->session->window;
+    const uint64_t own = vqp_wait_places[q->wait] != PLACE_WINDOW && q->in > IN_NONE;
+    return WINDOW_GET(n->found_ops) != 0 && WINDOW_GET(n->limit_bytes) == 0 &&
+           (set == 0 || WINDOW_GET(n->ops) < set) &&
+           WINDOW_GET(t->ops) - t->within - own < FREE_OPS;
+}
+
 static void mark_most(struct window *n)
 {
     uint64_t bytes = WINDOW_GET(n->bytes), ops = WINDOW_GET(n->ops);
@@ -418,7 +435,7 @@ enum vqp_wait lane_windows_enter_slowly(struct lane *l, struct vqp *q, struct wr
         struct window *n = in_order[q->in];
         bool has_turn = l->turn_window == n && l->turn_wr == w;
         const bool queues = WINDOW_GET(n->waiting) > 0 && is_limited(n);
-        if ((queues && !has_turn) || !fits_window(n, w->length)) {
+        if (((queues && !has_turn) || !fits_window(n, w->length)) && !may_pass_found(n, q)) {
             q->wants = w->length;
             if (lane_window_has_queue(l, n)) {
                 join_window(l, n, q);
@@ -482,7 +499,7 @@ struct vqp *lane_window_next(const struct window *n)
         return NULL;
     const struct tenant_turn *t = OWNER(struct tenant_turn, turn, fair_queue_first(&n->turns));
     struct vqp *q = OWNER(struct vqp, turn, fair_queue_first(&t->vqps));
-    return fits_window(n, q->wants) ? q : NULL;
+    return fits_window(n, q->wants) || may_pass_found(n, q) ? q : NULL;
 }
 
 void lane_window_begin_turn(struct lane *l, struct vqp *q)

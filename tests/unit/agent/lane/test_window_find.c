@@ -121,9 +121,53 @@ START_TEST(where_no_window_gains_anything_nothing_is_counted)
 }
 END_TEST
 
+/* A size that was found is for who has much out: a stranger who makes the lane find a small one,
+ * and fills it with what takes long, keeps nobody waiting who has little. */
+START_TEST(at_a_size_that_was_found_only_who_has_much_out_waits)
+{
+    enum { FOUND = 8, BUSY = 6, LITTLE = 4, PASSES = 400 };
+    world_mr_lease_ns[1] = world_mr_lease_ns[2] = 1000000000; /* none is READ anew in between */
+    crowd_open(c, &world);
+    struct lane *lane = world.node[0].lane;
+    for (uint32_t i = 0; i < BUSY; i++)
+        crowd_join(c, 0, 1 + i % 2, 6, 64);
+    struct crowd_member *little = crowd_join(c, 1, 1, LITTLE + 4, 64);
+    crowd_run(c, PASSES);
+    little->quiet = true;
+    crowd_run(c, 20);
+    lane->search.on = 1; /* as while sizes are tried */
+    lane_windows_switch(lane);
+    lane_window_set_found(lane, lane->device_window, FOUND);
+    crowd_watch.per_poll = 1;
+    crowd_run(c, 20);
+    const struct fab_ops before = crowd_watch.ops;
+    crowd_watch.ops.poll = poll_none; /* what is out takes long */
+    crowd_run(c, 4);
+    ck_assert_uint_gt(crowd_window(c, LANE_WINDOW_DEVICE, 0).waiting, 0);
+    ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_DEVICE, 0).ops, FOUND);
+    ck_assert_uint_eq(crowd_watch.tenant[1].ops, 0);
+    little->quiet = false;
+    crowd_run(c, 20);
+    ck_assert_uint_eq(crowd_watch.tenant[1].ops, LITTLE);
+    ck_assert_uint_eq(crowd_watch.tenant[0].ops, FOUND);
+    crowd_watch.ops.poll = before.poll;
+    crowd_watch.per_poll = 0;
+    const uint64_t done[] = {c->member[0].done, little->done};
+    crowd_run(c, PASSES);
+    ck_assert_uint_gt(c->member[0].done, done[0]); /* both go on */
+    ck_assert_uint_gt(little->done, done[1] + LITTLE);
+    lane_window_set_found(lane, lane->device_window, 0);
+    lane->search.on = 0;
+    crowd_settle(c);
+    ck_assert_uint_eq(lane->tenant_windows[0].within + lane->tenant_windows[1].within, 0);
+    crowd_close(c);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)                                \
     T(what_a_policy_counts_has_ended_well)                                                         \
-    T(where_no_window_gains_anything_nothing_is_counted)
+    T(where_no_window_gains_anything_nothing_is_counted)                                           \
+    T(at_a_size_that_was_found_only_who_has_much_out_waits)
 
 KEDGE_CHECK_MAIN("agent.lane.window_find", TESTS)
