@@ -51,10 +51,11 @@ bool agentd_socket_costs_charge(struct socket_costs *r, uid_t uid, uint32_t list
     struct socket_cost *c = (struct socket_cost *)(uintptr_t)find_cost(r, uid, listener);
     if (c == NULL)
         c = make_cost(r, uid, listener, now_ns);
-    const uint64_t debt_ns = debt_at(c, now_ns) + cpu_ns;
+    const uint64_t owed_ns = debt_at(c, now_ns), debt_ns = owed_ns + cpu_ns;
+    c->calls = owed_ns == 0 ? 1 : c->calls + (c->calls < COSTS_CALLS);
     c->debt_ns = debt_ns < most_ns ? debt_ns : most_ns;
     c->asof_ns = now_ns;
-    if (c->debt_ns > forgiven_ns)
+    if (c->debt_ns > forgiven_ns && c->calls == COSTS_CALLS)
         c->rest_until_ns = now_ns + (c->debt_ns - forgiven_ns) * COSTS_PART;
     return c->rest_until_ns > now_ns;
 }

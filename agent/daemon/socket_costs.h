@@ -8,7 +8,10 @@
  * for that: it rests for 256 times as long as they took, and a minute at most.
  *
  * Counted is by uid and by listener, since a tenant that has a listener of its own is known by
- * that. Of so many of them; who owes least makes room for another one. No I/O. One thread. */
+ * that. Of so many of them; who owes least makes room for another one. No I/O. One thread.
+ *
+ * No single call is anybody's guilt, however long: what a guest's processor was taken away for, and
+ * what interrupts took, is in the time of whoever ran. */
 #ifndef DAEMON_SOCKET_COSTS_H
 #define DAEMON_SOCKET_COSTS_H
 
@@ -21,6 +24,7 @@ enum {
     COSTS_LONG_TIMES = 8,     /* as long as a call takes that nobody makes slow */
     COSTS_LONG_US = 50,       /* at least */
     COSTS_FORGIVEN_US = 2000, /* of long calls, since a machine has its hiccups */
+    COSTS_CALLS = 2,          /* that were long, while something is owed, until one rests */
     COSTS_PART = 256,         /* of the time that the rest may have */
     COSTS_REST_MOST_S = 60,
 };
@@ -29,6 +33,7 @@ struct socket_cost {
     uid_t uid;
     uint32_t listener; /* the tenant's that it is of (its index + 1), or 0 */
     uint64_t debt_ns, asof_ns;
+    uint32_t calls; /* long ones, since nothing was owed */
     uint64_t rest_until_ns;
 };
 
