@@ -40,7 +40,8 @@ static void fill_some(struct world *w, const struct world_batch *b, uint8_t op,
 {
     struct schema_sq_desc slot[1 + SCHEMA_MAX_EXTRA / SCHEMA_LINE] = {
         {.op = SCHEMA_OP_BATCH_FILL,
-         .batch.fill = {.number = b->number, .gen = b->gen, .count = count, .op = op}}};
+         .batch.fill = {
+             .number = b->number, .gen = b->gen, .count = count, .arena = b->arena, .op = op}}};
     const uint32_t slots =
         1 + (count * (uint32_t)sizeof entries[0] + SCHEMA_LINE - 1) / SCHEMA_LINE;
     slot[0].slots = (uint8_t)slots;

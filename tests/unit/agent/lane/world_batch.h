@@ -11,6 +11,7 @@ extern uint64_t world_batch_bytes;
 struct world_batch {
     struct world_worker *worker;
     uint32_t number, gen;
+    uint32_t arena; /* of what is filled from now on; the worker's own is 0 */
 };
 
 /* An entry of world_rw()'s shape. */
@@ -19,7 +20,7 @@ struct schema_batch_entry world_entry(uint64_t offset, uint32_t length, uint32_t
 /* BATCH_NEW: its status. */
 int world_batch_new(struct world *w, struct world_worker *k, uint32_t count,
                     struct world_batch *out);
-/* BATCH_FILLs of arena 0, until the lane has taken them. */
+/* BATCH_FILLs of its arena, until the lane has taken them. */
 void world_batch_fill(struct world *w, const struct world_batch *b, uint8_t op,
                       const struct schema_batch_entry *entries, uint32_t count);
 /* BATCH_READY, BATCH_CANCEL or BATCH_FREE: its status; out may be NULL. */

@@ -19,6 +19,11 @@ static struct {
 
 static void count_post(const struct fab_wr *wr)
 {
+    uint64_t bytes = 0;
+    for (int i = 0; i < wr->num_sge; i++)
+        bytes += wr->sg_list[i].length;
+    if (bytes > watch.posts.most_bytes)
+        watch.posts.most_bytes = bytes;
     watch.posts.requests++;
     watch.posts.signaled += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
     watch.posts.last_not_after = wr->key.not_after_ns;
