@@ -60,6 +60,7 @@ enum {
                                * machine that was stopped may do until somebody has looked */
     PATH_PATIENCE_MS = 500,   /* what is posted waits for a connection, at least */
     REPAIR_AGAIN_MS = 1000,   /* until a queue pair that could not be repaired is tried again */
+    REPAIR_REST_MS = 100,     /* of messages' UD queue pair, until it is repaired once more */
     REPAIRS_TRIED = 3,        /* so often it is tried, until it is given up for a new one */
     REPAIR_SILENT_MS = 5000,  /* so long the device may say nothing of it until then */
     HANDSHAKE_RETRY_MS = 20,  /* a message is repeated, doubled each time up to 320 ms */

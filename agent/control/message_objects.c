@@ -270,6 +270,7 @@ static void end_repair(struct pool *p)
     struct agent_message_objects *m = &p->device.messages;
     m->repair.failures = 0;
     m->repair.is_under_way = false;
+    m->repair.again_ns = world_now_ns(p->world) + REPAIR_REST_MS * BASE_NS_PER_MS;
     agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_UD_READY, .qp = m->ud});
     if (m->ud->qpn == m->qpn)
         return;
@@ -308,12 +309,14 @@ static void go_on_repairing(struct fab_ctl *ctl)
     }
 }
 
+/* One that breaks each time that it is brought up has no more of the device than that. */
 void agent_messages_ud_broken(struct pool *p, struct fab_qp *qp)
 {
     struct agent_message_objects *m = &p->device.messages;
     BASE_ASSERT(qp == m->ud && !m->repair.is_under_way);
     m->repair.is_under_way = true;
-    begin_repair(p);
+    if (m->repair.refused || world_now_ns(p->world) >= m->repair.again_ns)
+        begin_repair(p);
 }
 
 /* ---- the P_Key has another place */

@@ -26,7 +26,7 @@ struct ud_repair {
     bool is_out;       /* the device has it */
     bool outdated;     /* the P_Key has another place: it is to be repaired once more */
     bool refused;      /* likewise, of one that works: the device has refused to put it to ERR */
-    uint64_t again_ns; /* it failed: not before */
+    uint64_t again_ns; /* it failed, or was repaired just now: not before */
 };
 
 /* All zero: the pool carries none. */

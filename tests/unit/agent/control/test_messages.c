@@ -234,6 +234,24 @@ START_TEST(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)
 }
 END_TEST
 
+START_TEST(one_that_breaks_again_and_again_is_repaired_ten_times_a_second)
+{
+    begin_with_ud();
+    uint32_t repairs = 0;
+    agent_messages_ud_broken(&w.pool[0], &ud);
+    for (int ms = 0; ms < 1000; ms++) {
+        if (w.outs > 0) {
+            w.told[LANE_COMMAND_UD_READY] = 0;
+            EXPECT(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS);
+            agent_messages_ud_broken(&w.pool[0], &ud);
+            repairs++;
+        }
+        pass_ms(1);
+    }
+    ck_assert_uint_eq(repairs, 1000 / REPAIR_REST_MS);
+}
+END_TEST
+
 /* It would go on in the former place, where nobody hears it. */
 START_TEST(one_that_the_device_does_not_put_to_err_is_tried_again)
 {
@@ -266,5 +284,6 @@ END_TEST
     T(one_that_the_device_does_not_bring_back_is_tried_again_and_then_given_up_for_another)        \
     T(of_a_pool_that_goes_none_is_repaired_any_more)                                               \
     T(with_another_p_key_it_is_put_to_err_and_brought_up_with_that)                                \
+    T(one_that_breaks_again_and_again_is_repaired_ten_times_a_second)                              \
     T(one_that_the_device_does_not_put_to_err_is_tried_again)
 KEDGE_CHECK_MAIN("agent.control.messages", TESTS)
