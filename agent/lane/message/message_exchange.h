@@ -58,20 +58,18 @@ struct message_peer {
     uint32_t out; /* messages with its credits that the device has */
     struct credit_purse purse;
     struct credit_account account;
-    uint32_t arrived;  /* messages since something was said */
-    uint32_t asked;    /* so often for credit, in vain */
-    uint64_t ask_ns;   /* not again before */
-    uint64_t heard_ns; /* when it, or somebody here of it, last spoke */
-    uint64_t over_ns;
-    uint64_t used_ns;                      /* when a credit of its was last granted or taken */
-    uint32_t settled;                      /* as it was told last */
-    uint32_t told;                         /* so often, while nobody used any */
-    uint64_t tell_ns;                      /* not again before */
+    uint32_t arrived;          /* messages since something was said */
+    uint32_t asked;            /* so often for credit, in vain */
+    uint64_t ask_ns;           /* not again before */
+    uint64_t heard_ns;         /* when it, or somebody here of it, last spoke */
+    uint64_t over_ns, used_ns; /* used: when a credit of its was last granted or taken */
+    uint32_t settled;          /* as it was told last */
+    uint32_t told;             /* so often, while nobody used any */
+    uint64_t tell_ns;          /* not again before */
     struct schema_note extra[PEER_EXTRAS]; /* of streams that have no place here */
     uint32_t extras;
     uint64_t ended[PEER_ENDED];
-    uint32_t ended_count;
-    uint32_t next;
+    uint32_t ended_count, next;
     TAILQ_HEAD(, stream_receiver) news;
     TAILQ_HEAD(, stream_sender) asks;
     TAILQ_ENTRY(message_peer) by_due;
@@ -118,6 +116,8 @@ void lane_exchange_sweep(struct exchange *x, uint64_t now_ns, uint32_t looks);
  * stream any more that has begun. */
 void lane_exchange_readdress(struct exchange *x, const uint8_t gid[16], uint32_t incarnation,
                              uint16_t lid);
+/* Its UD queue pair has another number, which all that are known hear at once. */
+void lane_exchange_renumber(struct exchange *x, uint32_t qpn);
 
 /* ---- as a receiver */
 

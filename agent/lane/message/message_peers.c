@@ -74,6 +74,16 @@ void lane_exchange_readdress(struct exchange *x, const uint8_t gid[16], uint32_t
     }
 }
 
+void lane_exchange_renumber(struct exchange *x, uint32_t qpn)
+{
+    if (x->config.qpn == qpn)
+        return;
+    x->config.qpn = qpn;
+    for (uint32_t i = 0; i < x->config.peers; i++)
+        if (x->all[i].incarnation != 0)
+            set_due(x, &x->all[i]);
+}
+
 /* ---- accounts */
 
 static void close_account(struct exchange *x, struct message_peer *c)

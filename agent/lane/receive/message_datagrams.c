@@ -104,7 +104,7 @@ void lane_datagrams_ready(struct lane *l, struct fab_qp *qp)
     const uint32_t hand = l->messages->handle_hand;
     BASE_ASSERT(l->messages->ud_state == UD_BROKEN);
     l->res.messages.ud = qp;
-    l->messages->exchange.config.qpn = qp->qpn;
+    lane_exchange_renumber(&l->messages->exchange, qp->qpn);
     lane_datagrams_begin(l);
     l->messages->handle_hand = hand;
     messages_wait(l);

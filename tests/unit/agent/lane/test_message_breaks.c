@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages and READs of several VQPs while queue pairs of both nodes break: of each VQP all that
+ * was sent comes once, and in order, and ends well, and in order. */
+#include <string.h>
+
+#include "../../check_main.h"
+#include "message_pair.h"
+#include "world_trio.h"
+
+enum { VQPS = 3, EACH = 60, SEEDS = 60, BYTES = 16, RECEIVE = 64, BUFFERS = 16 };
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t most)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(random_state >> 33) % most;
+}
+
+/* Its next request: mostly a SEND, whose bytes say which it is. */
+static void post_next(uint16_t vqp, uint32_t number, uint32_t key, uint32_t *sent)
+{
+    const uint64_t at = (uint64_t)(vqp * EACH + number) * BYTES;
+    struct schema_sq_desc d;
+    if (random_below(4) == 0) {
+        d = world_rw(SCHEMA_OP_READ, number, 32768, 64, key, 8192);
+    } else {
+        const uint32_t says[2] = {vqp, (*sent)++};
+        memcpy(memory_of(&sender, at), says, sizeof says);
+        d = world_message(SCHEMA_OP_SEND, number, at, sizeof says);
+    }
+    d.vqp = vqp;
+    post(&sender, d);
+}
+
+static uint64_t buffer_at(uint32_t number)
+{
+    return 16384 + (uint64_t)(number % BUFFERS) * RECEIVE;
+}
+
+static void break_something(void)
+{
+    const uint32_t node = random_below(2);
+    if (random_below(3) == 0)
+        world_break_ud(&w, node);
+    else
+        world_break(&w, node, w.node[node].res.dci[random_below(w.node[node].res.dcis)]);
+}
+
+static void run_with(uint64_t seed, bool streams)
+{
+    uint32_t posted[VQPS] = {0}, ended[VQPS] = {0}, sent[VQPS] = {0}, heard[VQPS] = {0};
+    uint32_t received = 0, buffers = 0, over = 0, tries = 0;
+    random_state = seed;
+    world_streams = streams;
+    world_fault = (struct fault_plan){.seed = seed};
+    begin();
+    const uint32_t key = world_register(&w, &receiver, 8192, 4096, SCHEMA_RECORD_READ);
+    for (uint16_t v = 1; v < VQPS; v++) {
+        ck_assert_int_eq(world_connect(&w, &sender, v, 1), 0);
+        world_send_to(&sender, v, SCHEMA_SEND_TO_PORT, PORT);
+    }
+    while (over < VQPS * EACH) {
+        ck_assert_uint_lt(++tries, 100000);
+        const uint16_t v = (uint16_t)random_below(VQPS);
+        if (posted[v] < EACH && posted[v] - ended[v] < 8)
+            post_next(v, posted[v]++, key, &sent[v]);
+        while (buffers - received < BUFFERS && random_below(2) == 0) {
+            post_receive(buffers, buffer_at(buffers), RECEIVE);
+            buffers++;
+        }
+        if (random_below(20) == 0)
+            break_something();
+        world_delay(&w, random_below(4) == 0 ? random_below(30) : 0);
+        world_run(&w, random_below(40));
+        struct schema_cqe e;
+        struct schema_cqe_sender from;
+        while (world_poll(&w, &sender, &e, 0)) {
+            ck_assert_msg(e.status == IBV_WC_SUCCESS,
+                          "seed %lu: %u of %u ended with %u for %u, try %u, %lu ns", seed,
+                          (uint32_t)e.wr_id, e.vqp, e.status, e.vendor_err, tries, w.now_ns);
+            ck_assert_uint_eq(e.wr_id, ended[e.vqp]++);
+            over++;
+        }
+        while (world_hear(&w, &receiver, &e, &from, 0)) {
+            uint32_t says[2];
+            ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+            ck_assert_uint_eq(e.wr_id, received);
+            memcpy(says, memory_of(&receiver, buffer_at(received++)), sizeof says);
+            ck_assert_uint_lt(says[0], VQPS);
+            ck_assert_uint_eq(says[1], heard[says[0]]++);
+        }
+    }
+    for (int v = 0; v < VQPS; v++)
+        ck_assert_uint_eq(heard[v], sent[v]);
+    end();
+    world_fault.seed = 0;
+    world_streams = false;
+}
+
+START_TEST(what_is_sent_ends_well_and_in_order_whatever_breaks)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        run_with(seed, seed % 2 == 0);
+}
+END_TEST
+
+#define TESTS(T) T(what_is_sent_ends_well_and_in_order_whatever_breaks)
+KEDGE_CHECK_MAIN("agent.lane.message_breaks", TESTS)
