@@ -123,7 +123,7 @@ settled || sleep 1
 # Once, so that all that is made once is made; and tables have the pages that they need, after which
 # the agent's memory stays where it is (on verbs after attacks: keys 11.7, flood 11.7, hoard 12.0,
 # dies 11.8, keys 11.9, flood 11.8 MiB).
-for attack in dies keys crowded-descriptor messages; do
+for attack in dies keys crowded-descriptor messages batches batch-storm; do
     timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 \
         >/dev/null || fail "$attack"
     for _ in $(seq $((600 * slow))); do settled && break; sleep 0.1; done

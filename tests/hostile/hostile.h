@@ -128,6 +128,8 @@ void attack_names(struct hostile *h);
 void attack_messages(struct hostile *h);
 void attack_message_flood(struct hostile *h);
 void attack_ports(struct hostile *h);
+void attack_batches(struct hostile *h);
+void attack_batch_storm(struct hostile *h);
 void attack_publishes(struct hostile *h);
 void attack_hoard(struct hostile *h);
 void attack_balloon(struct hostile *h);

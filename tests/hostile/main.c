@@ -74,6 +74,9 @@ static const struct {
     {"message-flood", "floods a worker of its own with messages, which takes none",
      attack_message_flood, false, true},
     {"ports", "hears as many ports as there are", attack_ports, false, true},
+    {"batches", "operations of batches that are nonsense, and ends in their middle", attack_batches,
+     false, true},
+    {"batch-storm", "posts and takes back lists of single bytes", attack_batch_storm, false, false},
     {"hoard", "takes all the memory that its tenant may have", attack_hoard, false, true},
     /* Not cut off, nor surely refused: the agent may see it leave before it has read what it asks
        for. */
