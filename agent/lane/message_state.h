@@ -32,7 +32,7 @@ struct vqp_messages {
     uint64_t to;
     struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
     struct wr_queue receives; /* posted, and not taken */
-    uint32_t ports;           /* that it hears */
+    uint32_t ports;           /* that it hears: the first of their list (message/ports.h) */
     uint64_t roomless_ns;     /* since when there is no room to know its peer; 0: there is */
     uint32_t next_free;       /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;

@@ -78,7 +78,6 @@ int lane_port_bind(struct ports *p, uint32_t tenant, uint32_t number, uint32_t s
                           .number = number,
                           .session = session,
                           .vqp = vqp,
-                          .used = 1,
                           .next = *bucket};
     *bucket = place;
     return 0;
@@ -95,4 +94,23 @@ void lane_port_unbind(struct ports *p, uint32_t tenant, uint32_t number)
     *port = (struct port){.next = p->free};
     p->free = place;
     p->used--;
+}
+
+void lane_port_join(struct ports *p, uint32_t tenant, uint32_t number, uint32_t *list)
+{
+    const uint32_t place = *find_link(p, tenant, number);
+    BASE_ASSERT(place != 0);
+    p->port[place - 1].next_of_vqp = *list;
+    *list = place;
+}
+
+uint32_t lane_ports_unbind_all(struct ports *p, uint32_t *list)
+{
+    uint32_t count = 0;
+    for (; *list != 0; count++) {
+        const struct port port = p->port[*list - 1];
+        lane_port_unbind(p, port.tenant, port.number);
+        *list = port.next_of_vqp;
+    }
+    return count;
 }

@@ -13,8 +13,8 @@ struct port {
     uint32_t tenant, number;
     uint32_t session; /* whose VQP it is, and */
     uint16_t vqp;     /* which one */
-    uint8_t used;
-    uint32_t next; /* place + 1 in its bucket, or of the next that is free */
+    uint32_t next;        /* place + 1 in its bucket, or of the next that is free */
+    uint32_t next_of_vqp; /* likewise, of those that its VQP has joined */
 };
 
 struct ports {
@@ -32,7 +32,13 @@ int lane_port_bind(struct ports *p, uint32_t tenant, uint32_t number, uint32_t s
                    uint16_t vqp);
 /* NULL: nobody hears it. Until the next bind or unbind. */
 const struct port *lane_port_find(const struct ports *p, uint32_t tenant, uint32_t number);
-/* It is nobody's any more. One that nobody has: nothing. */
+/* It is nobody's any more; it is in no list. One that nobody has: nothing. */
 void lane_port_unbind(struct ports *p, uint32_t tenant, uint32_t number);
+
+/* The list of a VQP's ports, of which *list is the first, 0 where it has none: one that it has
+ * bound is put in front. */
+void lane_port_join(struct ports *p, uint32_t tenant, uint32_t number, uint32_t *list);
+/* All of that list are nobody's any more, without a look at any other. Returns how many it were. */
+uint32_t lane_ports_unbind_all(struct ports *p, uint32_t *list);
 
 #endif

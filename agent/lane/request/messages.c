@@ -127,7 +127,8 @@ int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc
     const int status = lane_port_bind(&m->ports, s->tenant, d->bind_port.port, s->id, d->vqp);
     if (status != 0)
         lane_places_give(&m->port_places, t->share);
-    t->ports += status == 0;
+    else
+        lane_port_join(&m->ports, s->tenant, d->bind_port.port, &t->ports);
     return status;
 }
 

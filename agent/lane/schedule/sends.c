@@ -68,18 +68,10 @@ static void free_messages(struct lane *l, struct vqp_messages *t)
     m->free_vqp = (uint32_t)(t - m->vqps) + 1;
 }
 
-static void unbind_ports(struct lane *l, const struct vqp_messages *t)
+static void unbind_ports(struct lane *l, struct vqp_messages *t)
 {
-    struct ports *p = &l->messages->ports;
-    const struct session *s = t->q->session;
-    for (uint32_t i = 0, left = t->ports; left > 0 && i < p->most; i++) {
-        const struct port *port = &p->port[i];
-        if (!port->used || port->session != s->id || port->vqp != t->q->index)
-            continue;
-        lane_port_unbind(p, port->tenant, port->number);
+    for (uint32_t n = lane_ports_unbind_all(&l->messages->ports, &t->ports); n > 0; n--)
         lane_places_give(&l->messages->port_places, t->share);
-        left--;
-    }
 }
 
 void lane_sends_end(struct lane *l, struct vqp *q)

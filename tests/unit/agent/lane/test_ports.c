@@ -99,9 +99,33 @@ START_TEST(whatever_is_bound_and_given_back_is_found_as_a_plain_list_finds_it)
 }
 END_TEST
 
+START_TEST(a_vqp_that_goes_gives_back_its_own_ports_and_no_others)
+{
+    uint32_t first[2] = {0, 0};
+    begin();
+    for (uint32_t i = 0; i < MOST; i++) {
+        ck_assert_int_eq(lane_port_bind(&p, 1, i, 5, (uint16_t)(i % 2)), 0);
+        lane_port_join(&p, 1, i, &first[i % 2]);
+    }
+    ck_assert_uint_eq(lane_ports_unbind_all(&p, &first[1]), MOST / 2);
+    ck_assert_uint_eq(first[1], 0);
+    ck_assert_uint_eq(lane_ports_unbind_all(&p, &first[1]), 0);
+    for (uint32_t i = 0; i < MOST; i++)
+        ck_assert_int_eq(lane_port_find(&p, 1, i) != NULL, i % 2 == 0);
+    for (uint32_t i = 1; i < MOST; i += 2) { /* and the other list is whole, whoever has these */
+        ck_assert_int_eq(lane_port_bind(&p, 2, i, 6, 1), 0);
+        lane_port_join(&p, 2, i, &first[1]);
+    }
+    ck_assert_uint_eq(lane_ports_unbind_all(&p, &first[0]), MOST - MOST / 2);
+    ck_assert_uint_eq(p.used, MOST / 2);
+    lane_ports_free(&p);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_number_of_two_tenants_is_two_ports)                                                        \
     T(a_port_that_somebody_has_is_refused_until_it_is_given_back)                                  \
     T(there_are_so_many_and_who_gives_one_back_makes_room_for_one)                                 \
+    T(a_vqp_that_goes_gives_back_its_own_ports_and_no_others)                                      \
     T(whatever_is_bound_and_given_back_is_found_as_a_plain_list_finds_it)
 KEDGE_CHECK_MAIN("agent.lane.ports", TESTS)
