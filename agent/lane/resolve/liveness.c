@@ -101,8 +101,8 @@ void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
         liveness_move(l, f, OWES);
 }
 
-/* It may have restarted: asked for before it is used again, and not when its record would lapse. */
-static void look_up_again(struct lane *l, const struct flow *f)
+/* Asked for before it is used again, and not when its record would lapse. */
+void lane_flow_look_up_again(struct lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
     const bool present = f->quarantined || f->twin != NULL
@@ -119,7 +119,7 @@ void lane_flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
     f->doubted = 1;
     f->doubted_ns = l->now_ns;
     f->dead_ns = dead_ns;
-    look_up_again(l, f);
+    lane_flow_look_up_again(l, f);
 }
 
 static void fell_silent(struct lane *l, struct flow *f)
@@ -127,7 +127,7 @@ static void fell_silent(struct lane *l, struct flow *f)
     liveness_move(l, f, SILENT);
     f->heard_ns = 0;
     f->distrust_ns = l->now_ns + DISTRUST_NS;
-    look_up_again(l, f);
+    lane_flow_look_up_again(l, f);
     struct flow *own = f->second ? f->twin : f->quarantined && !f->rc ? f->own : NULL;
     if (own == NULL)
         return;

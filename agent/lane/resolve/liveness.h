@@ -19,6 +19,8 @@ void lane_flow_forgive(struct lane *l, struct flow *f);
  * is known by the endpoint's own. */
 void lane_flow_vouch(struct lane *l, struct flow *f);
 void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own);
+/* It may have restarted: its record is looked up before it is used again. */
+void lane_flow_look_up_again(struct lane *l, const struct flow *f);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
 void lane_flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
+#include "resolve/liveness.h"
 #include "schedule/wait_queue.h"
 #include "schema/peers.h"
 #include "session_state.h"
@@ -389,8 +390,11 @@ static void fail_sends(struct lane *l, struct vqp_messages *t, uint32_t reason)
     if (t->failed == 0)
         t->failed = (uint8_t)reason;
     lane_sends_stop(l, t);
-    if (t->q->flow != NULL)
-        lane_flow_notify(l, t->q->flow);
+    if (t->q->flow == NULL)
+        return;
+    if (reason == SCHEMA_REASON_PEER_DOWN) /* or it has another life, and other queue pairs */
+        lane_flow_look_up_again(l, t->q->flow);
+    lane_flow_notify(l, t->q->flow);
 }
 
 static uint32_t reason_of(uint8_t status)
