@@ -74,11 +74,8 @@ int lane_port_bind(struct ports *p, uint32_t tenant, uint32_t number, uint32_t s
     uint32_t *bucket = bucket_of(p, tenant, number);
     p->free = port->next;
     p->used++;
-    *port = (struct port){.tenant = tenant,
-                          .number = number,
-                          .session = session,
-                          .vqp = vqp,
-                          .next = *bucket};
+    *port = (struct port){
+        .tenant = tenant, .number = number, .session = session, .vqp = vqp, .next = *bucket};
     *bucket = place;
     return 0;
 }

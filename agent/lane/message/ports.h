@@ -11,8 +11,8 @@
 
 struct port {
     uint32_t tenant, number;
-    uint32_t session; /* whose VQP it is, and */
-    uint16_t vqp;     /* which one */
+    uint32_t session;     /* whose VQP it is, and */
+    uint16_t vqp;         /* which one */
     uint32_t next;        /* place + 1 in its bucket, or of the next that is free */
     uint32_t next_of_vqp; /* likewise, of those that its VQP has joined */
 };
