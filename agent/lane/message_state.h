@@ -17,6 +17,9 @@
 struct fab_ah;
 struct vqp;
 
+/* Of a VQP; all of them are given back in one step when it ends. */
+enum { PORTS_EACH = 16 };
+
 /* Of a VQP that sends messages, or hears some. */
 struct vqp_messages {
     struct stream_sender sender;
@@ -33,6 +36,7 @@ struct vqp_messages {
     struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
     struct wr_queue receives; /* posted, and not taken */
     uint32_t ports;           /* that it hears: the first of their list (message/ports.h) */
+    uint32_t port_count;      /* PORTS_EACH at the most */
     uint64_t roomless_ns;     /* since when there is no room to know its peer; 0: there is */
     uint32_t next_free;       /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;

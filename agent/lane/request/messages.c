@@ -122,13 +122,14 @@ int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc
     if (t == NULL)
         return -EDQUOT;
     struct messages *m = l->messages;
-    if (!lane_places_take(&m->port_places, t->share))
+    if (t->port_count == PORTS_EACH || !lane_places_take(&m->port_places, t->share))
         return -EDQUOT;
     const int status = lane_port_bind(&m->ports, s->tenant, d->bind_port.port, s->id, d->vqp);
     if (status != 0)
         lane_places_give(&m->port_places, t->share);
     else
         lane_port_join(&m->ports, s->tenant, d->bind_port.port, &t->ports);
+    t->port_count += status == 0;
     return status;
 }
 

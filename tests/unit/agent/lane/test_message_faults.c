@@ -203,8 +203,9 @@ START_TEST(a_tenant_that_binds_all_ports_leaves_others_one)
     struct world_worker other;
     begin();
     uint32_t bound = 1;
-    while (world_bind_port(&w, &receiver, 3, 1000 + bound) == 0)
-        bound++;
+    for (uint16_t vqp = 3; vqp < 6; vqp++)
+        while (world_bind_port(&w, &receiver, vqp, 1000 + bound) == 0)
+            bound++;
     ck_assert_uint_gt(bound, 4);
     world_attach(&w, &other, 1, 1, TENANT + 1);
     ck_assert_int_eq(world_bind_port(&w, &other, 0, PORT), 0);
@@ -212,6 +213,22 @@ START_TEST(a_tenant_that_binds_all_ports_leaves_others_one)
     post(&receiver, destroy_of(3, 0));
     ck_assert_int_eq(world_bind_port(&w, &receiver, 2, 2000), 0);
     world_detach(&w, &other);
+    end();
+}
+END_TEST
+
+/* They are given back in one step, and others wait for that. */
+START_TEST(a_queue_pair_hears_a_few_ports)
+{
+    begin();
+    uint32_t bound = 1; /* it hears one */
+    while (world_bind_port(&w, &receiver, 3, 1000 + bound) == 0)
+        bound++;
+    ck_assert_uint_eq(bound, 16);
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 2, 1000 + bound), 0);
+    post(&receiver, destroy_of(3, 0));
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 4, 1001), 0);
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 4, 1000 + bound), -EADDRINUSE);
     end();
 }
 END_TEST
@@ -373,6 +390,7 @@ END_TEST
     T(a_handle_that_cannot_be_made_is_asked_for_again_ever_later)                                  \
     T(datagrams_go_on_when_their_queue_pair_was_repaired)                                          \
     T(a_datagrams_queue_pair_that_gives_nothing_back_is_not_waited_for_for_ever)                   \
+    T(a_queue_pair_hears_a_few_ports)                                                              \
     T(a_tenant_that_binds_all_ports_leaves_others_one)                                             \
     T(receives_of_a_vqp_in_error_stay_posted)                                                      \
     T(streams_end_with_the_address_that_they_began_under)                                          \
