@@ -51,7 +51,7 @@ static bool add_bytes(const struct session *s, struct wr *w, const struct batch_
 {
     const struct lane_arena *arena = &s->arena[d->arena];
     const uint64_t addr = arena->iova + d->offset;
-    struct ibv_sge *last = &w->sge[w->fab.num_sge - 1];
+    struct ibv_sge *last = &w->sge[w->fab.num_sge > 0 ? w->fab.num_sge - 1 : 0];
     if (w->fab.num_sge > 0 && last->lkey == arena->lkey && last->addr + last->length == addr) {
         last->length += d->length;
     } else {
