@@ -5,11 +5,18 @@
 
 #include "base/clock.h"
 
+static uint64_t greater_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 void agentd_socket_costs_init(struct socket_costs *r, uint64_t usual_ns)
 {
-    const uint64_t least_ns = COSTS_LONG_US * BASE_NS_PER_US;
-    const uint64_t long_ns = COSTS_LONG_TIMES * usual_ns;
-    *r = (struct socket_costs){.long_ns = long_ns > least_ns ? long_ns : least_ns};
+    *r = (struct socket_costs){
+        .long_ns = greater_of(COSTS_LONG_US * BASE_NS_PER_US, COSTS_LONG_TIMES * usual_ns),
+        .calls = COSTS_CALLS};
+    r->forgiven_ns =
+        greater_of(COSTS_FORGIVEN_MS * BASE_NS_PER_MS, COSTS_FORGIVEN_LONG * r->long_ns);
 }
 
 static const struct socket_cost *find_cost(const struct socket_costs *r, uid_t uid,
@@ -44,19 +51,18 @@ static struct socket_cost *make_cost(struct socket_costs *r, uid_t uid, uint32_t
 bool agentd_socket_costs_charge(struct socket_costs *r, uid_t uid, uint32_t listener,
                                 uint64_t cpu_ns, uint64_t now_ns)
 {
-    const uint64_t forgiven_ns = COSTS_FORGIVEN_US * BASE_NS_PER_US;
-    const uint64_t most_ns = forgiven_ns + COSTS_REST_MOST_S * BASE_NS_PER_S / COSTS_PART;
+    const uint64_t most_ns = r->forgiven_ns + COSTS_REST_MOST_S * BASE_NS_PER_S / COSTS_PART;
     if (cpu_ns < r->long_ns)
         return agentd_socket_costs_rests(r, uid, listener, now_ns);
     struct socket_cost *c = (struct socket_cost *)(uintptr_t)find_cost(r, uid, listener);
     if (c == NULL)
         c = make_cost(r, uid, listener, now_ns);
     const uint64_t owed_ns = debt_at(c, now_ns), debt_ns = owed_ns + cpu_ns;
-    c->calls = owed_ns == 0 ? 1 : c->calls + (c->calls < COSTS_CALLS);
+    c->calls = owed_ns == 0 ? 1 : c->calls + (c->calls < r->calls);
     c->debt_ns = debt_ns < most_ns ? debt_ns : most_ns;
     c->asof_ns = now_ns;
-    if (c->debt_ns > forgiven_ns && c->calls == COSTS_CALLS)
-        c->rest_until_ns = now_ns + (c->debt_ns - forgiven_ns) * COSTS_PART;
+    if (c->debt_ns > r->forgiven_ns && c->calls == r->calls)
+        c->rest_until_ns = now_ns + (c->debt_ns - r->forgiven_ns) * COSTS_PART;
     return c->rest_until_ns > now_ns;
 }
 

@@ -22,13 +22,21 @@
 
 enum { ONE = 1000, OTHER = 1001 };
 
-static const uint64_t MS = BASE_NS_PER_MS, FORGIVEN_NS = COSTS_FORGIVEN_US * BASE_NS_PER_US;
+static const uint64_t MS = BASE_NS_PER_MS, FORGIVEN_NS = 2 * BASE_NS_PER_MS;
+
+/* Less than agents forgive, so that a few connections are enough. */
+static void be_strict(struct socket_costs *r)
+{
+    r->long_ns = 50 * BASE_NS_PER_US;
+    r->forgiven_ns = FORGIVEN_NS;
+    r->calls = 2;
+}
 
 /* Behind one that was hardly long: that alone may be a processor that was taken away. */
 static bool charge_last(struct socket_costs *r, uid_t uid, uint32_t listener, uint64_t cpu_ns,
                         uint64_t now_ns)
 {
-    for (int i = 1; i < COSTS_CALLS; i++)
+    for (uint32_t i = 1; i < r->calls; i++)
         ck_assert(!agentd_socket_costs_charge(r, uid, listener, r->long_ns, now_ns));
     return agentd_socket_costs_charge(r, uid, listener, cpu_ns, now_ns);
 }
@@ -38,12 +46,15 @@ START_TEST(what_is_short_on_this_host_costs_nothing)
     struct socket_costs r;
     agentd_socket_costs_init(&r, 100 * BASE_NS_PER_US); /* a slow one */
     for (int i = 0; i < 100000; i++)
-        ck_assert(!agentd_socket_costs_charge(&r, ONE, 0, 799 * BASE_NS_PER_US, i));
+        ck_assert(!agentd_socket_costs_charge(&r, ONE, 0, 3199 * BASE_NS_PER_US, i));
+    for (int i = 0; i < COSTS_FORGIVEN_LONG; i++) /* and all of these are forgiven */
+        ck_assert(!agentd_socket_costs_charge(&r, ONE, 0, 3200 * BASE_NS_PER_US, 1));
+    ck_assert(agentd_socket_costs_charge(&r, ONE, 0, 3200 * BASE_NS_PER_US, 1));
     agentd_socket_costs_init(&r, 100);
     for (int i = 0; i < 100000; i++)
-        ck_assert(!agentd_socket_costs_charge(&r, ONE, 0, 49 * BASE_NS_PER_US, i));
-    ck_assert(!charge_last(&r, ONE, 0, FORGIVEN_NS - r.long_ns, 1));
-    ck_assert(agentd_socket_costs_charge(&r, ONE, 0, 50 * BASE_NS_PER_US, 1));
+        ck_assert(!agentd_socket_costs_charge(&r, ONE, 0, 499 * BASE_NS_PER_US, i));
+    ck_assert(!charge_last(&r, ONE, 0, COSTS_FORGIVEN_MS * MS - (r.calls - 1) * r.long_ns, 1));
+    ck_assert(agentd_socket_costs_charge(&r, ONE, 0, r.long_ns, 1));
 }
 END_TEST
 
@@ -79,6 +90,7 @@ START_TEST(it_rests_where_it_was_long_and_a_minute_at_most)
     struct socket_costs r;
     uid_t uids[COSTS_KNOWN];
     agentd_socket_costs_init(&r, 0);
+    be_strict(&r);
     ck_assert(charge_last(&r, ONE, 2, 10 * BASE_NS_PER_S, 1));
     ck_assert(!agentd_socket_costs_rests(&r, ONE, 0, 2));
     ck_assert(!agentd_socket_costs_rests(&r, OTHER, 2, 2));
@@ -94,6 +106,7 @@ START_TEST(who_owes_most_is_known_still_when_many_others_come)
 {
     struct socket_costs r;
     agentd_socket_costs_init(&r, 0);
+    be_strict(&r);
     ck_assert(charge_last(&r, ONE, 0, 100 * MS, 1));
     for (uid_t uid = 5000; uid < 5000 + 3 * COSTS_KNOWN; uid++)
         ck_assert(charge_last(&r, uid, 0, 3 * MS, 2));
@@ -157,6 +170,7 @@ static void begin(void)
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     sockets = (struct attach_sockets){.agent = agent, .loop = &loop};
     ck_assert_msg(agentd_listeners_open(&sockets, &agent->config, &err) == 0, "%s", err.text);
+    be_strict(&sockets.costs);
 }
 
 static void end(void)
