@@ -27,6 +27,9 @@ static void give_two(bool *first, bool *second)
     agent_sessions_refill(&pool);
     session_bed_make_all();
     ck_assert_int_eq(agent_session_take(&pool, 1, BED_UID, 1, &connections[0], &number), 0);
+    struct lane_memory *memory = lane_memory_new(1, 1, 1, 1);
+    ck_assert_ptr_nonnull(memory);
+    pool.sessions[number].rings.memory = memory;
     agent_session_begin(&pool, number);
     ck_assert_int_eq(told.kind, LANE_COMMAND_SESSION_ADD);
     *first = told.touch == (uint8_t *)&bed.memory;
@@ -38,6 +41,8 @@ static void give_two(bool *first, bool *second)
     ck_assert(*second || told.touch == NULL);
     session_bed_event(number, LANE_EVENT_ARENA_ADDED, 0);
     ck_assert_int_eq(bed.arena_status, 0);
+    pool.sessions[number].rings.memory = NULL;
+    lane_memory_free(memory);
     session_bed_end();
 }
 
