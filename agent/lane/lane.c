@@ -349,27 +349,12 @@ static uint32_t count_taken(const struct lane *l)
     return taken;
 }
 
-/* Messages have the next pass keep house, so that others' passes need not look at them. Whether
- * that is due for nothing else. */
-static __attribute__((noinline)) bool has_messages_alone(struct lane *l)
-{
-    if (!l->messages_due)
-        return false;
-    l->housekeeping_ns = l->housekeeping_due_ns;
-    lane_arrivals_go_on(l);
-    return l->now_ns < (l->messages_due ? l->housekeeping_due_ns : l->housekeeping_ns);
-}
-
 static void keep_house(struct lane *l)
 {
     if (l->waiting > 0 && l->lets_go > 0)
         lane_rounds_retry(l);
-    if (l->now_ns >= l->housekeeping_ns && !has_messages_alone(l)) {
+    if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
-        if (l->messages_due) { /* more of them: in the next pass */
-            l->messages_due = 0;
-            messages_wait(l);
-        }
         lane_session_count_batch(l);
         look_at_clock(l);
         schema_peers_live(l->res.peers);
@@ -442,6 +427,10 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     if (l->returned.first != NULL || lookups_have_ended(&l->lookups))
         lane_returns_take(l);
     l->did += lane_returns_poll(l);
+    if (l->messages_due) {
+        lane_arrivals_go_on(l);
+        lane_returns_take(l);
+    }
     lane_sessions_publish(l);
     if (l->refreshes > 0) {
         lane_remote_refresh(l);

@@ -144,7 +144,7 @@ struct lane {
     struct scratch scratch;
     struct batch_pool batches;
     struct messages *messages;                      /* or NULL */
-    uint64_t housekeeping_due_ns, messages_due;     /* of messages: when else, and that it is now */
+    uint64_t messages_due;                          /* there is something to do for messages */
     uint32_t *small_free, small_count, metaservers; /* small.c: places of SCHEMA_MAX_INLINE */
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
     struct physical_qp *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */

@@ -109,13 +109,10 @@ struct messages {
     uint32_t handle_hand;        /* those from here on are of the former address */
 };
 
-/* Of messages there is something to do in the next pass. */
+/* Of messages there is something to do behind the poll of this pass, or of the next one. */
 static inline void messages_wait(struct lane *l)
 {
-    if (!l->messages_due)
-        l->housekeeping_due_ns = l->housekeeping_ns;
     l->messages_due = 1;
-    l->housekeeping_ns = 0;
     l->did++;
 }
 
