@@ -52,12 +52,22 @@ static bool is_too_late(struct fab_wr *first)
     return false;
 }
 
+static void call_before(void)
+{
+    void (*before)(void) = watch.posts.before;
+    if (before == NULL || watch.posts.requests < watch.posts.before_request)
+        return;
+    watch.posts.before = NULL;
+    before();
+}
+
 static int post_watched(struct fab_qp *qp, struct fab_wr *first, struct fab_wr **bad)
 {
     struct fab_wr *wr = first;
     watch_count();
     for (; wr != NULL && !(watch.posts.refuses_lists && wr->num_sge > 1); wr = wr->next)
         count_post(wr);
+    call_before();
     if (wr == NULL && is_too_late(first)) {
         *bad = first;
         return -ETIME;

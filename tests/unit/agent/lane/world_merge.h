@@ -20,6 +20,10 @@ struct world_posts {
     bool refuses_lists; /* of more than one piece */
     uint64_t counted;   /* the lane's work_requests at the last doorbell; they have been */
     bool fell;          /* fewer than at the one before it */
+    /* Not NULL: called once, before the device is given the list that ends with that request, or
+     * goes beyond it. */
+    void (*before)(void);
+    uint32_t before_request; /* the first is 1 */
 };
 
 /* From now on, from 0. */
