@@ -161,10 +161,9 @@ void cluster_start_metad(struct node *n)
 
 void cluster_start_worker(struct node *n, uint32_t number)
 {
-    const uint32_t tenant = number % cluster.tenants;
     struct play_worker_settings s = {
-        .tenant = tenant + 1,
-        .uid = play_tenant_uid(tenant),
+        .tenant = number % cluster.tenants + 1,
+        .uid = play_tenant_uid(number % cluster.tenants),
         .pause_ns = cluster.settings.pause_ns,
         .operation_ns = cluster.settings.operation_ns,
         .buffer_bytes = cluster.settings.arena_bytes < CLUSTER_ARENA_USUAL ? WORKER_BUFFERS_LEAST
@@ -173,6 +172,7 @@ void cluster_start_worker(struct node *n, uint32_t number)
         .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
         .calm_ns = cluster.calm_ns,
         .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
+        .batches = cluster.batches,
         .names = cluster.settings.shared,
         .tenants = cluster.tenants,
         .no_atomics = cluster.device.no_atomics,
@@ -352,10 +352,10 @@ static void gather_herd(void *user)
 static void choose_people(void)
 {
     struct base_prng r = play_random_of(cluster.settings.seed, "people", 0);
-    cluster.tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
-    if (cluster.settings.workers <= 1)
-        cluster.tenants = 1;
+    const uint32_t tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
+    cluster.tenants = cluster.settings.workers <= 1 ? 1 : tenants;
     cluster.intruders = base_prng_below(&r, 3) == 0 && cluster.settings.faults;
+    cluster.batches = base_prng_below(&r, 2) == 0;
 }
 
 /* On some hosts, until nothing is to go wrong any more. */

@@ -47,6 +47,7 @@ struct cluster {
     bool rc;
     bool herds; /* workers do something at once, now and then */
     uint32_t queue_pairs_ahead;
+    bool batches;                  /* its workers post some */
     struct sim_device_attr device; /* what all devices are like */
     struct agent_limits window;
     struct sim_link good_link; /* of all, when nothing is wrong */

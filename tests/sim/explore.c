@@ -172,10 +172,11 @@ static void print_json(uint64_t seed, const struct play_cluster_result *r,
     printf("{\"seed\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\",\"violated\":%s"
            ",\"events\":%" PRIu64 ",\"posted\":%" PRIu64 ",\"completed\":%" PRIu64
            ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
-           ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"transfers\":%" PRIu64,
+           ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"transfers\":%" PRIu64
+           ",\"batches\":%" PRIu64 ",\"cancelled\":%" PRIu64,
            seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
            w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged,
-           play_transfers_take());
+           play_transfers_take(), w->batches, w->cancelled);
     if (shrunk != NULL) {
         printf(",\"faults_needed\":[");
         print_needed(shrunk, ",");

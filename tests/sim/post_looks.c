@@ -238,15 +238,27 @@ static void look_at_end(const struct out *o, enum ibv_wc_status status, uint32_t
                        kedge_reason_str(vendor_err));
 }
 
-void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
-                                  uint32_t vendor_err)
+static void note_end(const struct wr *w, enum ibv_wc_status status, uint32_t vendor_err)
 {
     struct node_posts *p = posts_here();
     struct out *o = find_out(p, w);
-    if (o != NULL) {
-        look_at_end(o, status, vendor_err);
-        *o = p->out[--p->outs];
-    }
+    if (o == NULL)
+        return;
+    look_at_end(o, status, vendor_err);
+    *o = p->out[--p->outs];
+}
+
+void __wrap_lane_batch_request_over(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                    uint32_t reason)
+{
+    note_end(w, status, reason);
+    __real_lane_batch_request_over(l, w, status, reason);
+}
+
+void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                  uint32_t vendor_err)
+{
+    note_end(w, status, vendor_err);
     __real_lane_session_complete(l, w, status, vendor_err);
 }
 

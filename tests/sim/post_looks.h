@@ -43,10 +43,14 @@ struct physical_qp;
 struct wr;
 bool __wrap_lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);
 bool __real_lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);
-/* And of lane_session_complete(). */
+/* And of lane_session_complete(), and where a piece of a batch ends. */
 void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                                   uint32_t vendor_err);
 void __real_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                                   uint32_t vendor_err);
+void __wrap_lane_batch_request_over(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                    uint32_t reason);
+void __real_lane_batch_request_over(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                    uint32_t reason);
 
 #endif

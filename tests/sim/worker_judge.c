@@ -21,13 +21,19 @@ static void judge_success(struct play_worker *w, const struct request *r)
     if (r->kind == REQUEST_ADD && memcmp(buffer, &r->counter, 8) != 0)
         play_violation(w->process->name, "an atomic found another count than it must: slot %u",
                        s->number);
+    if (r->kind == REQUEST_BATCH)
+        play_worker_judge_batch(w, r);
+    if (r->kind == REQUEST_LOOK)
+        play_worker_judge_look(w, r);
     w->busy->slot->begun = true;
     w->count.last_success_ns = play_now_ns();
 }
 
 static void judge_failure(struct play_worker *w, const struct request *r, const struct ibv_wc *wc)
 {
-    const bool never_sent = kedge_never_sent(wc) == 1;
+    const bool never_sent = r->kind != REQUEST_BATCH && kedge_never_sent(wc) == 1;
+    if (r->kind == REQUEST_BATCH && play_worker_batch_failed(w, wc))
+        return;
     w->count.failed++;
     w->count.never_sent += never_sent;
     if (r->outlived && wc->vendor_err == SCHEMA_REASON_VKEY)
@@ -36,7 +42,7 @@ static void judge_failure(struct play_worker *w, const struct request *r, const 
     w->busy->slot->begun = false; /* it is connected again, or goes */
     w->broken = true;
     w->request[r - w->request].never_sent = never_sent;
-    w->busy->slot->lost |= r->kind != REQUEST_READ && !never_sent;
+    w->busy->slot->lost |= r->kind != REQUEST_READ && r->kind != REQUEST_BATCH && !never_sent;
     play_trace(w->process->name, "request %llu failed: %s%s%s", (unsigned long long)r->wr_id,
                kedge_wc_status_str(wc->status), wc->vendor_err != 0 ? ": " : "",
                wc->vendor_err != 0 ? kedge_reason_str(wc->vendor_err) : "");

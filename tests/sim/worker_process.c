@@ -26,10 +26,10 @@ enum {
     CALLED_BURST_PPM = 500000, /* when it is called */
     CALLED_WITHDRAW_PPM = 350000,
     REST_MOST_S = 12, /* until it lends memory again that it has had back */
-    HANG_S = 120,     /* so long no request may be out, whatever happens */
     SLOW_MS = 60,     /* so long none takes that succeeds when nothing goes wrong */
     RETRY_MS = 500,
-    NAME_PPM = 300000 /* of turns it does something with names */
+    BATCH_PPM = 200000, /* of bursts there is a batch in their place, where there are some */
+    NAME_PPM = 300000   /* of turns it does something with names */
 };
 
 static bool happens(struct play_worker *w, uint32_t ppm)
@@ -81,6 +81,7 @@ static void forget_session(struct play_worker *w)
         play_region_free(w->region);
     }
     w->region = NULL;
+    w->batch.batch = NULL; /* which goes with the session */
     for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
         if (w->arena[i] != NULL)
             play_ledger_no_arena(w->arena[i]);
@@ -214,7 +215,7 @@ static void withdraw_region(struct play_worker *w)
 
 /* ---- what it uses of others */
 
-static bool is_possible(struct play_worker *w, int status, const char *what)
+bool play_worker_is_possible(struct play_worker *w, int status, const char *what)
 {
     if (status == 0)
         return true;
@@ -232,10 +233,12 @@ static struct target *begin_target(struct play_worker *w, struct target *t)
     t->slot = slot;
     (void)snprintf(token, sizeof token, "%s", slot->region->token);
     const uint64_t id = slot->region->id;
-    bool works = is_possible(w, kedge_import(w->session, token, &t->remote), "import a region");
+    bool works =
+        play_worker_is_possible(w, kedge_import(w->session, token, &t->remote), "import a region");
     if (works)
-        works = is_possible(w, kedge_vqp_create(w->session, NULL, &t->q), "make a queue pair");
-    if (works && !is_possible(w, kedge_connect(t->q, t->remote.gid), "connect")) {
+        works = play_worker_is_possible(w, kedge_vqp_create(w->session, NULL, &t->q),
+                                        "make a queue pair");
+    if (works && !play_worker_is_possible(w, kedge_connect(t->q, t->remote.gid), "connect")) {
         if (w->session != NULL)
             kedge_vqp_destroy(t->q);
         works = false;
@@ -340,7 +343,7 @@ static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
     return wr;
 }
 
-static void note_posted(struct play_worker *w, enum request_kind kind)
+void play_worker_note_posted(struct play_worker *w, enum request_kind kind)
 {
     w->count.posted++;
     w->count.reads += kind == REQUEST_READ;
@@ -375,16 +378,16 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
     const int status = kedge_post_send(t->q, wr, &bad);
     w->posted = status == 0 ? n : (uint32_t)(bad - wr);
     for (uint32_t i = 0; i < w->posted; i++)
-        note_posted(w, w->request[i].kind);
+        play_worker_note_posted(w, w->request[i].kind);
     if (w->posted < n)
         t->slot->lost = true;
     return status == -ENOMEM ? 0 : status;
 }
 
 /* Until all have completed, or the session is over. */
-static void await_requests(struct play_worker *w)
+void play_worker_await(struct play_worker *w)
 {
-    const uint64_t began_ns = play_now_ns(), until_ns = began_ns + HANG_S * BASE_NS_PER_S;
+    const uint64_t began_ns = play_now_ns(), until_ns = began_ns + WORKER_HANG_S * BASE_NS_PER_S;
     struct ibv_wc wc[BURST_MOST];
     while (w->done < w->posted) {
         int n = kedge_poll(w->session, BURST_MOST, wc);
@@ -397,7 +400,7 @@ static void await_requests(struct play_worker *w)
             return;
         if (play_now_ns() > until_ns) {
             play_violation(w->process->name, "%u requests have not completed in %d s",
-                           w->posted - w->done, HANG_S);
+                           w->posted - w->done, WORKER_HANG_S);
             close_session(w, "its requests hang");
             return;
         }
@@ -430,14 +433,14 @@ static void mend_target(struct play_worker *w, struct target *t)
     undo_never_sent(w);
     if (t->slot->lost || play_slot_is_gone(t->slot) || happens(w, 500000)) {
         end_target(t);
-    } else if (!is_possible(w, kedge_connect(t->q, t->remote.gid), "connect again")) {
+    } else if (!play_worker_is_possible(w, kedge_connect(t->q, t->remote.gid), "connect again")) {
         if (w->session != NULL)
             end_target(t);
     }
 }
 
 /* Of its queue pair it hears nothing any more; but what is out uses its memory for a while. */
-static void abandon_requests(struct play_worker *w, struct target *t)
+void play_worker_abandon(struct play_worker *w, struct target *t)
 {
     play_trace(w->process->name, "leaves %u requests behind", w->posted - w->done);
     drop_requests(w);
@@ -445,24 +448,35 @@ static void abandon_requests(struct play_worker *w, struct target *t)
     play_process_sleep(ABANDONED_S * BASE_NS_PER_S);
 }
 
+/* All that it has posted there is over, or nobody hears of it. */
+static void end_burst(struct play_worker *w, struct target *t)
+{
+    if (w->session != NULL && w->busy != NULL && (w->broken || t->slot->lost))
+        mend_target(w, t);
+    w->busy = NULL;
+    w->posted = w->done = 0;
+}
+
 static void do_burst(struct play_worker *w)
 {
     struct target *t = choose_target(w);
     if (t == NULL)
         return;
+    if (w->settings.batches && happens(w, BATCH_PPM)) {
+        play_worker_do_batch(w, t);
+        end_burst(w, t);
+        return;
+    }
     const uint32_t n = happens(w, w->called ? CALLED_BURST_PPM : BURST_PPM) ? w->settings.burst : 1;
     const int status = post_requests(w, t, n);
     if (status < 0 && !survives(w, status))
         return;
     if (happens(w, ABANDON_PPM)) {
-        abandon_requests(w, t);
+        play_worker_abandon(w, t);
         return;
     }
-    await_requests(w);
-    if (w->session != NULL && (w->broken || t->slot->lost))
-        mend_target(w, t);
-    w->busy = NULL;
-    w->posted = w->done = 0;
+    play_worker_await(w);
+    end_burst(w, t);
 }
 
 /* ---- its life */

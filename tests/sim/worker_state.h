@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is of a simulated worker. Private to worker_process.c, worker_judge.c,
- * worker_names.c and worker_pause.c. */
+ * worker_names.c, worker_batches.c and worker_pause.c. */
 #ifndef SIM_WORKER_STATE_H
 #define SIM_WORKER_STATE_H
 
@@ -11,10 +11,14 @@
 enum {
     TARGETS = 2, /* regions of others that it uses at a time */
     BURST_MOST = 20,
+    WORKER_HANG_S = 120,       /* so long no request may be out, whatever happens */
+    WORKER_BATCH_BYTES = 3072, /* of its slot, in which a batch is */
+    WORKER_BATCH_PARTS = 640,
     NAMES = 3 /* that all workers of a tenant contend for, for themselves and for another one */
 };
 
-enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD };
+/* BATCH: of all that is there; LOOK: a READ of what a batch has left, whatever it is. */
+enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD, REQUEST_BATCH, REQUEST_LOOK };
 
 struct request {
     enum request_kind kind;
@@ -33,6 +37,23 @@ struct target {
     struct kedge_remote remote;
 };
 
+struct batch_part {
+    uint32_t at, bytes; /* in the slot */
+    bool writes;
+};
+
+/* The last one that was prepared. */
+struct worker_batch {
+    struct kedge_batch *batch; /* NULL: there is none */
+    uint64_t region;
+    uint32_t slot;
+    uint32_t at; /* while it is out: it is that request of the burst */
+    bool asked_to_end, cancelled;
+    bool mirrored; /* what comes first there is last in its own memory */
+    uint32_t parts;
+    struct batch_part part[WORKER_BATCH_PARTS];
+};
+
 struct play_worker {
     struct play_process *process;
     struct play_worker_settings settings;
@@ -49,6 +70,7 @@ struct play_worker {
     uint32_t lkey;
     struct target target[TARGETS];
     struct request request[BURST_MOST];
+    struct worker_batch batch;
     struct target *busy;           /* whose requests are out */
     uint32_t posted, done, filled; /* filled: bytes of buffers that this burst has taken */
     bool broken;                   /* one of them has failed: so do those behind it */
@@ -67,6 +89,21 @@ void play_worker_pause(struct play_worker *w);
 void play_worker_do_name(struct play_worker *w);
 /* Its region goes: all its names are to go. */
 void play_worker_forsake_names(struct play_worker *w);
+/* worker_batches.c. Posts a batch there, with what is to be before and behind it, and awaits all.
+ */
+void play_worker_do_batch(struct play_worker *w, struct target *t);
+/* That request of its burst, a batch, has ended well; that one has seen what it left. */
+void play_worker_judge_batch(struct play_worker *w, const struct request *r);
+void play_worker_judge_look(struct play_worker *w, const struct request *look);
+/* It has not. True: since it was cancelled, after which its queue pair goes on. */
+bool play_worker_batch_failed(struct play_worker *w, const struct ibv_wc *wc);
+/* worker_process.c. Whether it was; else says so, and closes the session if that is over. */
+bool play_worker_is_possible(struct play_worker *w, int status, const char *what);
+void play_worker_note_posted(struct play_worker *w, enum request_kind kind);
+/* Until all that is out has completed, or the session is over. */
+void play_worker_await(struct play_worker *w);
+/* Leaves what is out behind, with its queue pair. */
+void play_worker_abandon(struct play_worker *w, struct target *t);
 /* worker_judge.c. The next one of what is out has completed. */
 void play_worker_judge(struct play_worker *w, const struct ibv_wc *wc);
 
