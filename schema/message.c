@@ -17,9 +17,15 @@ struct wire_message {
     uint32_t length, epoch, credit;
     uint64_t stream, to;
     uint32_t number, to_incarnation, to_tenant, from_tenant, imm;
-    uint8_t with_imm, opens, zero[10];
+    uint8_t with_imm, opens, parts, zero[9];
 };
 static_assert(sizeof(struct wire_message) == SCHEMA_MESSAGE_BYTES, "one cache line");
+
+struct wire_part {
+    uint64_t addr;
+    uint32_t length, vkey;
+};
+static_assert(sizeof(struct wire_part) == SCHEMA_PART_BYTES, "layout");
 
 struct wire_datagram {
     uint16_t magic;
@@ -57,7 +63,8 @@ void schema_message_write(const struct schema_message *m, void *out)
                                    .from_tenant = htole32(m->from_tenant),
                                    .imm = htole32(m->imm),
                                    .with_imm = m->with_imm,
-                                   .opens = m->opens};
+                                   .opens = m->opens,
+                                   .parts = m->parts};
     memcpy(out, &w, sizeof w);
 }
 
@@ -66,8 +73,9 @@ static bool is_sound(const struct schema_message *m)
     const bool names_port = m->kind == SCHEMA_MESSAGE_TO_PORT;
     if (!names_port && m->kind != SCHEMA_MESSAGE_TO_VQP)
         return false;
-    return m->with_imm <= 1 && m->opens <= 1 && (m->with_imm || m->imm == 0) && m->epoch != 0 &&
-           m->stream != 0 && (names_port ? m->to <= UINT32_MAX : m->to != 0 && m->to_tenant == 0);
+    return m->with_imm <= 1 && m->opens <= 1 && m->parts <= SCHEMA_PARTS_MOST &&
+           (m->with_imm || m->imm == 0) && m->epoch != 0 && m->stream != 0 &&
+           (names_port ? m->to <= UINT32_MAX : m->to != 0 && m->to_tenant == 0);
 }
 
 int schema_message_read(const void *from, size_t bytes, struct schema_message *out)
@@ -83,6 +91,7 @@ int schema_message_read(const void *from, size_t bytes, struct schema_message *o
     const struct schema_message m = {.kind = w.kind,
                                      .with_imm = w.with_imm,
                                      .opens = w.opens,
+                                     .parts = w.parts,
                                      .length = le32toh(w.length),
                                      .epoch = le32toh(w.epoch),
                                      .credit = le32toh(w.credit),
@@ -93,9 +102,39 @@ int schema_message_read(const void *from, size_t bytes, struct schema_message *o
                                      .to_tenant = le32toh(w.to_tenant),
                                      .from_tenant = le32toh(w.from_tenant),
                                      .imm = le32toh(w.imm)};
-    if (!is_sound(&m) || m.length != bytes - sizeof w)
+    const size_t behind = m.parts != 0 ? m.parts * sizeof(struct wire_part) : m.length;
+    if (!is_sound(&m) || behind != bytes - sizeof w)
         return -EPROTO;
     *out = m;
+    return 0;
+}
+
+void schema_parts_write(const struct schema_part *parts, uint32_t count, void *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wire_part w = {.addr = htole64(parts[i].addr),
+                                    .length = htole32(parts[i].length),
+                                    .vkey = htole32(parts[i].vkey)};
+        memcpy((uint8_t *)out + i * sizeof w, &w, sizeof w);
+    }
+}
+
+int schema_parts_read(const void *from, const struct schema_message *m, struct schema_part *out)
+{
+    struct schema_part parts[SCHEMA_PARTS_MOST];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < m->parts; i++) {
+        struct wire_part w;
+        memcpy(&w, (const uint8_t *)from + i * sizeof w, sizeof w);
+        parts[i] = (struct schema_part){
+            .addr = le64toh(w.addr), .length = le32toh(w.length), .vkey = le32toh(w.vkey)};
+        if (parts[i].length == 0 || parts[i].addr > UINT64_MAX - parts[i].length)
+            return -EPROTO;
+        bytes += parts[i].length;
+    }
+    if (bytes != m->length)
+        return -EPROTO;
+    memcpy(out, parts, m->parts * sizeof parts[0]);
     return 0;
 }
 
@@ -133,7 +172,7 @@ size_t schema_datagram_write(const struct schema_datagram *d, void *out)
 static bool note_is_sound(const struct schema_note *n)
 {
     const bool failed = n->kind == SCHEMA_NOTE_FAILED;
-    return n->stream != 0 && n->kind >= SCHEMA_NOTE_TAKEN && n->kind <= SCHEMA_NOTE_ENDED &&
+    return n->stream != 0 && n->kind >= SCHEMA_NOTE_TAKEN && n->kind <= SCHEMA_NOTE_READS &&
            (failed ? n->status > IBV_WC_SUCCESS && n->status <= IBV_WC_GENERAL_ERR
                    : n->status == 0) &&
            (n->kind == SCHEMA_NOTE_REFUSED || n->wait_us == 0);

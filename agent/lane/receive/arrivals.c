@@ -254,7 +254,7 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     struct exchange *x = &l->messages->exchange;
     const uint8_t *at = receive_at(l, place);
     struct schema_message m;
-    if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0) {
+    if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0 || m.parts != 0) {
         lane_exchange_stray(x);
     } else {
         struct vqp *q = find_vqp(l, &m);

@@ -27,7 +27,9 @@ struct schema_message {
     uint8_t kind;            /* enum schema_message_kind */
     uint8_t with_imm;        /* 0 or 1 */
     uint8_t opens;           /* 0 or 1: it begins its stream, for who knows nothing of that */
-    uint32_t length;         /* of the payload behind it */
+    uint8_t parts;           /* 0: the payload is behind it; else of a large message: so many struct
+                              * schema_part are, and say where the receiver READs it */
+    uint32_t length;         /* of the payload */
     uint32_t epoch;          /* whose credit it is; never 0 */
     uint32_t credit;         /* its number */
     uint64_t stream;         /* the name of the VQP that sends it; never 0 */
@@ -39,11 +41,24 @@ struct schema_message {
     uint32_t imm; /* with_imm; else 0 */
 };
 
+/* Where a part of a large message is: in the region of its sender's endpoint that has this key,
+ * which is lent for it, and to nobody else. */
+struct schema_part {
+    uint64_t addr; /* as the region's record counts */
+    uint32_t length, vkey;
+};
+enum { SCHEMA_PARTS_MOST = 3, SCHEMA_PART_BYTES = 16 };
+
 /* Into SCHEMA_MESSAGE_BYTES. */
 void schema_message_write(const struct schema_message *m, void *out);
 /* What is in `bytes` bytes of a receive: 0, -EPROTO, or -EPROTONOSUPPORT for another version's. Its
- * length is what is behind it. */
+ * length is what is behind it, or its parts are. */
 int schema_message_read(const void *from, size_t bytes, struct schema_message *out);
+/* Into SCHEMA_PART_BYTES for each of `count`. */
+void schema_parts_write(const struct schema_part *parts, uint32_t count, void *out);
+/* Those behind the header of a message that was read and has some, into m->parts of them: 0, or
+ * -EPROTO: together they are not m->length, or one is empty. */
+int schema_parts_read(const void *from, const struct schema_message *m, struct schema_part *out);
 
 /* ---- datagrams: all that one endpoint has to say to another one
  *
@@ -64,6 +79,7 @@ enum schema_note_kind {
     SCHEMA_NOTE_UNKNOWN,   /* it knows nothing of that stream, which is to be opened anew */
     SCHEMA_NOTE_ASK,       /* the sender asks for such a word */
     SCHEMA_NOTE_ENDED,     /* the sender's VQP is gone: nothing more of it is sent */
+    SCHEMA_NOTE_READS,     /* the receiver READs that one, which is large: it is not to go again */
 };
 
 /* Of one stream. */

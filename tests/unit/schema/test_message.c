@@ -3,6 +3,7 @@
 #include "schema/message.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,62 @@ START_TEST(a_length_that_is_not_what_came_is_refused)
 }
 END_TEST
 
+static const struct schema_part example_parts[] = {
+    {.addr = 0x123456789, .length = 5, .vkey = 1},
+    {.addr = UINT64_MAX - 3, .length = 3, .vkey = 2}};
+
+/* Behind a header of 8 bytes in two parts. */
+static int read_parts(const struct schema_part parts[2], struct schema_part *out)
+{
+    struct schema_message m = example(), got;
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES + 2 * SCHEMA_PART_BYTES];
+    m.parts = 2;
+    schema_message_write(&m, bytes);
+    schema_parts_write(parts, 2, bytes + SCHEMA_MESSAGE_BYTES);
+    ck_assert_int_eq(read_copy(bytes, sizeof bytes, &got), 0);
+    ck_assert_uint_eq(got.parts, 2);
+    ck_assert_uint_eq(got.length, 8);
+    return schema_parts_read(bytes + SCHEMA_MESSAGE_BYTES, &got, out);
+}
+
+START_TEST(parts_that_were_written_are_read_again)
+{
+    struct schema_part got[2];
+    ck_assert_int_eq(read_parts(example_parts, got), 0);
+    ck_assert_mem_eq(got, example_parts, sizeof got);
+}
+END_TEST
+
+START_TEST(parts_that_are_not_the_message_are_refused)
+{
+    static const struct schema_part wrong[][2] = {
+        {{.length = 5}, {.length = 4}},
+        {{.length = 8}, {.length = 0}},
+        {{.length = UINT32_MAX}, {.length = 9}},
+        {{.length = 5}, {.addr = UINT64_MAX - 2, .length = 3}}, /* past the end */
+    };
+    struct schema_part got[2];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_msg(read_parts(wrong[i], got) == -EPROTO, "parts %zu", i);
+}
+END_TEST
+
+/* What is behind it is its parts, or its payload, and not both. */
+START_TEST(a_header_with_parts_that_are_not_there_is_refused)
+{
+    struct schema_message m = example(), got;
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES + 4 * SCHEMA_PART_BYTES] = {0};
+    for (m.parts = 1; m.parts <= SCHEMA_PARTS_MOST + 1; m.parts++) {
+        schema_message_write(&m, bytes);
+        for (size_t n = 0; n <= sizeof bytes; n++) {
+            const bool whole = m.parts <= SCHEMA_PARTS_MOST &&
+                               n == SCHEMA_MESSAGE_BYTES + (size_t)m.parts * SCHEMA_PART_BYTES;
+            ck_assert_int_eq(read_copy(bytes, n, &got), whole ? 0 : -EPROTO);
+        }
+    }
+}
+END_TEST
+
 static int read_changed(void (*change)(struct schema_message *m))
 {
     struct schema_message m = example(), got;
@@ -197,7 +254,7 @@ START_TEST(notes_that_make_no_sense_are_refused)
     static const struct schema_note wrong[] = {
         {.stream = 0, .kind = SCHEMA_NOTE_TAKEN},
         {.stream = 1, .kind = 0},
-        {.stream = 1, .kind = SCHEMA_NOTE_ENDED + 1},
+        {.stream = 1, .kind = SCHEMA_NOTE_READS + 1},
         {.stream = 1, .kind = SCHEMA_NOTE_FAILED}, /* with success */
         {.stream = 1, .kind = SCHEMA_NOTE_FAILED, .status = IBV_WC_GENERAL_ERR + 1},
         {.stream = 1, .kind = SCHEMA_NOTE_TAKEN, .status = IBV_WC_REM_OP_ERR},
@@ -271,7 +328,8 @@ START_TEST(no_bytes_make_a_header_that_says_what_cannot_be)
         if (read_copy(bytes, sizeof bytes, &got) != 0)
             continue;
         read++;
-        ck_assert_uint_eq(got.length, 8);
+        ck_assert_uint_eq(got.length, 8); /* one with parts has another number of bytes */
+        ck_assert_uint_eq(got.parts, 0);
         ck_assert(got.epoch != 0 && got.stream != 0 && got.with_imm <= 1 && got.opens <= 1);
         ck_assert(got.kind == SCHEMA_MESSAGE_TO_PORT ? got.to <= UINT32_MAX : got.to != 0);
     }
@@ -283,6 +341,9 @@ END_TEST
     T(the_bytes_of_a_header_are_pinned)                                                            \
     T(what_was_written_is_read_again)                                                              \
     T(a_length_that_is_not_what_came_is_refused)                                                   \
+    T(parts_that_were_written_are_read_again)                                                      \
+    T(parts_that_are_not_the_message_are_refused)                                                  \
+    T(a_header_with_parts_that_are_not_there_is_refused)                                           \
     T(a_field_out_of_its_range_is_refused)                                                         \
     T(notes_that_make_no_sense_are_refused)                                                        \
     T(a_datagram_of_nobody_or_with_too_many_notes_is_refused)                                      \
