@@ -20,7 +20,7 @@ enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_CUTTING,
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
-    uint8_t state;  /* enum vqp_state, moved by vqp_move() alone */
+    uint8_t state;  /* enum vqp_state, moved by lane_vqp_move() alone */
     uint8_t lost;   /* only while its queue pair breaks */
     uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
     uint8_t begun;  /* something was posted since it was bound */

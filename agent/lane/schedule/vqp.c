@@ -14,7 +14,6 @@
 #include "resolve/lookup.h"
 #include "resolve/path.h"
 #include "resolve/region_cache.h"
-#include "schedule/quota.h"
 #include "schedule/refusal_status.h"
 #include "schedule/room.h"
 #include "schedule/sends.h"
@@ -39,26 +38,11 @@ enum {
 /* How long a request waits for a flow, beside twice the time that one may be out. */
 static const uint64_t FLOWLESS_NS = 1000000000;
 
-static const uint8_t vqp_moves[VQP_STATES][VQP_STATES] = {
-    /* from each to the column's */
-    [VQP_FREE] = {[VQP_CONNECTED] = 1},
-    [VQP_CONNECTED] = {[0 ... VQP_STATES - 1] = 1},
-    [VQP_CUTTING] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1},
-    [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
-    [VQP_ADDRESSED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1, [VQP_ADDRESSED] = 1},
-};
-
-static void vqp_move(struct vqp *q, enum vqp_state to)
-{
-    BASE_ASSERT(vqp_moves[q->state][to]);
-    q->state = (uint8_t)to;
-}
-
 static void enter_error(struct lane *l, struct vqp *q)
 {
     if (q->state == VQP_FREE || q->state == VQP_ERROR)
         return;
-    vqp_move(q, VQP_ERROR);
+    lane_vqp_move(q, VQP_ERROR);
     if (q->messages != NULL)
         lane_sends_stop(l, q->messages);
 }
@@ -74,7 +58,7 @@ void lane_vqp_piece_is_back(struct vqp *q)
 {
     q->cut = 0;
     if (q->state == VQP_CUTTING)
-        vqp_move(q, VQP_CONNECTED);
+        lane_vqp_move(q, VQP_CONNECTED);
 }
 
 void lane_vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
@@ -119,12 +103,6 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
     return WAIT_NOTHING;
 }
 
-static void forget_flow(struct vqp *q)
-{
-    BASE_ASSERT(q->wait == WAIT_NOTHING);
-    q->flow = NULL;
-}
-
 /* A VQP that has posted nothing is bound to an endpoint, and not to one of its lives: it goes on
  * with the present one, as if it had been connected only now. */
 static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
@@ -132,7 +110,7 @@ static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
     if (q->begun || !lane_peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
     lane_windows_desert(l, q);
-    forget_flow(q);
+    vqp_forget_flow(q);
     q->peer_gen = gen;
     return true;
 }
@@ -399,7 +377,7 @@ static __attribute__((noinline)) enum vqp_wait post_piece(struct lane *l, struct
         return wait;
     post_request(l, q, p, w);
     if ((q->cut = left > 0) && q->state == VQP_CONNECTED)
-        vqp_move(q, VQP_CUTTING);
+        lane_vqp_move(q, VQP_CUTTING);
     return WAIT_NOTHING;
 }
 
@@ -523,78 +501,4 @@ void lane_vqp_go_on(struct lane *l, struct vqp *q)
         if (l->turn_vqp == q)
             lane_room_charge(l, q, length);
     }
-}
-
-/* Nothing of it is queued any more. */
-static void release_vqp(struct lane *l, struct vqp *q)
-{
-    forget_flow(q);
-    lane_quota_give(&q->session->quota->vqps);
-    COUNT(l, vqps, -1);
-    vqp_move(q, VQP_FREE);
-}
-
-/* It is connected to nobody, and above all not to whom it was before; its posts will say why. */
-static void deny_vqp(struct lane *l, struct vqp *q, uint32_t reason)
-{
-    if (q->state != VQP_FREE)
-        release_vqp(l, q);
-    q->denied = (uint8_t)reason;
-}
-
-/* The caller has made sure that nothing of it is queued or out. */
-void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d)
-{
-    struct lane_quota *quota = s->quota;
-    q->denied = 0;
-    q->begun = 0;
-    q->path_ns = 0;
-    q->session = s;
-    q->region = l->cache;
-    if (!lane_quota_ask(quota, l->now_ns)) {
-        deny_vqp(l, q, SCHEMA_REASON_QUOTA_CONTROL_OPS);
-        return;
-    }
-    if (q->state == VQP_FREE) {
-        if (!lane_quota_take(quota, LANE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
-            deny_vqp(l, q, SCHEMA_REASON_QUOTA_VQPS);
-            return;
-        }
-        COUNT(l, vqps, 1);
-    }
-    forget_flow(q);
-    lane_sends_forget_address(l, q);
-    q->flowless_ns = 0;
-    q->gen = d->vqp_gen;
-    if (q->index >= s->vqps_high)
-        s->vqps_high = q->index + 1;
-    q->peer_slot = d->bind.peer_slot;
-    q->peer_gen = d->bind.peer_gen;
-    vqp_move(q, VQP_CONNECTED);
-}
-
-bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
-{
-    if ((q->state != VQP_CONNECTED && q->state != VQP_ADDRESSED) || q->gen != d->vqp_gen)
-        return true; /* its first SEND says so */
-    if (!lane_sends_address(l, q, d))
-        return false;
-    vqp_move(q, VQP_ADDRESSED);
-    return true;
-}
-
-void lane_vqp_destroy(struct lane *l, struct vqp *q)
-{
-    if (q->messages != NULL) {
-        if (q->state == VQP_FREE)
-            q->gen++;
-        lane_sends_end(l, q);
-    }
-    if (q->state == VQP_FREE)
-        return;
-    q->gen++; /* what is out completes unseen */
-    lane_vqp_stop_waiting(l, q);
-    session_count(&q->session->memory->shown.queued, -(int)q->queue.count);
-    queue_append(&q->session->flushing, &q->queue);
-    release_vqp(l, q);
 }

@@ -4,6 +4,7 @@
 #ifndef LANE_VQP_H
 #define LANE_VQP_H
 
+#include "base/assert.h"
 #include "flow_state.h"
 #include "lane_state.h"
 #include "schedule/wait.h"
@@ -28,12 +29,26 @@ static inline void flow_release(const struct vqp *q)
         q->flow->holds--;
 }
 
+/* Where it goes next is asked anew. */
+static inline void vqp_forget_flow(struct vqp *q)
+{
+    BASE_ASSERT(q->wait == WAIT_NOTHING);
+    q->flow = NULL;
+}
+
+/* ---- what it is (vqp_binding.c) */
+
+/* The one function that moves its state. */
+void lane_vqp_move(struct vqp *q, enum vqp_state to);
 void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q,
                    const struct schema_sq_desc *d);
 /* SEND_TO: nothing of it is queued, out or kept. False: there is no room. */
 bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
 /* What is queued goes to its session's list of what is to be flushed. */
 void lane_vqp_destroy(struct lane *l, struct vqp *q);
+
+/* ---- what it posts (vqp.c) */
+
 /* Takes a checked request; posts it, or queues it. vqp_post_usual() posts most (usual.h). */
 void lane_vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
 /* Posts what it can of its queue. */

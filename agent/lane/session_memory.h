@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session has that is made by the control side and outlives its turn in the lane. Private to
+ * agent/lane; others read what is shown, at any time. */
+#ifndef LANE_SESSION_MEMORY_H
+#define LANE_SESSION_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "agent/lane.h"
+#include "batch_state.h"
+#include "request/region.h"
+#include "schedule/wait.h"
+
+/* What others see of what a session waits for (waits.c), at any time. */
+struct session_shown {
+    const _Atomic uint32_t *_Atomic inflight; /* the session's; NULL: it has not begun yet */
+    const struct schema_session_rw *rw;
+    const struct schema_session_ro *ro;
+    uint32_t sq_slots, cq_slots, max_inflight;
+    _Atomic uint32_t waits[VQP_WAITS]; /* VQPs, by what they wait for */
+    _Atomic uint32_t queued;           /* requests in the queues of VQPs */
+    _Atomic uint32_t held; /* enum schema_wait: why its ring is not looked at, or NOTHING */
+    _Atomic uint64_t operations, bytes; /* posted so far, also again */
+};
+
+/* Made by the control side, which reads the leases, and what is shown of the session. */
+struct lane_memory {
+    struct wr *wrs, *free_wr;
+    struct vqp *vqps;
+    struct region *regions;
+    struct grant *grants;
+    struct withdrawal withdrawals[SCHEMA_REPLIES];
+    struct batch batches[SCHEMA_BATCHES];
+    _Atomic uint32_t regions_high; /* so many places were ever used */
+    uint64_t *regions_taken;       /* bit i: place i is not free */
+    /* Places of regions by key, and of grants by what they are: the first of each bucket, and the
+     * next of each place, all + 1. */
+    uint32_t region_mask, grant_mask;
+    uint32_t *region_first, *region_next, *grant_first, *grant_next;
+    struct session_shown shown;
+    char tenant[LANE_TENANT_NAME + 1]; /* its name */
+};
+
+struct grant { /* an imported token */
+    uint32_t vkey;
+    uint8_t secret[16];
+};
+
+#endif
