@@ -6,6 +6,7 @@
  *   OPERATIONS_KIND=overdue|deadlines|none  how the device of a lane is, that keeps the rule
  *   OPERATIONS_LEASE_MS                     of each node
  *   OPERATIONS_BOUND_US                     how long a request may take; an operation takes 1
+ *   OPERATIONS_WINDOW_OPS                   of the device, so that requests are counted; or not set
  *   KEDGE_TEST_TRANSPORT=rc                 instead of DC */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -168,7 +169,7 @@ static void run_lookups(struct world_worker *k, uint32_t vkey)
 START_TEST(reads_and_writes)
 {
     const char *kind = getenv("OPERATIONS_KIND"), *lease_ms = getenv("OPERATIONS_LEASE_MS");
-    const char *bound_us = getenv("OPERATIONS_BOUND_US");
+    const char *bound_us = getenv("OPERATIONS_BOUND_US"), *window = getenv("OPERATIONS_WINDOW_OPS");
     struct world_worker owner, k;
     ck_assert(kind != NULL && lease_ms != NULL && bound_us != NULL);
     world_deadlines = strcmp(kind, "deadlines") == 0;
@@ -183,6 +184,12 @@ START_TEST(reads_and_writes)
                                        .window_policy = LANE_WINDOW_LADDER}; /* the default */
     for (int i = 0; i < WORLD_NODES; i++)
         ck_assert_int_eq(lane_command(w->node[i].lane, &finds), 0);
+    if (window != NULL) {
+        const struct lane_command counts = {
+            .kind = LANE_COMMAND_WINDOW,
+            .window = {.scope = LANE_WINDOW_DEVICE, .ops = strtoull(window, NULL, 10)}};
+        ck_assert_int_eq(lane_command(w->node[0].lane, &counts), 0);
+    }
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
     uint32_t vkey = world_register(w, &owner, 0, 4096, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);

@@ -53,7 +53,7 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     active_count_out(s->of, 1);
     w->session = s;
     w->flow = NULL;
-    w->ahead = w->behind = 0; /* of its former life */
+    wr_part(w); /* of its former life */
     w->kind = WR_WORKER;
     w->wr_id = d->post.wr_id;
     w->remote_addr = d->post.remote_addr;

@@ -22,7 +22,7 @@ static struct wr *take_request(struct session *s, const struct operation *op,
     w->session = s;
     w->flow = NULL;
     w->op = op;
-    w->ahead = w->behind = 0;
+    wr_part(w);
     w->kind = WR_WORKER;
     w->wr_id = d->post.wr_id;
     w->remote_addr = 0;

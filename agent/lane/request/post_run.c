@@ -16,6 +16,7 @@
 #include "resolve/liveness.h"
 #include "schedule/turn_bytes.h"
 #include "schedule/usual.h"
+#include "schedule/window_run.h"
 #include "session_state.h"
 #include "transmit/merge.h"
 #include "transmit/operation.h"
@@ -34,6 +35,7 @@ struct post_run {
     uint32_t most;          /* bytes of one */
     uint32_t count, behind; /* behind: those that are chained behind others */
     uint64_t bytes;
+    int64_t room; /* in bytes, of its queue pair and its windows; less than 0: none */
 };
 
 /* What it asks for, and of which VQP. */
@@ -69,7 +71,10 @@ static bool begin_run(struct lane *l, struct session *s, const struct schema_sq_
                            .region = q->region,
                            .header = header_of(d),
                            .most = l->config.cut_bytes};
-    return r->p != NULL && physical_qp_works(r->p) && !l->config.streams;
+    if (r->p == NULL || !physical_qp_works(r->p) || l->config.streams)
+        return false;
+    r->room = (int64_t)(r->p->pass_bytes - r->p->bytes);
+    return true;
 }
 
 /* It is in its own memory, in the region, and there is room for it. */
@@ -83,7 +88,7 @@ static inline bool has_place(const struct post_run *r, const struct schema_sq_de
     return d->post.vkey == m->vkey && length != 0 && length <= r->most && arena < s->arenas &&
            local <= s->arena[arena].bytes && length <= s->arena[arena].bytes - local &&
            remote >= m->vaddr && length <= m->length && remote - m->vaddr <= m->length - length &&
-           p->tail - p->head < p->pass_ops && p->bytes + r->bytes + length <= p->pass_bytes;
+           p->tail - p->head < p->pass_ops && (int64_t)(r->bytes + length) <= r->room;
 }
 
 static inline void fill_request(const struct lane *l, const struct post_run *r,
@@ -91,10 +96,8 @@ static inline void fill_request(const struct lane *l, const struct post_run *r,
 {
     const struct schema_mr_record *m = &r->region->record;
     const struct lane_arena *a = &r->s->arena[d->post.arena];
-    const struct peer *peer = &l->peers[r->q->peer_slot];
     const uint8_t signaled = d->flags & SCHEMA_OP_SIGNALED;
     w->session = r->s;
-    w->flow = r->q->flow;
     w->op = r->op;
     w->wr_id = d->post.wr_id;
     w->remote_addr = d->post.remote_addr;
@@ -106,7 +109,7 @@ static inline void fill_request(const struct lane *l, const struct post_run *r,
     w->kind = WR_WORKER;
     w->signaled = signaled;
     w->refused = 0;
-    w->ahead = w->behind = 0;
+    wr_part(w);
     w->sge[0] = (struct ibv_sge){
         .addr = a->iova + d->post.offset, .length = d->post.length, .lkey = a->lkey};
     w->fab.sg_list = w->sge;
@@ -115,9 +118,7 @@ static inline void fill_request(const struct lane *l, const struct post_run *r,
     w->fab.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
     lease_stamp(w, r->region);
     w->fab.remote_addr = m->raddr + (d->post.remote_addr - m->vaddr);
-    w->fab.ah = r->q->flow->ah;
-    w->fab.dest_qpn = peer->dctn;
-    w->fab.dc_key = peer->dc_key;
+    flow_address(l, r->q->flow, r->q->peer_slot, w);
 }
 
 /* As physical_qp_chain(), but for what is counted behind the last. */
@@ -151,6 +152,8 @@ static void end_run(struct lane *l, struct post_run *r)
     COUNT(l, posted, n);
     if (r->behind > 0)
         COUNT(l, chained_behind, r->behind);
+    if (WINDOW_GET(l->windows_on))
+        lane_windows_enter_run(l, r->q, r->count, r->bytes);
 }
 
 /* Posts some of the `most` slots from `head` on, which the worker has written. Returns how many:
@@ -163,6 +166,13 @@ static inline __attribute__((always_inline)) uint32_t take_run(struct lane *l, s
     copy_slot(s, head, &d);
     if (!begin_run(l, s, &d, &r))
         return 0;
+    if (WINDOW_GET(l->windows_on)) {
+        const struct window_room room = lane_windows_room(l, r.q);
+        most = room.ops < most ? (uint32_t)room.ops : most;
+        r.room = room.bytes < r.room ? room.bytes : r.room;
+        if (most == 0)
+            return 0;
+    }
     do {
         struct wr *w = s->free_wr;
         if (w == NULL || !has_place(&r, &d) || !turn_takes(l, s, d.post.length))

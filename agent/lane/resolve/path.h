@@ -4,14 +4,27 @@
 #define LANE_PATH_H
 
 #include "lane_state.h"
+#include "resolve/endpoint.h"
 #include "resolve/flow.h"
 #include "resolve/liveness.h"
 #include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 /* Where what goes to it is posted. A connection only while it has a path. */
-static inline struct physical_qp *flow_phys(struct lane *l, const struct flow *f)
+static inline struct physical_qp *flow_phys(const struct lane *l, const struct flow *f)
 {
     return f->rc ? f->link : &l->phys[l->dci[f->dci]];
+}
+
+/* w goes to it, and to the endpoint that is at that place now. */
+static inline void flow_address(const struct lane *l, struct flow *f, uint32_t peer_slot,
+                                struct wr *w)
+{
+    const struct peer *peer = &l->peers[peer_slot];
+    w->flow = f;
+    w->fab.ah = f->ah;
+    w->fab.dest_qpn = peer->dctn;
+    w->fab.dc_key = peer->dc_key;
 }
 
 /* Whether there is a path to it; asks for one if not, for that session's tenant, and its state

@@ -230,7 +230,7 @@ static void serve_rooms(struct lane *l)
 static bool serve_window(struct lane *l, struct window *n)
 {
     struct vqp *q;
-    while ((q = lane_window_next(n)) != NULL) {
+    while ((q = lane_window_next(l, n)) != NULL) {
         if (!has_looks(l, AFTER_WINDOWS) || l->went >= l->went_most)
             return false;
         COUNT(l, retried, 1);

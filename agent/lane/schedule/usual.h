@@ -57,11 +57,11 @@ static USUAL_INLINE bool flow_goes(const struct lane *l, const struct flow *f)
            p->head == p->tail && physical_qp_works(p);
 }
 
-/* It waits for nothing, goes on to where it was, and no window has a limit. */
+/* It waits for nothing, and goes on to where it was. */
 static USUAL_INLINE bool vqp_is_usual(struct lane *l, const struct vqp *q)
 {
-    return q->state == VQP_CONNECTED && q->queue.head == NULL && !WINDOW_GET(l->windows_on) &&
-           peer_is_usual(l, q) && flow_goes(l, q->flow);
+    return q->state == VQP_CONNECTED && q->queue.head == NULL && peer_is_usual(l, q) &&
+           flow_goes(l, q->flow);
 }
 
 /* The region that q used last is that one too, and lets it. */

@@ -290,14 +290,9 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
     return (w->special & SPECIAL_COPY) && !lane_small_take(l, w) ? WAIT_SMALL : WAIT_NOTHING;
 }
 
-/* It has entered all that it had to. */
+/* It is addressed, and has entered all that it had to. */
 static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
-    const struct peer *peer = &l->peers[q->peer_slot];
-    w->flow = q->flow;
-    w->fab.ah = q->flow->ah;
-    w->fab.dest_qpn = peer->dctn;
-    w->fab.dc_key = peer->dc_key;
     flow_posted(l, q->flow, 1);
     q->outstanding++;
     q->begun = 1;
@@ -327,6 +322,7 @@ static enum vqp_wait enter_windows(struct lane *l, struct vqp *q, struct physica
         if (wait != WAIT_NOTHING)
             return wait;
     }
+    flow_address(l, q->flow, q->peer_slot, w);
     return windows_enter(l, q, w);
 }
 
@@ -372,6 +368,7 @@ static __attribute__((noinline)) enum vqp_wait post_piece(struct lane *l, struct
     w->length -= left;
     if (answer == REMOTE_REFUSED)
         return refuse_request(l, q, w, reason);
+    flow_address(l, q->flow, q->peer_slot, w);
     const enum vqp_wait wait = windows_enter(l, q, w);
     if (wait != WAIT_NOTHING)
         return wait;
@@ -441,6 +438,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
         if (w->special & SPECIAL_CUT)
             return post_piece(l, q, p, w);
     }
+    flow_address(l, q->flow, q->peer_slot, w);
     wait = windows_enter(l, q, w);
     if (wait != WAIT_NOTHING) {
         if (w->special & SPECIAL_COPY)

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
-#include "resolve/flow.h"
+#include "resolve/path.h"
 #include "schedule/fair_queue.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
@@ -192,7 +192,7 @@ static bool are_limited(const struct lane *l)
     return any;
 }
 
-typedef void count_fn(struct window *n, uint64_t length);
+typedef void count_fn(struct window *n, uint64_t length, uint64_t ops);
 
 /* What is out on a queue pair is counted for the first time, or is counted no more. */
 static void count_posted(struct lane *l, const struct physical_qp *p, count_fn *count)
@@ -201,9 +201,9 @@ static void count_posted(struct lane *l, const struct physical_qp *p, count_fn *
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
         if (w == NULL || w->kind != WR_WORKER) /* NULL: with streams, over before older ones */
             continue;
-        count(w->session->window, w->length);
-        count(w->flow->window, w->length);
-        count(l->device_window, w->length);
+        count(w->session->window, w->length, !w->rides);
+        count(w->flow->window, w->length, !w->rides);
+        count(l->device_window, w->length, !w->rides);
     }
 }
 
@@ -389,13 +389,16 @@ bool lane_windows_are_full(const struct lane *l, const struct vqp *q)
             WINDOW_GET(q->session->window->waiting) > 0);
 }
 
+static bool fits_bytes(const struct window *n, uint64_t length)
+{
+    const uint64_t limit = WINDOW_GET(n->limit_bytes), bytes = WINDOW_GET(n->bytes);
+    return limit == 0 || bytes == 0 || (bytes < limit && length <= limit - bytes);
+}
+
 static bool fits_window(const struct window *n, uint64_t length)
 {
-    uint64_t limit_bytes = WINDOW_GET(n->limit_bytes), limit_ops = ops_limit(n);
-    uint64_t bytes = WINDOW_GET(n->bytes);
-    return (limit_ops == 0 || WINDOW_GET(n->ops) < limit_ops) &&
-           (limit_bytes == 0 || bytes == 0 ||
-            (bytes < limit_bytes && length <= limit_bytes - bytes));
+    const uint64_t limit = ops_limit(n);
+    return (limit == 0 || WINDOW_GET(n->ops) < limit) && fits_bytes(n, length);
 }
 
 /* What was found is for who has much out: a size that is tried, or that somebody has made the lane
@@ -428,9 +431,44 @@ static void charge_window(struct window *n, struct vqp *q, uint64_t length)
     lane_fair_queue_serve(&t->vqps, &q->turn, cost);
 }
 
+/* ---- with another's work request */
+
+/* One that waited somewhere would have been counted where it was already. */
+static bool may_ride(const struct lane *l, const struct vqp *q, const struct wr *w)
+{
+    const struct physical_qp *p = flow_phys(l, q->flow);
+    return p != NULL && physical_qp_takes_along(l, p, w) &&
+           (q->in > IN_NONE || fits_bytes(q->session->window, w->length)) &&
+           (q->in > IN_TENANT || fits_bytes(q->flow->window, w->length)) &&
+           fits_bytes(l->device_window, w->length);
+}
+
+/* Where others wait its bytes are of its turns. */
+static void ride_along(struct vqp *q, const struct wr *w, struct window *const in_order[IN_ALL])
+{
+    for (uint8_t i = 0; i < IN_ALL; i++) {
+        struct window *n = in_order[i];
+        if (i < q->in) {
+            WINDOW_ADD(n->ops, -1);
+            continue;
+        }
+        if (n->tenant != NULL && WINDOW_GET(n->waiting) > 0)
+            charge_window(n, q, w->length);
+        window_count(n, w->length, 0);
+        mark_most(n);
+    }
+    q->in = IN_NONE;
+}
+
+/* ---- in, and out */
+
 enum vqp_wait lane_windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct window *const in_order[IN_ALL] = {q->session->window, q->flow->window, l->device_window};
+    if (may_ride(l, q, w)) {
+        ride_along(q, w, in_order);
+        return WAIT_NOTHING;
+    }
     while (q->in < IN_ALL) {
         struct window *n = in_order[q->in];
         bool has_turn = l->turn_window == n && l->turn_wr == w;
@@ -446,7 +484,7 @@ enum vqp_wait lane_windows_enter_slowly(struct lane *l, struct vqp *q, struct wr
         }
         if (has_turn)
             charge_window(n, q, w->length);
-        window_count(n, w->length);
+        window_count(n, w->length, 1);
         mark_most(n);
         q->in++;
     }
@@ -456,7 +494,7 @@ enum vqp_wait lane_windows_enter_slowly(struct lane *l, struct vqp *q, struct wr
 
 static void uncount_request(struct lane *l, struct window *n, uint64_t length)
 {
-    window_uncount(n, length);
+    window_uncount(n, length, 1);
     lane_window_become_due(l, n);
 }
 
@@ -493,13 +531,14 @@ struct window *lane_windows_take_due(struct lane *l)
     return n;
 }
 
-struct vqp *lane_window_next(const struct window *n)
+struct vqp *lane_window_next(const struct lane *l, const struct window *n)
 {
     if (fair_queue_first(&n->turns) == NULL)
         return NULL;
     const struct tenant_turn *t = OWNER(struct tenant_turn, turn, fair_queue_first(&n->turns));
     struct vqp *q = OWNER(struct vqp, turn, fair_queue_first(&t->vqps));
-    return fits_window(n, q->wants) || may_pass_found(n, q) ? q : NULL;
+    return fits_window(n, q->wants) || may_pass_found(n, q) || may_ride(l, q, q->queue.head) ? q
+                                                                                             : NULL;
 }
 
 void lane_window_begin_turn(struct lane *l, struct vqp *q)

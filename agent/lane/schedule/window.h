@@ -5,10 +5,12 @@
  *
  * The lane thread's; others may read what is _Atomic. A worker's request enters its tenant's
  * window, then its destination's, then the device's, before it is posted, and leaves all three when
- * it is over, however it ended. Where it may not enter, its VQP waits in that window's queue,
- * within those before, so that nothing is tried again that has not come nearer; VQPs that wait for
- * something else are in no window. The lane's own READs of tables are in none and never wait:
- * workers' requests wait for them.
+ * it is over, however it ended. What counts is bytes and work requests, which is what a device has
+ * to do with: a request that becomes part of the work request that is chained last is no other one
+ * (merge.h), and waits for no room of these. Where it may not enter, its VQP waits in that window's
+ * queue, within those before, so that nothing is tried again that has not come nearer; VQPs that
+ * wait for something else are in no window. The lane's own READs of tables are in none and never
+ * wait: workers' requests wait for them.
  *
  * Of those that wait at a window tenants take turns by bytes, and of a tenant its VQPs. The order
  * within a VQP is kept: only its first request waits here, the others behind it.
@@ -59,22 +61,23 @@ static inline bool window_passes(const struct window *n, uint64_t length)
     return WINDOW_GET(n->bytes) + length <= n->pass_bytes && WINDOW_GET(n->ops) < n->pass_ops;
 }
 
-static inline void window_count(struct window *n, uint64_t length)
+/* ops: work requests, of which one that is part of another's has none. */
+static inline void window_count(struct window *n, uint64_t length, uint64_t ops)
 {
     WINDOW_ADD(n->bytes, length);
-    WINDOW_ADD(n->ops, 1);
+    WINDOW_ADD(n->ops, ops);
 }
 
-static inline void window_uncount(struct window *n, uint64_t length)
+static inline void window_uncount(struct window *n, uint64_t length, uint64_t ops)
 {
     WINDOW_ADD(n->bytes, -length);
-    WINDOW_ADD(n->ops, -1);
+    WINDOW_ADD(n->ops, -ops);
 }
 
-static inline void window_note_done(struct window *n, uint64_t length)
+static inline void window_note_done(struct window *n, uint64_t length, uint64_t ops)
 {
     n->done_work += length + WINDOW_REQUEST_COST;
-    n->done_ops++;
+    n->done_ops += ops;
 }
 
 struct lane_command;
@@ -118,9 +121,10 @@ void lane_window_waits(struct lane *l, struct window *n, int more);
  * there was no time for. */
 struct window *lane_windows_take_due(struct lane *l);
 void lane_window_become_due(struct lane *l, struct window *n);
-/* The least served tenant's least served VQP, if its request fits. What comes next may not overtake
+/* The least served tenant's least served VQP, if its request fits, or becomes part of the work
+ * request that is chained last. What comes next may not overtake
  * one that is larger: that would wait for ever. Else NULL. */
-struct vqp *lane_window_next(const struct window *n);
+struct vqp *lane_window_next(const struct lane *l, const struct window *n);
 /* q, which waits at a window, does so no more, and may go on there: it is its turn until
  * lane->turn_wr is set to NULL. */
 void lane_window_begin_turn(struct lane *l, struct vqp *q);

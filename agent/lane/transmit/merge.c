@@ -93,22 +93,29 @@ static bool goes_on(const struct wr *lead, const struct wr *w)
 
 static_assert(SCHEMA_MAX_SGE <= LANE_MERGE_SGES, "room for the first one's");
 
-/* False: there is no list to be had. */
-static bool take_list(struct lane *l, struct wr *lead)
+static uint64_t pass_of(const struct lane *l)
+{
+    return atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+}
+
+/* What a former pass took is posted. */
+static bool has_list(const struct lane *l, const struct wr *lead)
+{
+    return lead->behind > 0 || l->merges.lists < LANE_MERGE_LISTS || l->merges.pass != pass_of(l);
+}
+
+/* There is one. */
+static void take_list(struct lane *l, struct wr *lead)
 {
     if (lead->behind > 0)
-        return true;
-    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
-    if (l->merges.pass != pass) /* all of the last one are posted */
+        return;
+    if (l->merges.pass != pass_of(l))
         l->merges.lists = 0;
-    l->merges.pass = pass;
-    if (l->merges.lists == LANE_MERGE_LISTS)
-        return false;
+    l->merges.pass = pass_of(l);
     struct merge_list *list = &l->merges.list[l->merges.lists++];
     memcpy(list->sge, lead->sge, (size_t)lead->fab.num_sge * sizeof list->sge[0]);
     lead->pieces = (uint8_t)lead->fab.num_sge;
     lead->fab.sg_list = list->sge;
-    return true;
 }
 
 static struct merge_list *list_of(const struct wr *lead)
@@ -128,10 +135,9 @@ static bool keeps_order(const struct lane *l, const struct physical_qp *p, const
     return true;
 }
 
-static bool add_inline(struct lane *l, struct wr *lead, const struct wr *w)
+static void add_inline(struct lane *l, struct wr *lead, const struct wr *w)
 {
-    if (!take_list(l, lead))
-        return false;
+    take_list(l, lead);
     struct merge_list *list = list_of(lead);
     if (lead->behind == 0) {
         memcpy(list->inline_data, lead->inline_data, lead->length);
@@ -139,22 +145,26 @@ static bool add_inline(struct lane *l, struct wr *lead, const struct wr *w)
     }
     memcpy(list->inline_data + list->sge[0].length, w->inline_data, w->length);
     list->sge[0].length += w->length;
-    return true;
 }
 
-static bool add_pieces(struct lane *l, struct wr *lead, const struct wr *w)
+/* There are as many SGEs as a work request may have, and a READ's are each to other memory. */
+static bool pieces_fit(const struct lane *l, const struct wr *lead, const struct wr *w)
 {
     const int joins = goes_on(lead, w), all = lead->fab.num_sge + w->fab.num_sge - joins;
-    if (all > (int)l->config.merge_sges ||
-        (w->fab.opcode == IBV_WR_RDMA_READ && writes_twice(lead, w)) || !take_list(l, lead))
-        return false;
+    return all <= (int)l->config.merge_sges &&
+           (w->fab.opcode != IBV_WR_RDMA_READ || !writes_twice(lead, w));
+}
+
+static void add_pieces(struct lane *l, struct wr *lead, const struct wr *w)
+{
+    const int joins = goes_on(lead, w), all = lead->fab.num_sge + w->fab.num_sge - joins;
+    take_list(l, lead);
     struct ibv_sge *list = list_of(lead)->sge;
     if (joins)
         list[lead->fab.num_sge - 1].length += w->sge[0].length;
     memcpy(&list[lead->fab.num_sge], &w->sge[joins],
            (size_t)(w->fab.num_sge - joins) * sizeof list[0]);
     lead->fab.num_sge = all;
-    return true;
 }
 
 /* Of one VQP's stream in order, without a look at anything else. */
@@ -165,20 +175,28 @@ static bool is_behind_its_own(const struct wr *last, const struct wr *w)
 
 /* ---- all */
 
-bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
+bool lane_merge_takes(const struct lane *l, const struct physical_qp *p, const struct wr *w)
 {
     const struct wr *last = *ring_at(l, p, p->tail - 1);
-    struct wr *lead = (struct wr *)(void *)p->chain_tail;
+    const struct wr *lead = (const struct wr *)(const void *)p->chain_tail;
     if (is_behind_its_own(last, w) || !may_merge(l, p) || !is_of_one_kind(last, w) ||
         ((last->special | w->special) & ~(SPECIAL_RELAXED | SPECIAL_PIECE)) != 0 ||
         !is_to_one_region(last, w) || last->session->tenant_slot != w->session->tenant_slot)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;
-    if (lead->fab.remote_addr % WHOLE_BYTES != 0 || bytes > most_bytes(l, w) ||
-        lead->behind + 1 == MERGED_MOST || l->now_ns < w->flow->apart_until_ns ||
-        !keeps_order(l, p, lead, w) ||
-        !(w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w))
+    return lead->fab.remote_addr % WHOLE_BYTES == 0 && bytes <= most_bytes(l, w) &&
+           lead->behind + 1 != MERGED_MOST && l->now_ns >= w->flow->apart_until_ns &&
+           keeps_order(l, p, lead, w) &&
+           ((w->fab.send_flags & IBV_SEND_INLINE) || pieces_fit(l, lead, w)) && has_list(l, lead);
+}
+
+bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    struct wr *lead = (struct wr *)(void *)p->chain_tail;
+    if (!lane_merge_takes(l, p, w))
         return false;
+    (w->fab.send_flags & IBV_SEND_INLINE ? add_inline : add_pieces)(l, lead, w);
+    w->rides = 1;
     w->ahead = ++lead->behind;
     lead->fab.wr_id = (lead->fab.wr_id & ~(uint64_t)UINT32_MAX) | p->tail;
     if (w->signaled | l->config.streams)

@@ -47,6 +47,8 @@ struct merges {
                              * for its peer is of its flow (apart_until_ns) */
 };
 
+/* Whether lane_merge() would. w is as it is to be posted. */
+bool lane_merge_takes(const struct lane *l, const struct physical_qp *p, const struct wr *w);
 /* w, which is to be posted on p, and goes on where the last that is chained there ends, becomes
  * part of that one's work request. False: it may not. */
 bool lane_merge(struct lane *l, struct physical_qp *p, struct wr *w);

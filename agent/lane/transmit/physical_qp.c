@@ -45,7 +45,7 @@ bool lane_physical_qp_is_silent(const struct lane *l, const struct physical_qp *
 
 void lane_physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
-    w->ahead = w->behind = 0;
+    wr_part(w);
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (w->signaled | l->config.streams) /* of which each has completions of its own */
         w->fab.send_flags |= IBV_SEND_SIGNALED;

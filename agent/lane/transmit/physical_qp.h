@@ -129,6 +129,13 @@ static inline bool physical_qp_goes_on(const struct lane *l, const struct physic
     return last->fab.remote_addr + last->length == w->fab.remote_addr;
 }
 
+/* Whether w, posted now, would be no work request of its own. */
+static inline bool physical_qp_takes_along(const struct lane *l, const struct physical_qp *p,
+                                           const struct wr *w)
+{
+    return p->chain != NULL && physical_qp_goes_on(l, p, w) && lane_merge_takes(l, p, w);
+}
+
 static inline void physical_qp_name(const struct lane *l, const struct physical_qp *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)(p - l->phys) << 32 | p->tail;

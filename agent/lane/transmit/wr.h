@@ -66,6 +66,7 @@ struct wr {
      * request with are before it; of the first of them, `behind` are behind it, and `pieces` of
      * fab's are its own. */
     uint8_t ahead, behind, pieces;
+    uint8_t rides;  /* when it was posted last it was part of another's work request */
     uint32_t index; /* own READs: of the lookup or the cached region, or the place of a
                      * WR_SIGNAL_READ; SPECIAL_COPY: its place */
     _Alignas(8) uint8_t inline_data[SCHEMA_MAX_INLINE]; /* SPECIAL_CUT: struct cut */
@@ -77,6 +78,12 @@ static_assert(offsetof(struct wr, fab) == 0, "what a queue pair has chained is a
 static inline int wr_pieces(const struct wr *w)
 {
     return w->behind > 0 ? w->pieces : w->fab.num_sge;
+}
+
+/* It is part of none, and nothing of it. */
+static inline void wr_part(struct wr *w)
+{
+    w->ahead = w->behind = w->pieces = w->rides = 0;
 }
 
 /* It is one of several in one work request. */

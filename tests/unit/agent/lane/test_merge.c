@@ -340,24 +340,67 @@ START_TEST(each_has_the_completion_that_it_asked_for)
 }
 END_TEST
 
-START_TEST(a_window_counts_each_of_them)
+/* What the device's window was after the workers' adjacent blocks, of which each posts `runs`. With
+ * `filled`, another request is out when they come. */
+static struct lane_window window_after(uint64_t ops, uint64_t bytes, uint32_t runs, bool filled)
 {
     struct lane_command c = {.kind = LANE_COMMAND_WINDOW,
-                             .window = {.scope = LANE_WINDOW_DEVICE, .ops = 2}};
+                             .window = {
+                                 .scope = LANE_WINDOW_DEVICE,
+                                 .ops = ops,
+                                 .bytes = bytes,
+                             }};
     struct lane_window window;
     open_scene(4);
     ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
     world_run(w, 2);
-    for (uint32_t i = 0; i < 4; i++)
-        post(i, write_block(i, i, i));
+    if (filled)
+        post(0, write_block(100, 30, 30));
+    for (uint32_t i = filled; i < 4; i++)
+        for (uint32_t k = 0; k < runs; k++)
+            post(i, write_block(i * runs + k, i * runs + k, i * runs + k));
     world_mergers_ring(w, &m);
-    for (uint32_t i = 0; i < 4; i++)
-        expect_done(i, i, BLOCK);
+    if (filled)
+        expect_done(0, 100, BLOCK);
+    for (uint32_t i = filled; i < 4; i++)
+        for (uint32_t k = 0; k < runs; k++)
+            expect_done(i, i * runs + k, BLOCK);
+    for (uint32_t i = filled * runs; i < 4 * runs; i++)
+        expect_block(i, i / runs, i);
     ck_assert(lane_window(w->node[0].lane, LANE_WINDOW_DEVICE, 0, &window));
-    ck_assert_uint_eq(window.most_ops, 2);
-    ck_assert_uint_eq(window.most_bytes, 2 * BLOCK);
     ck_assert_uint_eq(window.ops, 0);
-    ck_assert_uint_eq(posts->requests, 2); /* what was held back is merged when it goes */
+    ck_assert_uint_eq(window.bytes, 0);
+    return window;
+}
+
+START_TEST(a_window_counts_them_as_one)
+{
+    const struct lane_window window = window_after(2, 0, 1, false);
+    ck_assert_uint_eq(window.most_ops, 1);
+    ck_assert_uint_eq(window.most_bytes, 4 * BLOCK);
+    ck_assert_uint_eq(window.waits, 0);
+    ck_assert_uint_eq(posts->requests, 1);
+    close_scene();
+}
+END_TEST
+
+START_TEST(what_a_window_holds_back_is_merged_when_it_goes)
+{
+    const struct lane_window window = window_after(1, 0, 4, true);
+    ck_assert_uint_eq(window.most_ops, 1);
+    ck_assert_uint_eq(window.most_bytes, 12 * BLOCK);
+    ck_assert_uint_gt(window.waits, 0);
+    ck_assert_uint_eq(posts->requests, 2);
+    close_scene();
+}
+END_TEST
+
+START_TEST(their_bytes_are_the_windows)
+{
+    const struct lane_window window = window_after(2, 3 * BLOCK, 2, true);
+    ck_assert_uint_le(window.most_ops, 2);
+    ck_assert_uint_eq(window.most_bytes, 3 * BLOCK);
+    ck_assert_uint_gt(posts->requests, 2);
     close_scene();
 }
 END_TEST
@@ -491,7 +534,9 @@ END_TEST
     T(inline_ones_are_merged_as_far_as_they_go_inline)                                             \
     T(what_begins_inside_a_word_is_not_merged)                                                     \
     T(each_has_the_completion_that_it_asked_for)                                                   \
-    T(a_window_counts_each_of_them)                                                                \
+    T(a_window_counts_them_as_one)                                                                 \
+    T(what_a_window_holds_back_is_merged_when_it_goes)                                             \
+    T(their_bytes_are_the_windows)                                                                 \
     T(where_it_is_switched_off_each_goes_alone)                                                    \
     T(work_requests_are_counted)                                                                   \
     T(work_requests_only_grow)                                                                     \
