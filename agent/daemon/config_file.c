@@ -128,7 +128,7 @@ static const struct option options[] = {
      "workers may send each other messages (kedge_msg.h), where nodes are reached by DC"},
     {"pool", "receives", A_COUNT, AT(receives), 16, LANE_RECEIVES_MOST, "256",
      "messages: of all peers, that may be on their way to this pool; 16448 bytes each"},
-    {"pool", "window_policy", A_WINDOW_POLICY, AT(window_policy), 0, 0, "static",
+    {"pool", "window_policy", A_WINDOW_POLICY, AT(window_policy), 0, 0, "ladder",
      "ladder and delay find how many requests do best, beside what is set; static: none does"},
     {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",
      "in flight at a time, of all workers; 0: no limit"},

@@ -170,12 +170,9 @@ rm "$work/state-a/settings.json"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
 is 0 "windows that its file has hold before a metaserver has said anything" \
     window device.in_flight_ops
-is '"static"' "windows find no size where nothing else is set" window policy
-sed -i '/^\[pool\]/a window_policy = ladder' "$work/a.conf"
-kill -HUP "${pids[a]}"
-is '"ladder"' "and do when an operator says so, without a restart" window policy
+is '"ladder"' "windows find their size where nothing else is set" window policy
 [[ $(metric found_operations 'scope="device"') =~ ^[0-9]+$ ]] || fail "what they find is no metric"
-sed -i 's/^window_policy = ladder/window_policy = static/' "$work/a.conf"
+sed -i '/^\[pool\]/a window_policy = static' "$work/a.conf"
 kill -HUP "${pids[a]}"
 is '"static"' "and no more when an operator says so, without a restart" window policy
 is 0 "what they had found holds no more" metric found_operations 'scope="device"'

@@ -135,11 +135,11 @@ START_TEST(how_a_lane_polls_is_read_and_what_it_was_called_before_is_taken)
     ck_assert_uint_eq(config.max_retry, 120);
     ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\npolling = event\n"), 0);
     ck_assert_int_eq(config.polling, POLLING_EVENT);
-    ck_assert_int_eq(config.window_policy, LANE_WINDOW_STATIC);
+    ck_assert_int_eq(config.window_policy, LANE_WINDOW_LADDER);
     ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\nwindow_policy = delay\n"), 0);
     ck_assert_int_eq(config.window_policy, LANE_WINDOW_DELAY);
-    ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\nwindow_policy = ladder\n"), 0);
-    ck_assert_int_eq(config.window_policy, LANE_WINDOW_LADDER);
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\nwindow_policy = static\n"), 0);
+    ck_assert_int_eq(config.window_policy, LANE_WINDOW_STATIC);
     refused("[pool]\nwindow_policy = good\n",
             ":2: window_policy must be ladder, delay or static, not \"good\"");
     refused("[pool]\npolling = lazy\n",
