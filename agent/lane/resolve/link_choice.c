@@ -111,6 +111,15 @@ static uint32_t find_victim(struct link_choice *c, const struct link_score *s, u
     return best;
 }
 
+/* What is over is forgotten: a clock of 32 bits comes round, and half of it is always to come. */
+static bool is_barred(struct link_score *s, uint32_t now_ms)
+{
+    if (s->barred_ms != 0 &&
+        s->barred_ms - now_ms - 1 > ((uint32_t)LINK_BARRED_MS << LINK_BARRED_MOST))
+        s->barred_ms = 0;
+    return s->barred_ms != 0;
+}
+
 bool lane_link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t now_ms,
                             uint32_t *victim)
 {
@@ -118,7 +127,7 @@ bool lane_link_choice_wants(struct link_choice *c, uint32_t endpoint, uint32_t n
     *victim = LINK_NONE;
     if (s->state != LINK_FREE || s->points < LINK_WANTS || c->making == LINK_MAKING)
         return false;
-    if (s->barred_ms != 0 && (int32_t)(now_ms - s->barred_ms) < 0)
+    if (is_barred(s, now_ms))
         return false;
     if (c->held < c->most)
         return true;

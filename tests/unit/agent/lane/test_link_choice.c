@@ -195,6 +195,26 @@ START_TEST(who_refuses_is_asked_ever_more_seldom)
 }
 END_TEST
 
+/* As a clock of 32 bits has it: half of it is to come, and then it comes round. */
+START_TEST(who_has_failed_once_is_not_barred_for_weeks)
+{
+    static const uint32_t days[] = {1, 24, 26, 30, 48};
+    for (uint32_t i = 0; i < sizeof days / sizeof days[0]; i++) {
+        uint32_t victim;
+        begin(i);
+        lane_link_choice_sample(&c, 0, 0, LINK_WANTS, now_ms);
+        lane_link_choice_begin(&c, 0, now_ms);
+        lane_link_choice_leave(&c, 0, true, now_ms);
+        lane_link_choice_over(&c, 0, now_ms);
+        ck_assert(!lane_link_choice_wants(&c, 0, now_ms, &victim));
+        now_ms += days[i] * 24 * 3600 * 1000;
+        lane_link_choice_sample(&c, 0, 0, LINK_WANTS, now_ms);
+        ck_assert(lane_link_choice_wants(&c, 0, now_ms, &victim));
+        lane_link_choice_fini(&c);
+    }
+}
+END_TEST
+
 /* Whatever comes in whatever order: made, failed, broken, left, over, and the clock that wraps. */
 START_TEST(it_adds_up_whatever_happens)
 {
@@ -233,6 +253,7 @@ END_TEST
     TEST(a_flood_takes_no_connection_in_use_from_who_has_no_more_than_a_share)                     \
     TEST(a_connection_is_its_makers_while_that_one_uses_it)                                        \
     TEST(who_refuses_is_asked_ever_more_seldom)                                                    \
+    TEST(who_has_failed_once_is_not_barred_for_weeks)                                              \
     TEST(it_adds_up_whatever_happens)
 
 KEDGE_CHECK_MAIN("agent.lane.link_choice", TESTS)
