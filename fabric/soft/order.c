@@ -2,8 +2,9 @@
 /* The order that a responder may take. A READ or an atomic may be overtaken by what was posted
  * behind it, unless that is a READ or has a fence (IBTA 9.5, table 79); completions keep their
  * order. So when a READ is refused, what is flushed behind it may have been executed. A device that
- * places data in the order in which packets come may have a WRITE overtaken by WRITEs and SENDs
- * too. Asked for by KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
+ * places data in the order in which packets come may have a WRITE overtaken by WRITEs too, and by
+ * no SEND: when a receive has ended, what was written before is to be relied on (the same section).
+ * Asked for by KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
 #include "soft/order.h"
 
 #include <errno.h>
@@ -46,6 +47,17 @@ static bool is_write(const struct fab_wr *wr)
     return wr->opcode < IBV_WR_RDMA_READ; /* or SEND; the atomics' numbers come after */
 }
 
+static bool is_send(const struct fab_wr *wr)
+{
+    return is_write(wr) && wr->opcode != IBV_WR_RDMA_WRITE;
+}
+
+/* Of two to one target: whether a responder may carry out `last` before p. */
+static bool may_overtake(const struct fab_wr *p, const struct fab_wr *last)
+{
+    return !is_write(p) || (is_write(last) && !is_send(last));
+}
+
 static bool can_be_late(const struct soft_qp *qp, const struct fab_wr *wr)
 {
     return !is_write(wr) || (qp->late_writes && wr->opcode == IBV_WR_RDMA_WRITE);
@@ -84,7 +96,7 @@ void soft_order_overtake(struct soft_qp *qp)
     for (uint32_t i = qp->pending_head; i != qp->pending_tail - 1; i++) {
         const struct soft_pending *p = soft_pending_at(qp, i);
         if (!p->executed &&
-            (!p->late || !is_one_target(qp, p, last) || (is_write(&p->wr) && !is_write(&last->wr))))
+            (!p->late || !is_one_target(qp, p, last) || !may_overtake(&p->wr, &last->wr)))
             return;
     }
     qp->ahead = last->ahead;
