@@ -88,12 +88,14 @@ struct kedge_session {
     uint32_t asks, imports;         /* of these, that are not 0; of other tenants' regions */
     struct kedge_mr *mrs;
     struct kedge_batch *batches;
-    uint32_t withdrawals; /* requests of them that are not answered yet */
-    struct {              /* of kedge_session_notices(): what kedge_wait() has returned for */
-        bool wanted;      /* it was called: else kedge_wait() returns for completions alone */
-        uint32_t drains, revoked;
-        bool withdrawn;         /* or there is nothing to wait for */
-        uint32_t revoked_shown; /* what that call has */
+    struct kedge_counter *counters;
+    uint64_t counter_wanted; /* only in kedge_counter_wait() */
+    uint32_t withdrawals;    /* requests of them that are not answered yet */
+    struct {                 /* of kedge_session_notices(): what kedge_wait() has returned for */
+        bool wanted;         /* it was called: else kedge_wait() returns for completions alone */
+        uint32_t drains, revoked, raised;
+        bool withdrawn;                       /* or there is nothing to wait for */
+        uint32_t revoked_shown, raised_shown; /* what that call has */
     } told;
     uint32_t max_vqps, max_inflight, session, tenant;
     uint32_t features; /* enum schema_control_feature: what its agent knows */

@@ -83,7 +83,8 @@ static const struct {
     [SCHEMA_REASON_LONG] = {-EMSGSIZE, "the message is longer than the buffer that was posted for "
                                        "it, or than a message may be"},
     [SCHEMA_REASON_PORT] = {-ECONNREFUSED,
-                            "no queue pair of the peer's is bound to that port for this tenant"},
+                            "no queue pair of the peer's is bound to that port for this tenant, or "
+                            "no counter of its has that token"},
     [SCHEMA_REASON_RECEIVER] = {-EAGAIN, "the receiver has posted no buffer for too long"},
     [SCHEMA_REASON_MESSAGES] = {-EOPNOTSUPP, "this node, or the peer's, carries no messages"},
     [SCHEMA_REASON_BATCH] = {-EINVAL,

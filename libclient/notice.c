@@ -24,6 +24,7 @@ static bool is_news(struct kedge_session *s)
         s->told.drains = 0;
     return (drains != 0 && s->told.drains == 0) ||
            atomic_load_explicit(&s->ro->revoked, memory_order_acquire) != s->told.revoked ||
+           atomic_load_explicit(&s->ro->raised, memory_order_acquire) != s->told.raised ||
            (!s->told.withdrawn && are_withdrawn(s));
 }
 
@@ -37,6 +38,7 @@ void client_told(struct kedge_session *s)
 {
     s->told.drains = atomic_load_explicit(&s->ro->drains, memory_order_acquire);
     s->told.revoked = atomic_load_explicit(&s->ro->revoked, memory_order_acquire);
+    s->told.raised = atomic_load_explicit(&s->ro->raised, memory_order_acquire);
     s->told.withdrawn |= are_withdrawn(s);
 }
 
@@ -52,7 +54,9 @@ int kedge_session_notices(struct kedge_session *s)
     if (client_is_taken_back(s))
         return client_usable(s);
     const bool revoked = s->told.revoked != s->told.revoked_shown;
+    const bool raised = s->told.raised != s->told.raised_shown;
     s->told.revoked_shown = s->told.revoked;
+    s->told.raised_shown = s->told.raised;
     return (s->told.drains != 0 ? KEDGE_NOTICE_DRAIN : 0) | (revoked ? KEDGE_NOTICE_REVOKED : 0) |
-           (are_withdrawn(s) ? KEDGE_NOTICE_WITHDRAWN : 0);
+           (raised ? KEDGE_NOTICE_COUNTER : 0) | (are_withdrawn(s) ? KEDGE_NOTICE_WITHDRAWN : 0);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "post_list.h"
 #include "sender.h"
 
 static int operation_of(enum ibv_wr_opcode opcode)
@@ -21,15 +22,11 @@ static int operation_of(enum ibv_wr_opcode opcode)
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
         return SCHEMA_OP_SEND;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return client_fail_text(-EOPNOTSUPP,
-                                "IBV_WR_RDMA_WRITE_WITH_IMM is not built: where the agent has "
-                                "messages, a WRITE and IBV_WR_SEND_WITH_IMM behind it do the same");
     default:
         return client_fail(-EINVAL,
                            "opcode %u is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, "
-                           "IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND "
-                           "and IBV_WR_SEND_WITH_IMM",
+                           "IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP, "
+                           "IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND and IBV_WR_SEND_WITH_IMM",
                            (unsigned)opcode);
     }
 }
@@ -155,6 +152,8 @@ static int check_send(const struct kedge_vqp *q, const struct ibv_send_wr *wr)
                                 "(kedge_connect_port), or take a message's own (kedge_pop_msgs)");
     for (int i = 0; i < wr->num_sge; i++)
         bytes += wr->sg_list[i].length;
+    if (q->to_kind == SCHEMA_SEND_TO_COUNTER && (bytes != 0 || wr->opcode != IBV_WR_SEND))
+        return client_fail_text(-EINVAL, "what raises a counter is an IBV_WR_SEND without a byte");
     if (bytes > SCHEMA_MESSAGE_MOST)
         return client_fail(
             -EMSGSIZE,
@@ -172,8 +171,7 @@ static uint8_t relaxed_flag(const struct kedge_session *s)
     return s->features & SCHEMA_FEATURE_RELAXED ? SCHEMA_OP_RELAXED : 0;
 }
 
-static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr *wr,
-                            union client_post *p)
+int client_post_build(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union client_post *p)
 {
     const unsigned known =
         IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE | KEDGE_SEND_RELAXED;
@@ -238,6 +236,7 @@ static __attribute__((noinline)) void put_bind(struct kedge_vqp *q)
     memset(d.bytes, 0, sizeof d.bytes);
     d.send_to.kind = q->to_kind;
     d.send_to.to = q->to;
+    d.send_to.secret = q->to_kind == SCHEMA_SEND_TO_COUNTER ? q->secret : 0;
     client_ring_put(q->session, &d);
 }
 
@@ -273,13 +272,29 @@ int client_post_put(struct kedge_vqp *q, const union client_post *p)
 static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
 {
     union client_post p;
-    int status = build_descriptor(q, wr, &p);
-    if (status == 0)
-        status = put_post(q, &p);
+    int status = 0;
+    if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+        status = client_notify_put(q, wr);
+    } else {
+        status = client_post_build(q, wr, &p);
+        if (status == 0)
+            status = put_post(q, &p);
+    }
     if (status == 0 && (wr->send_flags & IBV_SEND_SIGNALED) != 0) {
         q->out++;
         q->session->processor.out++;
     }
+    return status;
+}
+
+int client_post_begin(struct kedge_vqp *q)
+{
+    struct kedge_session *s = q->session;
+    int status = client_usable(s);
+    if (status == 0 && s->dying_vqps != 0)
+        client_ring_bury(s);
+    if (status == 0 && q->state != CLIENT_VQP_CONNECTED)
+        status = client_sender_connect(q);
     return status;
 }
 
@@ -291,14 +306,8 @@ int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr, struct ibv_send
         return -EINVAL;
     }
     struct kedge_session *s = q->session;
-    uint32_t before = s->sq_tail;
-    int status = client_usable(s);
-    if (status == 0 && s->dying_vqps != 0) {
-        client_ring_bury(s);
-        before = s->sq_tail;
-    }
-    if (status == 0 && q->state != CLIENT_VQP_CONNECTED)
-        status = client_sender_connect(q);
+    int status = client_post_begin(q);
+    const uint32_t before = s->sq_tail;
     for (; status == 0 && wr != NULL; wr = wr->next) {
         status = post_one(q, wr);
         if (status != 0)

@@ -27,6 +27,11 @@ union client_post {
 /* The user's n SGEs as the arenas' (offset, index), which p->d is to begin with: 0, or -EINVAL. */
 int client_gather(const struct kedge_session *s, const struct ibv_sge *list, int n,
                   union client_post *p);
+/* Before something is posted on q: 0, or why nothing can be. */
+int client_post_begin(struct kedge_vqp *q);
+/* What the worker asks for, as a request: 0, or what is wrong with it, which is said. */
+int client_post_build(const struct kedge_vqp *q, const struct ibv_send_wr *wr,
+                      union client_post *p);
 /* Says that there are too many, or none where there should be some: -EINVAL. */
 int client_refuse_sges(int n, int most) __attribute__((cold));
 /* Puts it into the ring, which is not shown to the lane yet: and before it what the VQP is

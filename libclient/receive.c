@@ -145,7 +145,8 @@ static struct client_receive *find_receive(const struct kedge_session *s, const 
     struct client_receive *r = &s->messages->place[place];
     const bool posted = r->state == RECEIVE_POSTED && r->round == c->wr_id >> 32 &&
                         r->vqp == q->index && r->vqp_gen == q->gen;
-    const bool good = c->status != IBV_WC_SUCCESS || (c->extra != 0 && c->byte_len <= r->length);
+    const bool fits = c->byte_len <= r->length || c->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+    const bool good = c->status != IBV_WC_SUCCESS || (c->extra != 0 && fits);
     return posted && good ? r : NULL;
 }
 
@@ -202,13 +203,14 @@ void client_receive_pop(struct kedge_session *s, struct kedge_msg *out)
     struct client_receive *r = &m->place[m->first - 1];
     struct kedge_vqp *q = &s->vqps[r->vqp]; /* it is there, or this would not be */
     const bool good = r->c.status == IBV_WC_SUCCESS, has_imm = good && r->c.with_imm != 0;
+    const bool of_write = good && r->c.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
     m->first = r->next;
     m->last = m->first != 0 ? m->last : 0;
     m->ended--;
     q->receives--;
     *out = (struct kedge_msg){.wc = {.wr_id = r->wr_id,
                                      .status = r->c.status,
-                                     .opcode = IBV_WC_RECV,
+                                     .opcode = of_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
                                      .vendor_err = r->c.vendor_err,
                                      .byte_len = good ? r->c.byte_len : 0,
                                      .imm_data = has_imm ? r->c.imm : 0,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batch.h"
+#include "counters.h"
 #include "lent.h"
 #include "receive.h"
 
@@ -93,6 +94,7 @@ void kedge_close(struct kedge_session *s)
         client_free_mr(mr);
     }
     client_batches_free(s);
+    client_counters_free(s);
     client_messages_free(s->messages);
     free(s->vqps);
     munmap((void *)(uintptr_t)s->alive, (size_t)sysconf(_SC_PAGESIZE));

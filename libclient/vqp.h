@@ -19,7 +19,9 @@ enum client_vqp_state {
 struct kedge_vqp {
     struct kedge_session *session;
     void *user;
-    uint64_t to; /* CONNECTED: where its SENDs go: a port, or a VQP's name; HEARING: its port */
+    /* CONNECTED: where its SENDs go: a port, or a VQP's or a counter's name, with the counter's
+     * secret; HEARING: its port */
+    uint64_t to, secret;
     uint32_t peer_slot, peer_gen;
     uint32_t out, next; /* completions to be taken; FREE and DYING: index + 1 of the next, or 0 */
     uint32_t receives;  /* of its own, that were posted and not popped yet */

@@ -17,7 +17,8 @@ struct wire_message {
     uint32_t length, epoch, credit;
     uint64_t stream, to;
     uint32_t number, to_incarnation, to_tenant, from_tenant, imm;
-    uint8_t with_imm, opens, parts, zero[9];
+    uint8_t with_imm, opens, parts, of_write;
+    uint64_t more; /* of_write: written; TO_COUNTER: secret */
 };
 static_assert(sizeof(struct wire_message) == SCHEMA_MESSAGE_BYTES, "one cache line");
 
@@ -64,14 +65,22 @@ void schema_message_write(const struct schema_message *m, void *out)
                                    .imm = htole32(m->imm),
                                    .with_imm = m->with_imm,
                                    .opens = m->opens,
-                                   .parts = m->parts};
+                                   .parts = m->parts,
+                                   .of_write = m->of_write,
+                                   .more = htole64(m->of_write ? m->written : m->secret)};
     memcpy(out, &w, sizeof w);
 }
 
 static bool is_sound(const struct schema_message *m)
 {
     const bool names_port = m->kind == SCHEMA_MESSAGE_TO_PORT;
-    if (!names_port && m->kind != SCHEMA_MESSAGE_TO_VQP)
+    if (m->kind == SCHEMA_MESSAGE_TO_COUNTER) {
+        if (m->length != 0 || m->parts != 0 || m->with_imm || m->of_write)
+            return false;
+    } else if ((!names_port && m->kind != SCHEMA_MESSAGE_TO_VQP) || m->secret != 0) {
+        return false;
+    }
+    if (m->of_write && (m->of_write > 1 || !m->with_imm || m->length != 0 || m->parts != 0))
         return false;
     return m->with_imm <= 1 && m->opens <= 1 && m->parts <= SCHEMA_PARTS_MOST &&
            (m->with_imm || m->imm == 0) && m->epoch != 0 && m->stream != 0 &&
@@ -101,7 +110,10 @@ int schema_message_read(const void *from, size_t bytes, struct schema_message *o
                                      .to_incarnation = le32toh(w.to_incarnation),
                                      .to_tenant = le32toh(w.to_tenant),
                                      .from_tenant = le32toh(w.from_tenant),
-                                     .imm = le32toh(w.imm)};
+                                     .imm = le32toh(w.imm),
+                                     .of_write = w.of_write,
+                                     .written = w.of_write ? (uint32_t)le64toh(w.more) : 0,
+                                     .secret = w.of_write ? 0 : le64toh(w.more)};
     const size_t behind = m.parts != 0 ? m.parts * sizeof(struct wire_part) : m.length;
     if (!is_sound(&m) || behind != bytes - sizeof w)
         return -EPROTO;

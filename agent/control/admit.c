@@ -145,7 +145,7 @@ enum {
 static uint32_t features_of(const struct pool *p, const struct agent_session *s)
 {
     const bool messages = agent_messages_are_for_workers(p) && s->arena[0]->mem.whole;
-    return FEATURES | (messages ? SCHEMA_FEATURE_MESSAGES : 0);
+    return FEATURES | (messages ? SCHEMA_FEATURE_MESSAGES | SCHEMA_FEATURE_NOTIFY : 0);
 }
 
 /* The worker maps what it got while the lane hears of it. */

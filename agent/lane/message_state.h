@@ -32,7 +32,7 @@ struct vqp_messages {
     /* Whom its SENDs are for; to_kind: enum schema_send_to, 0: nobody. */
     uint8_t to_kind;
     uint32_t to_tenant;
-    uint64_t to;
+    uint64_t to, secret;      /* secret: of a counter */
     struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
     struct wr_queue receives; /* posted, and not taken */
     uint32_t ports;           /* that it hears: the first of their list (message/ports.h) */

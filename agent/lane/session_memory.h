@@ -9,6 +9,7 @@
 
 #include "agent/lane.h"
 #include "batch_state.h"
+#include "counter_state.h"
 #include "request/region.h"
 #include "schedule/wait.h"
 
@@ -32,6 +33,7 @@ struct lane_memory {
     struct grant *grants;
     struct withdrawal withdrawals[SCHEMA_REPLIES];
     struct batch batches[SCHEMA_BATCHES];
+    struct counter counters[SCHEMA_COUNTERS];
     _Atomic uint32_t regions_high; /* so many places were ever used */
     uint64_t *regions_taken;       /* bit i: place i is not free */
     /* Places of regions by key, and of grants by what they are: the first of each bucket, and the

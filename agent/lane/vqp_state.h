@@ -20,14 +20,16 @@ enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_CUTTING,
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
-    uint8_t state;  /* enum vqp_state, moved by lane_vqp_move() alone */
-    uint8_t lost;   /* only while its queue pair breaks */
-    uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
-    uint8_t begun;  /* something was posted since it was bound */
-    uint8_t in;     /* how many windows its head is in, while that waits at the next */
-    uint8_t cut;    /* a piece is out of which more is to come: what is behind it waits */
-    uint8_t wait;   /* enum vqp_wait, moved by lane_vqp_wait_move() alone */
+    uint8_t state;       /* enum vqp_state, moved by lane_vqp_move() alone */
+    uint8_t lost;        /* only while its queue pair breaks */
+    uint8_t denied;      /* enum schema_reason: why the last bind of a free one failed */
+    uint8_t begun;       /* something was posted since it was bound */
+    uint8_t in;          /* how many windows its head is in, while that waits at the next */
+    uint8_t cut;         /* a piece is out of which more is to come: what is behind it waits */
+    uint8_t wait;        /* enum vqp_wait, moved by lane_vqp_wait_move() alone */
+    uint8_t list_status; /* enum ibv_wc_status: what has failed first of a list (request/lists.h) */
     uint16_t gen;
+    uint8_t list_reason; /* and its enum schema_reason */
     uint32_t index;
     uint32_t peer_slot, peer_gen;
     uint32_t outstanding; /* posted, not completed */

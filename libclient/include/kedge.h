@@ -102,6 +102,8 @@ enum kedge_notice {
     KEDGE_NOTICE_REVOKED = 2,
     /* All that kedge_dereg_mrs_begin() has begun is over: kedge_dereg_mrs_wait() does not wait. */
     KEDGE_NOTICE_WITHDRAWN = 4,
+    /* Counters were raised since the last call: kedge_counter_read() says how far. */
+    KEDGE_NOTICE_COUNTER = 8,
 };
 KEDGE_API int kedge_session_notices(struct kedge_session *s);
 /* The sentence of this thread's last failure. Borrowed until its next call. Never NULL. */

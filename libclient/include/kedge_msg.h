@@ -57,9 +57,9 @@ KEDGE_API int kedge_post_recv(struct kedge_vqp *q, struct ibv_recv_wr *wr,
 
 /* A receive that has ended. */
 struct kedge_msg {
-    /* wr_id: the receive's; qp_num: of the VQP that it was posted on; opcode: IBV_WC_RECV;
-     * byte_len: of the message; imm_data where wc_flags has IBV_WC_WITH_IMM; status and vendor_err
-     * as of kedge_poll(). */
+    /* wr_id: the receive's; qp_num: of the VQP that it was posted on; opcode: IBV_WC_RECV, or
+     * IBV_WC_RECV_RDMA_WITH_IMM; byte_len: of the message, or of that WRITE; imm_data where
+     * wc_flags has IBV_WC_WITH_IMM; status and vendor_err as of kedge_poll(). */
     struct ibv_wc wc;
     /* Where an answer goes: a VQP that is connected to the one that the message was sent from, made
      * of what the message says, with no lookup and no system call; if this host does not know the
@@ -93,8 +93,11 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  * the most (-EMSGSIZE), or 128 bytes inline. imm_data arrives as it is. On any other VQP that is
  * -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted before it on
  * its VQP, a WRITE too, has been carried out when it is heard. READs, WRITEs and atomics behind it
- * are not begun until then. There is no IBV_WR_RDMA_WRITE_WITH_IMM (-EOPNOTSUPP): a WRITE and a
- * SEND with immediate behind it do the same. */
+ * are not begun until then. IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message behind it in the
+ * same queue pair that says so: it takes a receive, which ends with IBV_WC_RECV_RDMA_WITH_IMM, the
+ * immediate, and the WRITE's byte_len, however long the receive is. It has one completion
+ * (IBV_WC_RDMA_WRITE), which says how either has failed. Lists of WRITEs that end with a message:
+ * kedge_notify.h. */
 KEDGE_API int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port);
 
 #ifdef __cplusplus

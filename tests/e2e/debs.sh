@@ -80,6 +80,7 @@ check_removed() {
     is_gone /usr/sbin/kedge-agentd /usr/sbin/kedge-metad /usr/bin/rdmactl \
         /lib/systemd/system/kedge-agentd.service /usr/include/kedge.h \
         /usr/include/kedge_batch.h \
+        /usr/include/kedge_notify.h \
         /usr/include/kedge_msg.h
     check_kept "the removal"
     dpkg --purge kedge-agent >/tmp/out 2>&1 || fail "purging: $(cat /tmp/out)"

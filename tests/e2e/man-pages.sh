@@ -46,6 +46,7 @@ prelude='#include <assert.h>
 #include <stdio.h>
 #include <kedge_batch.h>
 #include <kedge_msg.h>
+#include <kedge_notify.h>
 void work(struct kedge_session *s);
 void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote,
     const char *token, void *buffer, uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b);

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "message_state.h"
 #include "receive/message_datagrams.h"
+#include "request/raises.h"
 #include "request/reply.h"
 #include "schedule/sends.h"
 #include "schedule/vqp.h"
@@ -217,6 +218,15 @@ static void copy_payload(const struct session *s, const struct wr *receive, cons
     }
 }
 
+/* It says that a WRITE is there, as verbs do of one with an immediate. */
+static void become_written(const struct schema_message *m, struct wr *receive)
+{
+    static const struct operation written = {.kind = OPERATION_RECEIVE,
+                                             .completion = IBV_WC_RECV_RDMA_WITH_IMM};
+    receive->op = &written;
+    receive->length = m->written;
+}
+
 /* It is the next one of its stream. */
 static void deliver_message(struct lane *l, struct stream_receiver *r, struct vqp *q,
                             const struct schema_message *m, const uint8_t *payload)
@@ -244,7 +254,28 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     memcpy(sender.gid, r->from->gid, sizeof sender.gid);
     copy_payload(s, receive, payload, m->length);
     receive->length = m->length;
+    if (m->of_write)
+        become_written(m, receive);
     lane_session_deliver(l, receive, m->with_imm, m->imm, &sender);
+    lane_exchange_took(x, r);
+    COUNT(l, messages_received, 1);
+}
+
+/* A counter takes no receive of a worker's. */
+static void take_raise(struct lane *l, const struct schema_message *m)
+{
+    struct exchange *x = &l->messages->exchange;
+    struct session *owner = NULL;
+    struct counter *c = lane_counter_find(l, m, &owner);
+    struct stream_receiver *r =
+        lane_exchange_arrive(x, m, c != NULL ? owner->tenant_slot + 1 : 0, l->now_ns);
+    if (r == NULL)
+        return;
+    if (c == NULL) {
+        lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
+        return;
+    }
+    lane_counter_raise(l, owner, c);
     lane_exchange_took(x, r);
     COUNT(l, messages_received, 1);
 }
@@ -256,6 +287,8 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     struct schema_message m;
     if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0 || m.parts != 0) {
         lane_exchange_stray(x);
+    } else if (m.kind == SCHEMA_MESSAGE_TO_COUNTER) {
+        take_raise(l, &m);
     } else {
         struct vqp *q = find_vqp(l, &m);
         struct stream_receiver *r =

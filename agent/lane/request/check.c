@@ -139,11 +139,11 @@ uint32_t lane_check_post(const struct session *s, const struct operation *op,
     out->op = op;
     out->length = 0;
     if (op->kind != OPERATION_POST || d->num_sge > SCHEMA_MAX_SGE ||
-        (d->flags &
-         ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE | SCHEMA_OP_RELAXED)) != 0)
+        (d->flags & ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE | SCHEMA_OP_RELAXED |
+                      SCHEMA_OP_LISTED)) != 0)
         return SCHEMA_REASON_DESCRIPTOR;
     out->fab.opcode = op->opcode;
-    out->special = d->flags & (SPECIAL_FENCE | SPECIAL_RELAXED);
+    out->special = d->flags & (SPECIAL_FENCE | SPECIAL_RELAXED | SPECIAL_LISTED);
     out->fab.send_flags = d->flags & SCHEMA_OP_FENCE ? IBV_SEND_FENCE : 0;
     out->fab.sg_list = out->sge;
     out->fab.num_sge = d->num_sge;
@@ -190,18 +190,30 @@ static uint32_t take_pieces(const struct session *s, const struct schema_sq_desc
     return send && (uint32_t)out->fab.num_sge > s->caps->max_sge ? SCHEMA_REASON_DEVICE : 0;
 }
 
+/* What it says beside its payload: that a WRITE before it is there. */
+static uint32_t take_written(const struct schema_sq_desc *d, struct wr *out)
+{
+    if (d->num_sge != 0 || (d->flags & SCHEMA_OP_INLINE) || !(d->flags & SCHEMA_OP_IMM))
+        return SCHEMA_REASON_DESCRIPTOR;
+    out->remote_addr |= SEND_OF_WRITE | (uint64_t)d->post.length << SEND_WRITTEN_SHIFT;
+    return 0;
+}
+
 uint32_t lane_check_message(const struct session *s, const struct schema_sq_desc *d,
                             const void *extra, struct wr *out)
 {
-    const bool send = d->op == SCHEMA_OP_SEND;
-    const uint32_t flags =
-        send ? SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE | SCHEMA_OP_IMM
-             : SCHEMA_OP_SIGNALED;
+    const bool send = d->op != SCHEMA_OP_RECV;
+    const uint32_t flags = send ? SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE |
+                                      SCHEMA_OP_IMM | SCHEMA_OP_LISTED
+                                : SCHEMA_OP_SIGNALED;
     out->fab.num_sge = send; /* the header's */
     if ((d->flags & ~flags) != 0)
         return SCHEMA_REASON_DESCRIPTOR;
+    out->special |= d->flags & SPECIAL_LISTED;
     if (d->flags & SCHEMA_OP_IMM)
         out->remote_addr |= SEND_IMM;
+    if (d->op == SCHEMA_OP_WRITE_IMM)
+        return take_written(d, out);
     if (!(d->flags & SCHEMA_OP_INLINE))
         return take_pieces(s, d, extra, out);
     memcpy(out->inline_data, extra, d->post.length);

@@ -14,6 +14,7 @@
 #include "request/batch_run.h"
 #include "request/check.h"
 #include "request/control_ops.h"
+#include "request/raises.h"
 #include "request/cutting.h"
 #include "request/ending.h"
 #include "request/reg_mr.h"
@@ -83,9 +84,9 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
 static bool is_always_done(const struct lane *l, const struct session *s,
                            const struct schema_sq_desc *d)
 {
-    const bool ends_batch = d->op == SCHEMA_OP_BATCH_READY || d->op == SCHEMA_OP_BATCH_CANCEL ||
-                            d->op == SCHEMA_OP_BATCH_FREE;
-    return ends_batch ||
+    const bool ends = d->op == SCHEMA_OP_BATCH_READY || d->op == SCHEMA_OP_BATCH_CANCEL ||
+                      d->op == SCHEMA_OP_BATCH_FREE || d->op == SCHEMA_OP_COUNTER_FREE;
+    return ends ||
            (d->op == SCHEMA_OP_DEREG_MR && lane_region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
            (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
             !lane_grant_is_there(l, s, d->import.vkey, d->import.secret));
@@ -168,6 +169,10 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     case SCHEMA_OP_BATCH_CANCEL:
     case SCHEMA_OP_BATCH_FREE:
         lane_batch_ask(l, s, d);
+        return;
+    case SCHEMA_OP_COUNTER_NEW:
+    case SCHEMA_OP_COUNTER_FREE:
+        lane_counter_ask(l, s, d);
         return;
     case SCHEMA_OP_DEREG_MR:
         session_hold(s, 0); /* what stands behind it goes on */

@@ -50,6 +50,9 @@ static uint32_t check_send(const struct lane *l, const struct session *s, const 
         return reason;
     if (w->length > SCHEMA_MESSAGE_MOST)
         return SCHEMA_REASON_LONG;
+    if (q->messages != NULL && q->messages->to_kind == SCHEMA_SEND_TO_COUNTER &&
+        (w->length != 0 || (w->remote_addr & SEND_IMM) != 0))
+        return SCHEMA_REASON_DESCRIPTOR;
     return q->state == VQP_CONNECTED || q->state == VQP_CUTTING ? SCHEMA_REASON_UNADDRESSED : 0;
 }
 
@@ -108,8 +111,10 @@ void lane_receive_take(struct lane *l, struct session *s, const struct operation
 void lane_send_address(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     struct vqp *q = &s->vqps[d->vqp];
-    const bool knows_kind = (d->send_to.kind == SCHEMA_SEND_TO_VQP && d->send_to.to != 0) ||
-                            (d->send_to.kind == SCHEMA_SEND_TO_PORT && d->send_to.to <= UINT32_MAX);
+    const bool knows_kind =
+        ((d->send_to.kind == SCHEMA_SEND_TO_VQP || d->send_to.kind == SCHEMA_SEND_TO_COUNTER) &&
+         d->send_to.to != 0) ||
+        (d->send_to.kind == SCHEMA_SEND_TO_PORT && d->send_to.to <= UINT32_MAX);
     if (l->messages != NULL && knows_kind)
         (void)lane_vqp_address(l, q, d);
 }

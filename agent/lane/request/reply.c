@@ -9,6 +9,7 @@
 #include "schedule/vqp.h"
 #include "request/active.h"
 #include "request/handover.h"
+#include "request/lists.h"
 #include "session_state.h"
 #include "transmit/timing.h"
 #include "transmit/wr.h"
@@ -32,12 +33,16 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
 {
     struct session *s = w->session;
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
+    uint8_t opcode = w->op->completion;
     session_count(&s->inflight, -1);
     active_count_out(s->of, -1);
-    if (status == IBV_WC_SUCCESS)
+    if (status == IBV_WC_SUCCESS) {
         COUNT(l, completed, 1);
-    else
+    } else {
         COUNT(l, failed, 1);
+        if (seen && (w->special & SPECIAL_LISTED))
+            seen = lane_list_fail(&s->vqps[w->vqp], w, &status, &vendor_err, &opcode);
+    }
     if (seen && (w->signaled || status != IBV_WC_SUCCESS)) {
         __builtin_prefetch(&s->cqes[(s->cq_tail + 8) & s->cq_mask], 1);
         s->cqes[s->cq_tail++ & s->cq_mask] = (struct schema_cqe){.wr_id = w->wr_id,
@@ -45,7 +50,7 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
                                                                  .vqp = w->vqp,
                                                                  .vqp_gen = w->vqp_gen,
                                                                  .status = (uint8_t)status,
-                                                                 .opcode = w->op->completion,
+                                                                 .opcode = opcode,
                                                                  .vendor_err = vendor_err};
         lane_session_tell(l, s);
     }

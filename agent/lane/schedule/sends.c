@@ -78,6 +78,7 @@ static void unbind_ports(struct lane *l, struct vqp_messages *t)
 void lane_sends_end(struct lane *l, struct vqp *q)
 {
     struct vqp_messages *t = q->messages;
+    q->list_status = IBV_WC_SUCCESS;
     if (t == NULL)
         return;
     BASE_ASSERT(t->receives.head == NULL);
@@ -105,6 +106,7 @@ static uint64_t make_name(struct lane *l, const struct vqp *q)
 void lane_sends_forget_address(struct lane *l, struct vqp *q)
 {
     struct vqp_messages *t = q->messages;
+    q->list_status = IBV_WC_SUCCESS;
     if (t == NULL)
         return;
     BASE_ASSERT(t->out == 0 && t->kept.head == NULL);
@@ -124,8 +126,9 @@ bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_de
     t->sender.name = make_name(l, q);
     t->to_kind = (uint8_t)d->send_to.kind;
     t->to = d->send_to.to;
+    t->secret = d->send_to.kind == SCHEMA_SEND_TO_COUNTER ? d->send_to.secret : 0;
     t->to_tenant = d->send_to.kind != SCHEMA_SEND_TO_PORT ? 0
-                   : d->send_to.tenant != 0               ? d->send_to.tenant
+                   : d->send_to.tenant != 0               ? (uint32_t)d->send_to.tenant
                                                           : q->session->tenant;
     return true;
 }
@@ -233,13 +236,17 @@ static void write_header(struct lane *l, struct wr *w, const struct schema_messa
     w->sge[0] = (struct ibv_sge){.addr = r->iova + offset, .length = bytes, .lkey = r->lkey};
 }
 
+static_assert((int)SCHEMA_SEND_TO_PORT == SCHEMA_MESSAGE_TO_PORT &&
+                  (int)SCHEMA_SEND_TO_VQP == SCHEMA_MESSAGE_TO_VQP &&
+                  (int)SCHEMA_SEND_TO_COUNTER == SCHEMA_MESSAGE_TO_COUNTER,
+              "one is the other");
+
 void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct vqp_messages *t = q->messages;
     struct stream_sender *k = &t->sender;
     struct messages *all = l->messages;
-    struct schema_message m = {.kind = t->to_kind == SCHEMA_SEND_TO_PORT ? SCHEMA_MESSAGE_TO_PORT
-                                                                         : SCHEMA_MESSAGE_TO_VQP,
+    struct schema_message m = {.kind = t->to_kind,
                                .with_imm = (w->remote_addr & SEND_IMM) != 0,
                                .opens = !k->known && w->vkey == k->out.first,
                                .length = (uint32_t)w->length,
@@ -248,8 +255,11 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
                                .to_incarnation = k->to->incarnation,
                                .to = t->to,
                                .to_tenant = t->to_tenant,
+                               .secret = t->secret,
                                .from_tenant = q->session->tenant,
-                               .imm = w->fab.imm_data};
+                               .imm = w->fab.imm_data,
+                               .of_write = (w->remote_addr & SEND_OF_WRITE) != 0,
+                               .written = (uint32_t)(w->remote_addr >> SEND_WRITTEN_SHIFT)};
     lane_exchange_take_credit(&all->exchange, k, l->now_ns, &m);
     const bool has_header = lane_places_take(&all->header_places, t->share);
     BASE_ASSERT(has_header);

@@ -50,7 +50,13 @@ void lane_sends_readdress(struct lane *l);
 void lane_sends_look(struct lane *l);
 
 /* Of a SEND, in its remote_addr, which it has no other use for. */
-enum { SEND_NUMBERED = 1 << 0, SEND_IMM = 1 << 1, SEND_INLINE = 1 << 2 };
+enum {
+    SEND_NUMBERED = 1 << 0,
+    SEND_IMM = 1 << 1,
+    SEND_INLINE = 1 << 2,
+    SEND_OF_WRITE = 1 << 3,
+    SEND_WRITTEN_SHIFT = 32 /* OF_WRITE: from here on that WRITE's bytes */
+};
 
 static inline struct vqp_messages *messages_of_wr(const struct wr *w)
 {

@@ -180,7 +180,7 @@ bool lane_merge_takes(const struct lane *l, const struct physical_qp *p, const s
     const struct wr *last = *ring_at(l, p, p->tail - 1);
     const struct wr *lead = (const struct wr *)(const void *)p->chain_tail;
     if (is_behind_its_own(last, w) || !may_merge(l, p) || !is_of_one_kind(last, w) ||
-        ((last->special | w->special) & ~(SPECIAL_RELAXED | SPECIAL_PIECE)) != 0 ||
+        ((last->special | w->special) & ~(SPECIAL_RELAXED | SPECIAL_PIECE | SPECIAL_LISTED)) != 0 ||
         !is_to_one_region(last, w) || last->session->tenant_slot != w->session->tenant_slot)
         return false;
     const uint64_t bytes = w->fab.remote_addr + w->length - lead->fab.remote_addr;

@@ -41,6 +41,11 @@ const struct operation lane_operations[OPERATIONS] = {
                         .can_inline = true,
                         .completion = IBV_WC_SEND,
                         .opcode = IBV_WR_SEND},
+    [SCHEMA_OP_WRITE_IMM] = {.kind = OPERATION_SEND,
+                             .order = ORDER_HOLDS_BACK,
+                             .repeatable = true,
+                             .completion = IBV_WC_RDMA_WRITE,
+                             .opcode = IBV_WR_SEND},
     [SCHEMA_OP_RECV] = {.kind = OPERATION_RECEIVE, .completion = IBV_WC_RECV},
     [SCHEMA_OP_BATCH] = {.kind = OPERATION_BATCH, .completion = SCHEMA_WC_BATCH},
     [SCHEMA_OP_BATCH_FILL] = {.kind = OPERATION_FILL, .has_entries = true},
@@ -60,4 +65,6 @@ const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_BATCH_READY] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_BATCH_CANCEL] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_BATCH_FREE] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_COUNTER_NEW] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_COUNTER_FREE] = {.kind = OPERATION_CONTROL},
 };

@@ -22,16 +22,18 @@ enum special {
     SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
     SPECIAL_FENCE = SCHEMA_OP_FENCE,
     SPECIAL_RELAXED = SCHEMA_OP_RELAXED,
-    SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
-    SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
+    SPECIAL_SUSPECT = 1 << 4,          /* out at an error of which nobody knows whose it was */
+    SPECIAL_LISTED = SCHEMA_OP_LISTED, /* (request/lists.h) */
     SPECIAL_APART = 1 << 6,   /* what it was merged into has failed: it is merged no more */
     SPECIAL_ALIGNED = 1 << 7, /* to an address that the device can do it at */
     SPECIAL_SEND = 1 << 8,    /* a message (schedule/sends.h) */
     SPECIAL_PIECE = 1 << 9,   /* of a batch (request/batch_run.h) */
     SPECIAL_BATCH = 1 << 10,  /* stands for a whole one behind its pieces, and is never posted */
     SPECIAL_CUT = 1 << 11,    /* posted in pieces, of which it is the next (cut.h) */
+    SPECIAL_DOUBT = 1 << 14,  /* that was a refusal: its region's record is not to be believed */
 };
-static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3, "each a bit of its own");
+static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3 && SPECIAL_LISTED == 1 << 5,
+              "each a bit of its own");
 
 enum wr_back {
     BACK_ENDED,   /* it was out, and `ended` says how it ended */

@@ -50,6 +50,8 @@ enum schema_control_feature {
     SCHEMA_FEATURE_RELAXED = 1 << 6,     /* SCHEMA_OP_RELAXED, its lanes */
     SCHEMA_FEATURE_CHANNEL = 1 << 7,     /* CHANNEL, and its lanes `armed` (schema/session.h) */
     SCHEMA_FEATURE_BATCHES = 1 << 8,     /* BATCH and the others of batches, its lanes */
+    SCHEMA_FEATURE_NOTIFY = 1 << 10,     /* WRITE_IMM, SCHEMA_OP_LISTED, and the operations of
+                                          * counters, beside MESSAGES */
 };
 
 enum schema_attached_fd {

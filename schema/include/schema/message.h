@@ -21,6 +21,7 @@ enum {
 enum schema_message_kind {
     SCHEMA_MESSAGE_TO_PORT = 1,
     SCHEMA_MESSAGE_TO_VQP = 2,
+    SCHEMA_MESSAGE_TO_COUNTER = 3, /* raises it: no payload, no immediate */
 };
 
 struct schema_message {
@@ -35,10 +36,13 @@ struct schema_message {
     uint64_t stream;         /* the name of the VQP that sends it; never 0 */
     uint32_t number;         /* in that stream */
     uint32_t to_incarnation; /* the life of the endpoint that it is for */
-    uint64_t to;             /* a port, below 2^32, or a VQP's name, never 0 */
+    uint64_t to;             /* a port, below 2^32, or a VQP's or a counter's name, never 0 */
     uint32_t to_tenant;      /* whose port it is; else 0 */
     uint32_t from_tenant;
-    uint32_t imm; /* with_imm; else 0 */
+    uint32_t imm;     /* with_imm; else 0 */
+    uint8_t of_write; /* 0 or 1: it says, with an immediate and no payload, that a WRITE is there */
+    uint32_t written; /* of_write: bytes of that; else 0 */
+    uint64_t secret;  /* TO_COUNTER: its; else 0 */
 };
 
 /* Where a part of a large message is: in the region of its sender's endpoint that has this key,

@@ -23,6 +23,10 @@ enum schema_op {
      * before and before what it posts behind; one completion, signalled. Ends the session of an
      * agent that has not said SCHEMA_FEATURE_BATCHES, as the others of batches do */
     SCHEMA_OP_BATCH = 7,
+    /* Behind a WRITE: a message, with post.imm, that says so: post.length is how many bytes that
+     * has. No piece follows. It, and SCHEMA_OP_LISTED, end the session of an agent that has not
+     * said SCHEMA_FEATURE_NOTIFY */
+    SCHEMA_OP_WRITE_IMM = 8,
     /* on a VQP, without an answer: an error shows at the VQP's first post */
     SCHEMA_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
     /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
@@ -67,6 +71,10 @@ enum schema_op {
      * where it is not posted */
     SCHEMA_OP_BATCH_CANCEL = 43,
     SCHEMA_OP_BATCH_FREE = 44, /* -EBUSY: it is posted */
+    /* values: the counter's name and secret. -EDQUOT: the session has SCHEMA_COUNTERS. It, and what
+     * follows, ends the session of an agent that has not said SCHEMA_FEATURE_NOTIFY */
+    SCHEMA_OP_COUNTER_NEW = 45,
+    SCHEMA_OP_COUNTER_FREE = 46, /* counter.name: nobody raises it any more. -ENOENT: none is */
 };
 
 enum schema_op_flag {
@@ -76,8 +84,14 @@ enum schema_op_flag {
     /* its bytes and those of the one before it, where it goes on, may be moved in any order. Not
      * for an agent that has not said SCHEMA_FEATURE_RELAXED, which refuses it */
     SCHEMA_OP_RELAXED = 1 << 3,
-    SCHEMA_OP_IMM = 1 << 4, /* SEND: with post.imm */
+    SCHEMA_OP_IMM = 1 << 4, /* SEND, WRITE_IMM: with post.imm */
+    /* Of a list. A post that has it completes never: how the first of these has failed says the
+     * SEND (WRITE_IMM) with this flag that ends the list, as if it had failed so itself, but with
+     * the opcode of a WRITE. */
+    SCHEMA_OP_LISTED = 1 << 5,
 };
+
+enum schema_send_to { SCHEMA_SEND_TO_PORT = 1, SCHEMA_SEND_TO_VQP, SCHEMA_SEND_TO_COUNTER };
 
 #define SCHEMA_SEND_SGES    3     /* of a SEND: one is its header's */
 #define SCHEMA_MESSAGE_MOST 16384 /* bytes of a SEND */

@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "schema/batch.h"
+#include "schema/counter.h"
 #include "schema/op.h"
 #include "schema/reason.h"
 
@@ -54,8 +55,6 @@ enum {
     SCHEMA_REPLIES = 32,          /* places for answers: control requests under way at a time */
     SCHEMA_DEREG_MORE = 11,       /* regions that one DEREG_MR names, beside the first */
 };
-
-enum schema_send_to { SCHEMA_SEND_TO_PORT = 1, SCHEMA_SEND_TO_VQP = 2 };
 
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
 struct schema_sq_desc {
@@ -81,21 +80,21 @@ struct schema_sq_desc {
         } bind;
         struct {
             uint32_t zero, kind; /* kind: enum schema_send_to */
-            uint64_t to;         /* a port, or the name of a VQP as schema_cqe_sender has it */
-            uint32_t tenant;     /* whose port it is; 0: the session's own */
+            uint64_t to;     /* a port, a counter's name, or a VQP's as schema_cqe_sender has it */
+            uint64_t tenant; /* whose port it is; 0: the session's own */
+            uint64_t secret; /* the counter's */
         } send_to;
+        struct schema_sq_counter counter;
         struct {
             uint32_t tag, port;
         } bind_port;
         struct {
             uint32_t tag;
-            uint16_t pool;
-            uint16_t reserved;
+            uint16_t pool, reserved;
             uint8_t gid[16];
         } connect;
         struct {
-            uint32_t tag;
-            uint32_t arena;
+            uint32_t tag, arena;
             uint64_t offset, length;
             uint64_t vaddr;  /* the name of its first byte for peers */
             uint32_t access; /* enum schema_record_flag: READ, WRITE, ATOMIC; SCHEMA_REG_FENCED */
@@ -149,8 +148,7 @@ struct schema_session_rw {
 struct schema_reply {
     _Alignas(SCHEMA_LINE) _Atomic uint32_t tag; /* written last, with release */
     int32_t status;                             /* 0 or -errno */
-    uint32_t reason;                            /* enum schema_reason */
-    uint32_t reserved;
+    uint32_t reason, reserved;                  /* reason: enum schema_reason */
     union {
         struct {
             /* [0] of REASON_QUOTA_MRS and _CONTROL_OPS: how much the quota is */
@@ -184,12 +182,14 @@ struct schema_session_ro {
     _Atomic uint32_t drains;   /* agent writes: 1 while the operator wants its worker to go */
     _Atomic uint32_t revoked;  /* agent adds 1: a region of it was revoked (MR_STATUS) */
     _Atomic uint32_t lane_cpu; /* agent writes: where the lane ran lately, as rw.cpu */
+    _Atomic uint32_t raised;   /* agent adds 1: one of counter[] was */
     _Alignas(SCHEMA_LINE) struct schema_reply reply[SCHEMA_REPLIES]; /* by tag */
     /* This host's endpoint, when it has become another one: so many times (0: gid above holds), and
      * as it is in memory, the latest one in present_gid[changes % 2]. */
     _Atomic uint32_t changes;
     _Atomic uint64_t present_gid[2][2];
-    struct schema_batch_shown batch[SCHEMA_BATCHES]; /* by number */
+    struct schema_batch_shown batch[SCHEMA_BATCHES];                 /* by number */
+    _Alignas(SCHEMA_LINE) _Atomic uint64_t counter[SCHEMA_COUNTERS]; /* by number: what it says */
 };
 #define SCHEMA_CQ_OFFSET 4096
 #define SCHEMA_SESSION_RO_BYTES(cq_slots)                                                          \

@@ -222,8 +222,9 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
         ck_assert_int_eq(post(&f, &wr), -EINVAL);                                                  \
     } while (0)
     REFUSED(wr.opcode = IBV_WR_LOCAL_INV);
-    SAYS("opcode 7 is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP, "
-         "IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND and IBV_WR_SEND_WITH_IMM");
+    SAYS("opcode 7 is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, "
+         "IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND and "
+         "IBV_WR_SEND_WITH_IMM");
     REFUSED(wr.num_sge = 5);
     REFUSED(wr.num_sge = -1);
     REFUSED(wr.sg_list = NULL);
