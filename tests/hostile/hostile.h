@@ -126,6 +126,7 @@ void attack_crowded_socket(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_names(struct hostile *h);
 void attack_messages(struct hostile *h);
+void attack_counters(struct hostile *h);
 void attack_message_flood(struct hostile *h);
 void attack_ports(struct hostile *h);
 void attack_batches(struct hostile *h);

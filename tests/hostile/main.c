@@ -73,6 +73,8 @@ static const struct {
      false, true},
     {"message-flood", "floods a worker of its own with messages, which takes none",
      attack_message_flood, false, true},
+    {"counters", "has as many counters as it may, guesses others', and ends no list",
+     attack_counters, false, true},
     {"ports", "hears as many ports as there are", attack_ports, false, true},
     {"batches", "operations of batches that are nonsense, and ends in their middle", attack_batches,
      false, true},

@@ -31,11 +31,12 @@ static bool take_all(struct hostile *h, struct raw *r, uint32_t *failed)
 
 static struct schema_sq_desc make_nonsense(struct hostile *h, struct raw *r)
 {
-    static const uint8_t ops[] = {SCHEMA_OP_SEND, SCHEMA_OP_RECV, SCHEMA_OP_SEND_TO,
-                                  SCHEMA_OP_BIND_PORT};
+    static const uint8_t ops[] = {SCHEMA_OP_SEND,      SCHEMA_OP_RECV,        SCHEMA_OP_SEND_TO,
+                                  SCHEMA_OP_BIND_PORT, SCHEMA_OP_WRITE_IMM,   SCHEMA_OP_SEND,
+                                  SCHEMA_OP_WRITE_IMM, SCHEMA_OP_COUNTER_FREE};
     const uint64_t random = hostile_random(h);
-    struct schema_sq_desc d = {.op = ops[random % 4],
-                               .flags = (uint8_t)(random >> 8 & 31),
+    struct schema_sq_desc d = {.op = ops[random % 8],
+                               .flags = (uint8_t)(random >> 8 & 63),
                                .num_sge = (uint8_t)((random >> 16) % 6),
                                .slots = (uint8_t)(1 + (random >> 24) % EXTRA),
                                .vqp = (uint16_t)((random >> 32) % 4),
@@ -44,8 +45,11 @@ static struct schema_sq_desc make_nonsense(struct hostile *h, struct raw *r)
     if (d.op == SCHEMA_OP_BIND_PORT) {
         d.bind_port.tag = ++r->tag;
         d.slots = 1;
+    } else if (d.op == SCHEMA_OP_COUNTER_FREE) {
+        d.counter.tag = ++r->tag;
+        d.slots = 1;
     } else if (d.op == SCHEMA_OP_SEND_TO) {
-        d.send_to.kind %= 4;
+        d.send_to.kind %= 5;
     } else if ((random >> 40) % 32 != 0) { /* most would do, but for a field or two */
         d.num_sge = 1;
         d.slots = 1;
