@@ -64,6 +64,21 @@ struct perf_sent {
     double ratio, least_ratio, most_ratio;
 };
 
+/* Of notify: what is posted, medians of its turns, and how many times as long as a WRITE, or as a
+ * list of them alone, that took in the same turn. */
+enum perf_notify {
+    PERF_WRITE_ALONE,
+    PERF_WRITE_COUNTED,
+    PERF_WRITE_IMM,
+    PERF_LIST_ALONE,
+    PERF_LIST_COUNTED,
+    PERF_NOTIFIES
+};
+enum { PERF_NOTIFY_TURNS = 5, PERF_NOTIFY_LIST = 16 /* WRITEs */ };
+struct perf_notified {
+    double p50_ns, ratio, least_ratio, most_ratio;
+};
+
 /* Of merge: where workers write, and how many work requests that was for the device. */
 enum perf_order { PERF_RUNS, PERF_STRIPES, PERF_RANDOM, PERF_ORDERS };
 struct perf_merged {

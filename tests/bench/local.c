@@ -115,7 +115,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  which == 2 ? o->lease_ms : LONG_LEASE_MS);
     if (o->test == PERF_POLL && which >= 3)
         polling = which == 3 ? "polling = event\n" : "polling = busy\n";
-    if (o->test == PERF_SEND)
+    if (o->test == PERF_SEND || o->test == PERF_NOTIFY)
         polling = "messages = yes\n";
     if (o->test == PERF_MERGE && which >= 3)
         polling = "merge = no\n";

@@ -40,6 +40,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
         return perf_merge(o, r, err);
     case PERF_SEND:
         return perf_send(o, r, err);
+    case PERF_NOTIFY:
+        return perf_notify(o, r, err);
     case PERF_BATCH:
         return perf_batch(o, r, err);
     case PERF_CUT:

@@ -41,6 +41,7 @@ static const char help[] =
     "                            and a worker on the lane's processor; needs --local\n"
     "  send                      messages of one worker to itself, in turns with SENDs on the\n"
     "                            fabric; needs --local\n"
+    "  notify                    WRITEs alone, and with a notification, in turns; needs --local\n"
     "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
     "                            others, needs --local; with --model, what merging and chaining\n"
     "                            bring a trace of pages, in virtual time\n"
@@ -122,6 +123,7 @@ static const struct {
     {"merge", PERF_MERGE, 100},
     {"send", PERF_SEND, 20000},
     {"batch", PERF_BATCH, 100000},
+    {"notify", PERF_NOTIFY, 10000},
     {"cut", PERF_CUT, 200},
 };
 
@@ -209,6 +211,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
                         "merge needs --local, and a --size of whole eight bytes; or --model");
     if (o->test == PERF_SEND && !o->local)
         return base_err(err, -EINVAL, "send needs --local: it is compared with its device");
+    if (o->test == PERF_NOTIFY && (!o->local || o->depth != 1))
+        return base_err(err, -EINVAL, "notify needs --local, and has one list at a time");
     if (o->test == PERF_BATCH && (!o->local || o->count > PERF_MAX_BATCH))
         return base_err(err, -EINVAL, "batch needs --local, and a --count of %d at most",
                         PERF_MAX_BATCH);

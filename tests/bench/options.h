@@ -45,6 +45,7 @@ enum perf_test {
     PERF_POLL,
     PERF_MERGE,
     PERF_SEND,
+    PERF_NOTIFY,
     PERF_BATCH,
     PERF_CUT
 };

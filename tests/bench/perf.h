@@ -51,6 +51,7 @@ struct perf_result {
     struct perf_lane_windows lane_windows;
     struct perf_merged merged[PERF_ORDERS];
     struct perf_sent sent;
+    struct perf_notified notified[PERF_NOTIFIES];
     struct perf_apart apart;
     struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
     struct perf_batches batches;
@@ -150,6 +151,8 @@ int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_e
 void perf_poll_report(const struct perf_options *o, const struct perf_result *r);
 int perf_send(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_send_report(const struct perf_options *o, const struct perf_result *r);
+int perf_notify(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_notify_report(const struct perf_options *o, const struct perf_result *r);
 int perf_batch(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_batch_report(const struct perf_options *o, const struct perf_result *r);
 int perf_merge(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);

@@ -162,6 +162,7 @@ static bool report_own(const struct perf_options *o, const struct perf_result *r
         {PERF_FIRST_READ, perf_first_report},
         {PERF_MERGE, perf_merge_report},
         {PERF_SEND, perf_send_report},
+        {PERF_NOTIFY, perf_notify_report},
         {PERF_BATCH, perf_batch_report},
         {PERF_CUT, perf_cut_report},
     };
