@@ -8,7 +8,7 @@
 enum { CLIENT_POST_SLOTS = 1 + SCHEMA_MAX_INLINE / SCHEMA_LINE };
 
 #define CLIENT_NO_MESSAGES                                                                         \
-    "this host's agent carries no messages (SEND, RECV): it needs messages = yes in [pool], DC, "  \
+    "this host's agent carries no messages (SEND, RECV): it needs messages = yes in [pool] "       \
     "and memory in which nobody punches holes (memory_whole of rdmactl agent status)"
 
 /* A request as it goes into the ring. */

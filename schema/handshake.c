@@ -23,7 +23,8 @@ int schema_handshake_read(const void *payload, size_t bytes, struct schema_hands
     if (h.version != SCHEMA_HANDSHAKE_VERSION)
         return -EPROTONOSUPPORT;
     if (bytes != sizeof h || h.kind < SCHEMA_HANDSHAKE_REQUEST ||
-        h.kind > SCHEMA_HANDSHAKE_BROKEN || h.nonce == 0 || h.ud_qpn == 0 || h.ud_qpn > MAX_24_BITS)
+        h.kind > SCHEMA_HANDSHAKE_MESSAGES || h.nonce == 0 || h.ud_qpn == 0 ||
+        h.ud_qpn > MAX_24_BITS || h.messages_qpn > MAX_24_BITS)
         return -EPROTO;
     if (names_queue_pair(&h) && (h.qpn == 0 || h.qpn > MAX_24_BITS || h.psn > MAX_24_BITS ||
                                  h.mtu < 1 || h.mtu > 5 || h.rd_atomic < 1))

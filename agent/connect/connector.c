@@ -48,6 +48,12 @@ void connector_message(struct connector *c, const struct schema_handshake *h)
     case SCHEMA_HANDSHAKE_BROKEN:
         connector_outgoing_broken(c, h);
         return;
+    case SCHEMA_HANDSHAKE_ASK_MESSAGES:
+        connector_messages_asked(c, h);
+        return;
+    case SCHEMA_HANDSHAKE_MESSAGES:
+        connector_messages_told(c, h);
+        return;
     }
 }
 

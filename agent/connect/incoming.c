@@ -109,10 +109,13 @@ static void on_rtr(void *user, int status)
     accept_request(n);
 }
 
-/* It takes no SEND: this comes back when the queue pair goes to ERR, on devices too that have no
- * event for that (rxe). Where it cannot be posted the initiator's time-outs alone tell. */
+/* Without messages it takes no SEND: this comes back when the queue pair goes to ERR, on devices
+ * too that have no event for that (rxe). Where it cannot be posted the initiator's time-outs alone
+ * tell, and with messages the device's event does (connector_fatal()). */
 static void post_receive(struct incoming *n)
 {
+    if (n->c->res.srq != NULL)
+        return;
     struct fab_recv_wr wr = {.wr_id = n->life}, *bad;
     (void)fab_post_recv(n->slot->qp, &wr, &bad);
 }
@@ -217,6 +220,29 @@ void connector_incoming_bye(struct connector *c, const struct schema_handshake *
     connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_GONE));
 }
 
+/* ---- where the lane hears of messages. Nothing is kept of a question, on either side. */
+
+void connector_set_messages(struct connector *c, uint32_t qpn, uint32_t qkey)
+{
+    c->messages_qpn = qpn;
+    c->messages_qkey = qkey;
+}
+
+/* Of another life of this endpoint nothing is said. */
+void connector_messages_asked(struct connector *c, const struct schema_handshake *h)
+{
+    if (h->to_incarnation != c->config.incarnation) {
+        c->stats.dropped++;
+        return;
+    }
+    struct schema_handshake answer = connector_answer(h, SCHEMA_HANDSHAKE_MESSAGES);
+    answer.messages_qpn = c->messages_qpn;
+    answer.messages_qkey = c->messages_qkey;
+    connector_reply(c, h, answer);
+}
+
+/* ---- */
+
 void connector_incoming_retire(struct connector *c)
 {
     for (uint32_t i = 0; i < c->config.responders; i++)
@@ -259,6 +285,14 @@ static void note_flushed(struct connector *c, uint64_t life)
             break_incoming(&c->in[i]);
             return;
         }
+}
+
+void connector_fatal(struct connector *c, const struct fab_qp *qp, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+    for (uint32_t i = 0; i < c->config.responders; i++)
+        if (c->in[i].state != IN_FREE && c->in[i].slot->qp == qp)
+            break_incoming(&c->in[i]);
 }
 
 void connector_incoming_take(struct connector *c)

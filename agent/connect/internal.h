@@ -69,6 +69,9 @@ void connector_outgoing_gone(struct connector *c, const struct schema_handshake 
 void connector_outgoing_asked(struct connector *c, const struct schema_handshake *h);
 void connector_outgoing_broken(struct connector *c, const struct schema_handshake *h);
 
+void connector_messages_asked(struct connector *c, const struct schema_handshake *h);
+void connector_messages_told(struct connector *c, const struct schema_handshake *h);
+
 /* All of them are over. */
 void connector_incoming_retire(struct connector *c);
 /* Hears which responders broke. */
@@ -105,6 +108,10 @@ struct connector {
     uint32_t broken;                /* of out, those that are END_BROKEN */
     struct connector_event *events; /* a ring of `wanted` */
     uint32_t event_head, event_tail, wanted;
+    uint32_t messages_qpn, messages_qkey;       /* as others are told */
+    uint64_t ask_nonce;                         /* of all questions about that; 0: none yet */
+    struct connector_told told[CONNECTOR_TOLD]; /* a ring */
+    uint32_t told_head, told_tail;
     struct connector_stats stats;
 };
 

@@ -393,3 +393,46 @@ void connector_destroy(struct connector *c, struct fab_qp *qp, uint64_t now_ns,
     connector_slot_destroy(o->slot, tried, user);
     say_bye_late(o);
 }
+
+/* ---- where lanes hear of messages: who hears nothing asks again */
+
+/* Nobody else knows it, so that an answer is one to a question. */
+static bool draw_ask_nonce(struct connector *c)
+{
+    if (c->ask_nonce == 0 && c->fill(c->fill_user, &c->ask_nonce, sizeof c->ask_nonce) != 0)
+        return false;
+    c->ask_nonce |= c->ask_nonce == 0;
+    return true;
+}
+
+void connector_ask_messages(struct connector *c, const struct connector_peer *peer)
+{
+    if (!draw_ask_nonce(c))
+        return;
+    connector_datagram_send(c, peer->gid, peer->lid, peer->ud_qpn, peer->ud_qkey,
+                            (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_ASK_MESSAGES,
+                                                      .to_incarnation = peer->incarnation,
+                                                      .nonce = c->ask_nonce});
+}
+
+void connector_messages_told(struct connector *c, const struct schema_handshake *h)
+{
+    if (c->ask_nonce == 0 || h->nonce != c->ask_nonce ||
+        h->to_incarnation != c->config.incarnation ||
+        c->told_tail - c->told_head == CONNECTOR_TOLD) {
+        c->stats.dropped++;
+        return;
+    }
+    struct connector_told *t = &c->told[c->told_tail++ % CONNECTOR_TOLD];
+    *t = (struct connector_told){
+        .incarnation = h->from_incarnation, .qpn = h->messages_qpn, .qkey = h->messages_qkey};
+    memcpy(t->gid, h->from_gid, sizeof t->gid);
+}
+
+int connector_told(struct connector *c, struct connector_told *out)
+{
+    if (c->told_head == c->told_tail)
+        return 0;
+    *out = c->told[c->told_head++ % CONNECTOR_TOLD];
+    return 1;
+}

@@ -197,6 +197,11 @@ static struct fab_ctl rc_creation(const struct slot *s)
                .send_cq = cq,
                .recv_cq = s->c->responder_cq,
                .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
+    if (!s->all->initiators && s->c->res.srq != NULL) {
+        ctl.qp.recv_cq = s->c->res.cq;
+        ctl.qp.srq = s->c->res.srq;
+        ctl.qp.cap.recv_wr = 0;
+    }
     if (s->all->initiators) {
         ctl.qp.cap.send_wr = config->sq_depth;
         ctl.qp.cap.send_sge = config->sge;
@@ -314,16 +319,16 @@ struct slot_change connector_slot_rtr(const struct connector *c, const struct sc
     struct slot_change rtr = {.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
                                       IBV_QP_MIN_RNR_TIMER};
-    rtr.attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                                    .path_mtu = h->mtu < c->mtu ? (enum ibv_mtu)h->mtu : c->mtu,
-                                    .dest_qp_num = h->qpn,
-                                    .rq_psn = h->psn,
-                                    .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC
-                                                              ? (uint8_t)caps->max_rd_atomic
-                                                              : CONNECT_RD_ATOMIC,
-                                    .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
-                                    .pkey_index = c->res.pd->service.pkey_index,
-                                    .ah_attr = fab_pd_address(c->res.pd, h->from_gid, h->lid)};
+    rtr.attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = h->mtu < c->mtu ? (enum ibv_mtu)h->mtu : c->mtu,
+        .dest_qp_num = h->qpn,
+        .rq_psn = h->psn,
+        .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic
+                                                                      : CONNECT_RD_ATOMIC,
+        .min_rnr_timer = 12, /* 0.64 ms; no agent sends more than it may */
+        .pkey_index = c->res.pd->service.pkey_index,
+        .ah_attr = fab_pd_address(c->res.pd, h->from_gid, h->lid)};
     if (c->res.pd->pkey != 0) /* which may have moved since it went to INIT */
         rtr.mask |= IBV_QP_PKEY_INDEX;
     return rtr;

@@ -63,8 +63,10 @@ static void on_state(struct fab_ctl *ctl)
         return;
     }
     const struct lane_command c = {.kind = LANE_COMMAND_QP_FATAL, .qp = q.qp};
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
         agent_pool_command(p, &c); /* the lane that has it knows it */
+        agent_peer_setup_fatal(p, q.qp);
+    }
 }
 
 /* One question about each at a time: there are no more of them than queue pairs. */
@@ -93,13 +95,14 @@ static void one_event(struct agent *a, const struct fab_event *e)
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED: /* of one with an SRQ there may be no other */
         a->qp_events++;
         if (e->qp == NULL) { /* a DC target, which only what is fatal ends */
             if (e->type == IBV_EVENT_QP_FATAL)
                 agent_address_retarget(a);
             return;
         }
-        ask_state(a, e->qp); /* a responder's is its initiator's to end: its lane knows none */
+        ask_state(a, e->qp);
         return;
     case IBV_EVENT_PORT_ERR:
         agent_address_port(a, true);

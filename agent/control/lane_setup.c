@@ -203,6 +203,9 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_WANT_AH:
         agent_messages_want_ah(p, e);
         return;
+    case LANE_EVENT_WANT_NUMBER:
+        agent_messages_want_number(p, e);
+        return;
     case LANE_EVENT_UD_BROKEN:
         agent_messages_ud_broken(p, e->qp);
         return;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "agent/connector.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
@@ -29,10 +30,7 @@ uint32_t agent_messages_receives(const struct pool *p)
     const struct agent_device *d = &p->device;
     const struct fab_caps *caps = &d->fab->caps;
     const bool has_ud = (caps->transports & FAB_UD) && caps->ud_payload >= DATAGRAM_BYTES;
-    /* not hybrid: the record has one UD number, by which connections are made there */
-    return p->config->messages && !d->rc && !d->hybrid && has_ud
-               ? lower_of(p->config->receives, caps->max_srq_wr)
-               : 0;
+    return p->config->messages && has_ud ? lower_of(p->config->receives, caps->max_srq_wr) : 0;
 }
 
 uint32_t agent_messages_completions(const struct pool *p)
@@ -97,6 +95,14 @@ static int begin_making(struct pool *p)
     return status;
 }
 
+/* Where it hears: those ask its connector that have no other way to know. */
+static void tell_peers(const struct pool *p)
+{
+    const struct agent_message_objects *m = &p->device.messages;
+    if (p->device.connector != NULL)
+        connector_set_messages(p->device.connector, m->qpn, m->qkey);
+}
+
 int agent_messages_make(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     enum { MEMORY, QUEUE_PAIR, FIRST_STEP };
@@ -128,6 +134,7 @@ int agent_messages_make(void *pool, uint32_t over, struct fab_ctl *ctl)
         return 1;
     }
     m->receives = agent_messages_receives(p);
+    tell_peers(p);
     return 0;
 }
 
@@ -181,7 +188,8 @@ struct lane_messages agent_messages_describe(const struct pool *p)
                                   .ports = vqps,
                                   .ask_ns = ask_ns(p),
                                   .questions = MESSAGE_QUESTIONS,
-                                  .refused_ns = MESSAGE_REFUSED_MS * BASE_NS_PER_MS};
+                                  .refused_ns = MESSAGE_REFUSED_MS * BASE_NS_PER_MS,
+                                  .asks_numbers = d->connector != NULL};
 }
 
 /* One address handle that is being made. */
@@ -219,6 +227,29 @@ void agent_messages_want_ah(struct pool *p, const struct lane_event *e)
                .attr = fab_pd_address(p->device.pd, e->want_ah.gid, e->want_ah.lid)}};
     p->fab_ops++;
     fab_submit(p->device.fab, &op->ctl);
+}
+
+void agent_messages_want_number(struct pool *p, const struct lane_event *e)
+{
+    struct connector_peer peer = {.incarnation = e->want_number.incarnation,
+                                  .ud_qpn = e->want_number.ud_qpn,
+                                  .ud_qkey = e->want_number.ud_qkey,
+                                  .lid = e->want_number.lid};
+    memcpy(peer.gid, e->want_number.gid, sizeof peer.gid);
+    if (!p->stopping)
+        connector_ask_messages(p->device.connector, &peer);
+}
+
+void agent_messages_tell_numbers(struct pool *p)
+{
+    struct connector_told t;
+    while (connector_told(p->device.connector, &t)) {
+        struct lane_command c = {
+            .kind = LANE_COMMAND_NUMBER,
+            .number = {.incarnation = t.incarnation, .qpn = t.qpn, .qkey = t.qkey}};
+        memcpy(c.number.gid, t.gid, sizeof c.number.gid);
+        agent_pool_command(p, &c);
+    }
 }
 
 /* ---- a UD queue pair that broke */
@@ -275,6 +306,10 @@ static void end_repair(struct pool *p)
     if (m->ud->qpn == m->qpn)
         return;
     m->qpn = m->ud->qpn;
+    if (p->device.connector != NULL) { /* it is in no record */
+        tell_peers(p);
+        return;
+    }
     p->agent->endpoints++;
     agent_registrations_changed(p->agent);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pool has of the device so that its lane carries workers' messages
- * (agent/lane_messages.h): the queue of shared receives by which its target hears them is the
- * pool's in any case; here is the memory behind that, which no worker maps, and the UD queue pair,
- * and the address handles of those to whom the lane says something. Control thread. */
+ * (agent/lane_messages.h): the queue of shared receives by which its target hears them, or
+ * responders do, is the pool's; here is the memory behind that, which no worker maps, and the UD
+ * queue pair, and the address handles of those to whom the lane says something. Control thread. */
 #ifndef CONTROL_MESSAGE_OBJECTS_H
 #define CONTROL_MESSAGE_OBJECTS_H
 
@@ -59,6 +59,9 @@ void agent_messages_close(struct pool *p);
 struct lane_messages agent_messages_describe(const struct pool *p);
 /* LANE_EVENT_WANT_AH. */
 void agent_messages_want_ah(struct pool *p, const struct lane_event *e);
+/* LANE_EVENT_WANT_NUMBER; and what peers have answered, once the connector was stepped. */
+void agent_messages_want_number(struct pool *p, const struct lane_event *e);
+void agent_messages_tell_numbers(struct pool *p);
 /* LANE_EVENT_UD_BROKEN: nothing is posted there until UD_READY. */
 void agent_messages_ud_broken(struct pool *p, struct fab_qp *qp);
 /* The P_Key has another place: its queue pair is put to ERR, so that it is brought up with that. */

@@ -220,11 +220,20 @@ void agent_peer_setup_step(struct pool *p)
     }
     for (struct fab_qp *qp; (qp = connector_broken(p->device.connector)) != NULL;)
         agent_pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = qp});
+    agent_messages_tell_numbers(p);
     tell_number(p);
     if (due == UINT64_MAX)
         world_timer_clear(p->world, &p->handshakes_timer);
     else
         world_timer_at(p->world, &p->handshakes_timer, due > now ? due : now);
+}
+
+void agent_peer_setup_fatal(struct pool *p, const struct fab_qp *qp)
+{
+    if (p->device.connector == NULL || p->stopping)
+        return;
+    connector_fatal(p->device.connector, qp, world_now_ns(p->world));
+    agent_peer_setup_step(p);
 }
 
 int agent_peer_setup_start(struct pool *p, struct base_errbuf *err)

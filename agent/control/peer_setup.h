@@ -19,6 +19,8 @@ void agent_peer_setup_spare(struct pool *p, bool more);
 void agent_peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
 /* After anything that concerns connections. */
 void agent_peer_setup_step(struct pool *p);
+/* The device says that this queue pair is in ERR: one that is no connection's is left alone. */
+void agent_peer_setup_fatal(struct pool *p, const struct fab_qp *qp);
 /* The port has another MTU: connections and initiators that are made from now on have it. */
 void agent_peer_setup_mtu(struct pool *p);
 /* The P_Key of a domain is at another place of the port's table: initiators and the queue pair of

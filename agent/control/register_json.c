@@ -43,7 +43,7 @@ static json_t *describe_endpoint(const struct pool *p)
     if (!d->rc) {
         json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
         json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
-        if (d->messages.receives != 0) { /* where it hears of messages */
+        if (d->messages.receives != 0 && d->connector == NULL) { /* where it hears of messages */
             json_object_set_new(e, "ud_qpn", json_integer(d->messages.qpn));
             json_object_set_new(e, "ud_qkey", json_integer(d->messages.qkey));
         }

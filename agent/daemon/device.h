@@ -27,11 +27,12 @@ int agentd_device_open(struct pool *p, struct base_errbuf *err);
 
 /* queues.c. The queue pairs that the pool has, as the transport wants them: how deep they are; and
  * parts of the series that makes them (fabric/series.h), of a pool: the completion queue of its
- * lane, and with DC initiators and the target, or else the connector. */
+ * lane, and with DC initiators and the target, or else the SRQ of messages and the connector. */
 void agentd_queues_reckon(struct pool *p);
 int agentd_queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl);
 int agentd_queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl);
 int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl);
+int agentd_queues_make_srq(void *pool, uint32_t over, struct fab_ctl *ctl);
 int agentd_queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl);
 /* WORLD_DEVICE_TARGET. */
 int agentd_queues_retarget(struct pool *p);

@@ -84,6 +84,7 @@ static int make_small(void *pool, uint32_t over, struct fab_ctl *ctl)
     return status == 0 ? register_memory(d->pd, &d->small, 0, ctl) : status;
 }
 
+static const char MESSAGES_FAILED[] = "making what messages need failed";
 static const struct fab_series_part DC[] = {
     {make_domains, NULL},
     {agentd_queues_make_cq, NULL},
@@ -92,7 +93,7 @@ static const struct fab_series_part DC[] = {
     {make_scratch, NULL},
     {agentd_mr_table_make, NULL},
     {make_small, NULL},
-    {agent_messages_make, "making what messages need failed"},
+    {agent_messages_make, MESSAGES_FAILED},
 };
 static const struct fab_series_part HYBRID[] = {
     {make_domains, NULL},
@@ -103,15 +104,18 @@ static const struct fab_series_part HYBRID[] = {
     {make_scratch, NULL},
     {agentd_mr_table_make, NULL},
     {make_small, NULL},
+    {agent_messages_make, MESSAGES_FAILED},
 };
 static const struct fab_series_part RC[] = {
     {make_domains, NULL},
     {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_srq, NULL},
     {agentd_queues_make_connector, NULL},
     {agent_table_initiators_make, NULL},
     {make_scratch, NULL},
     {agentd_mr_table_make, NULL},
     {make_small, NULL},
+    {agent_messages_make, MESSAGES_FAILED},
 };
 
 /* ---- what is said of it */

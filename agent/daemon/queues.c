@@ -60,11 +60,18 @@ static int target_creation(const struct pool *p, struct fab_ctl *out)
     return 0;
 }
 
+static struct fab_ctl srq_creation(const struct pool *p)
+{
+    const uint32_t receives = agent_messages_receives(p);
+    return (struct fab_ctl){
+        .kind = FAB_CREATE_SRQ,
+        .srq = {.pd = p->device.pd, .max_wr = receives != 0 ? receives : TARGET_WR, .max_sge = 1}};
+}
+
 int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
-    const uint32_t receives = agent_messages_receives(p);
     int status = 0;
     switch (over) {
     case 0:
@@ -72,9 +79,7 @@ int agentd_queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
         return 1;
     case 1:
         d->target_cq = ctl->cq.x;
-        *ctl = (struct fab_ctl){
-            .kind = FAB_CREATE_SRQ,
-            .srq = {.pd = d->pd, .max_wr = receives != 0 ? receives : TARGET_WR, .max_sge = 1}};
+        *ctl = srq_creation(p);
         return 1;
     case 2:
         d->srq = ctl->srq.x;
@@ -177,9 +182,23 @@ static int new_connector(struct pool *p, struct base_errbuf *err)
         .gone_ns = &p->agent->numbers_gone_ns,
         .ops = &p->fab_ops,
     };
-    struct connector_resources r = {
-        .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
+    struct connector_resources r = {.fab = d->fab,
+                                    .pd = d->pd,
+                                    .system_pd = d->system_pd,
+                                    .cq = d->cq,
+                                    .srq = agent_messages_receives(p) != 0 ? d->srq : NULL};
     return connector_new(&config, &r, fill_random, p->world, &d->connector, err);
+}
+
+int agentd_queues_make_srq(void *pool, uint32_t over, struct fab_ctl *ctl)
+{
+    struct pool *p = pool;
+    if (over > 0) {
+        p->device.srq = ctl->srq.x;
+        return 0;
+    }
+    *ctl = srq_creation(p);
+    return agent_messages_receives(p) != 0;
 }
 
 int agentd_queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl)

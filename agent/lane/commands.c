@@ -280,6 +280,9 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_AH_READY:
         lane_datagrams_take_ah(l, c->ah.tag, c->ah.ah);
         break;
+    case LANE_COMMAND_NUMBER:
+        lane_datagrams_take_number(l, c);
+        break;
     case LANE_COMMAND_SPARE_DROP:
         drop_spare(l);
         break;

@@ -3,8 +3,7 @@
  * it hears, and what is to be said to whom by datagram (docs/messages.md). Private to agent/lane,
  * and the lane thread's. Pure: times are given, and nothing is sent here.
  *
- * A peer is one life of a peer's endpoint. It is there while somebody sends to it, or it
- * has credits, and goes when there is no room and it has been silent for long. */
+ * A peer is one life of an endpoint: known while somebody sends to it, or it has credits. */
 #ifndef LANE_MESSAGE_EXCHANGE_H
 #define LANE_MESSAGE_EXCHANGE_H
 
@@ -49,23 +48,22 @@ enum { PEER_ENDED = 8, PEER_EXTRAS = 8 };
 struct message_peer {
     uint8_t gid[16];
     uint32_t incarnation; /* 0: the place is free */
-    uint32_t qpn, qkey;   /* where it hears datagrams */
+    uint32_t qpn, qkey;   /* where it hears datagrams; qpn 0: that is to be found out */
     uint32_t slot;        /* the lane's, where senders > 0 */
     uint16_t lid;
-    uint8_t due;  /* in the list of those to whom something is to be said */
-    uint8_t over; /* a later life of its endpoint has spoken, or been named */
+    uint8_t due;        /* in the list of those to whom something is to be said */
+    uint8_t mute, over; /* it carries no messages; a later life has spoken, or been named */
     uint32_t senders, waiters, receivers;
     uint32_t out; /* messages with its credits that the device has */
     struct credit_purse purse;
     struct credit_account account;
-    uint32_t arrived;          /* messages since something was said */
-    uint32_t asked;            /* so often for credit, in vain */
-    uint64_t ask_ns;           /* not again before */
-    uint64_t heard_ns;         /* when it, or somebody here of it, last spoke */
-    uint64_t over_ns, used_ns; /* used: when a credit of its was last granted or taken */
-    uint32_t settled;          /* as it was told last */
-    uint32_t told;             /* so often, while nobody used any */
-    uint64_t tell_ns;          /* not again before */
+    uint32_t arrived;                    /* messages since something was said */
+    uint32_t asked, number_asks;         /* so often, in vain: for credit; for its number */
+    uint64_t ask_ns, number_ns, tell_ns; /* not again before; tell: what is settled */
+    uint64_t heard_ns;                   /* when it, or somebody here of it, last spoke */
+    uint64_t over_ns, used_ns;           /* used: when a credit of its was last granted or taken */
+    uint32_t settled;                    /* as it was told last */
+    uint32_t told;                       /* so often, while nobody used any */
     struct schema_note extra[PEER_EXTRAS]; /* of streams that have no place here */
     uint32_t extras;
     uint64_t ended[PEER_ENDED];
@@ -110,6 +108,9 @@ void lane_exchange_free(struct exchange *x);
  * earlier life than one that is known. */
 struct message_peer *lane_exchange_know(struct exchange *x, const uint8_t gid[16],
                                         uint32_t incarnation, uint64_t now_ns);
+/* Likewise, of those that are known. */
+struct message_peer *lane_exchange_find(const struct exchange *x, const uint8_t gid[16],
+                                        uint32_t incarnation);
 /* A few of all, now and then: credits that idle, lives that are over, questions for credit. */
 void lane_exchange_sweep(struct exchange *x, uint64_t now_ns, uint32_t looks);
 /* This endpoint is another one from now on: no credit that it has is its own. Its senders have no
@@ -172,8 +173,7 @@ void lane_exchange_credit_back(struct exchange *x, uint32_t peer, uint32_t epoch
 /* The receiver is to be asked what it has of it. */
 void lane_sender_ask(struct exchange *x, struct stream_sender *t);
 /* What it says of it. Returns how many are over now, from the former out.first on, all well; or
- * -EPROTO: it cannot be so. Then the next one has *failed, an enum ibv_wc_status, if that is not 0,
- * which is of all. */
+ * -EPROTO: it cannot be so. The next has *failed, an enum ibv_wc_status, if that is not 0. */
 int lane_sender_hear(struct stream_sender *t, const struct schema_note *n, uint64_t now_ns,
                      uint8_t *failed);
 

@@ -194,6 +194,13 @@ static void make_room(struct exchange *x, uint64_t now_ns)
     }
 }
 
+struct message_peer *lane_exchange_find(const struct exchange *x, const uint8_t gid[16],
+                                        uint32_t incarnation)
+{
+    const uint32_t place = *gid_link(x, gid, incarnation);
+    return place != 0 && !x->all[place - 1].over ? &x->all[place - 1] : NULL;
+}
+
 struct message_peer *lane_exchange_know(struct exchange *x, const uint8_t gid[16],
                                         uint32_t incarnation, uint64_t now_ns)
 {

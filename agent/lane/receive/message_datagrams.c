@@ -9,6 +9,7 @@
 #include "fabric/grh.h"
 #include "lane_state.h"
 #include "message_state.h"
+#include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
 #include "schedule/sends.h"
 #include "session_state.h"
@@ -273,7 +274,52 @@ static void drop_former_handles(struct lane *l)
         drop_handle(l, &m->handles[m->handle_hand++]);
 }
 
+/* ---- numbers */
+
+/* Which is in no record where that has connections: asked for while somebody here sends to it, each
+ * time later, for as long as those are patient. */
+static void want_number(struct lane *l, struct message_peer *c)
+{
+    if (c->senders == 0 || !l->res.messages.asks_numbers || l->now_ns < c->number_ns ||
+        !lane_may_tell(l))
+        return;
+    const struct peer *p = &l->peers[c->slot];
+    struct lane_event e = {.kind = LANE_EVENT_WANT_NUMBER,
+                           .want_number = {.incarnation = c->incarnation,
+                                           .ud_qpn = p->ud_qpn,
+                                           .ud_qkey = p->ud_qkey,
+                                           .lid = p->lid}};
+    memcpy(e.want_number.gid, c->gid, sizeof e.want_number.gid);
+    c->number_ns = l->now_ns + (HANDLE_AGAIN_NS << c->number_asks);
+    c->number_asks += c->number_asks < FAILS_DOUBLE;
+    lane_event_push(l, &e);
+}
+
+/* What it has said by datagram since is as new. */
+void lane_datagrams_take_number(struct lane *l, const struct lane_command *command)
+{
+    struct message_peer *c = lane_exchange_find(&l->messages->exchange, command->number.gid,
+                                                command->number.incarnation);
+    if (c == NULL || c->qpn != 0)
+        return;
+    c->mute = command->number.qpn == 0;
+    c->qpn = command->number.qpn;
+    c->qkey = command->number.qkey;
+    c->number_asks = 0;
+    if (c->mute && c->senders > 0)
+        lane_flows_notify(l, c->slot);
+    messages_wait(l);
+}
+
 /* ---- what is said */
+
+/* NULL: it cannot be told anything yet. */
+static struct fab_ah *find_way(struct lane *l, struct message_peer *c)
+{
+    if (c->qpn == 0)
+        want_number(l, c);
+    return c->qpn != 0 ? find_handle(l, c) : NULL;
+}
 
 static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah *ah)
 {
@@ -311,7 +357,7 @@ void lane_datagrams_say(struct lane *l)
     for (; n < A_PASS && m->ud_state == UD_WORKS && m->send_count > 0; n++) {
         if ((c = lane_exchange_due(&m->exchange)) == NULL)
             break;
-        struct fab_ah *ah = c->qpn != 0 ? find_handle(l, c) : NULL;
+        struct fab_ah *ah = find_way(l, c);
         if (ah != NULL)
             send_datagram(l, c, ah);
         else

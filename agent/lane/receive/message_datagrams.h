@@ -22,6 +22,8 @@ void lane_datagrams_fatal(struct lane *l, const struct fab_qp *qp);
 void lane_datagrams_ready(struct lane *l, struct fab_qp *qp);
 /* An address handle that was asked for; NULL: it could not be made. */
 void lane_datagrams_take_ah(struct lane *l, uint32_t tag, struct fab_ah *ah);
+/* LANE_COMMAND_NUMBER. */
+void lane_datagrams_take_number(struct lane *l, const struct lane_command *c);
 /* One that is left at the end, or NULL. */
 struct fab_ah *lane_datagrams_give_ah(struct lane *l);
 /* This node's address is another one. */

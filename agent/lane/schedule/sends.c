@@ -133,10 +133,20 @@ bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_de
     return true;
 }
 
-/* The UD number of an endpoint that has connections is where it hears of these. */
-static bool hears_messages(const struct peer *p)
+/* The UD number in the record of an endpoint that has connections is where it hears of these: it is
+ * asked there. */
+static bool hears_messages(const struct lane *l, const struct peer *p)
 {
-    return p->ud_qpn != 0 && !p->has_rc;
+    return p->ud_qpn != 0 && (!p->has_rc || l->res.messages.asks_numbers);
+}
+
+/* By its record, or since that was READ anew; else it is asked (receive/message_datagrams.c). */
+static void find_number(const struct peer *p, struct message_peer *c)
+{
+    if (c->qpn != 0 || p->has_rc)
+        return;
+    c->qpn = p->ud_qpn;
+    c->qkey = p->ud_qkey;
 }
 
 /* The life of the endpoint that its VQP is bound to. WAIT_CREDIT: there is no room to know it now.
@@ -147,8 +157,10 @@ static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *
     const struct schema_peer *shared = lane_peer_shared(l, q->peer_slot);
     const struct peer *p = &l->peers[q->peer_slot];
     struct stream_sender *k = &t->sender;
-    if (k->to != NULL && k->to->incarnation == shared->incarnation && !k->to->over)
+    if (k->to != NULL && k->to->incarnation == shared->incarnation && !k->to->over) {
+        find_number(p, k->to);
         return WAIT_NOTHING;
+    }
     if (k->to != NULL && k->out.posted != k->out.first) {
         *reason = SCHEMA_REASON_STALE_PEER;
         return WAIT_NOTHING;
@@ -159,11 +171,9 @@ static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *
         t->roomless_ns = t->roomless_ns != 0 ? t->roomless_ns : messages_clock(l);
         return WAIT_CREDIT;
     }
-    if (c->qpn == 0) {
-        c->qpn = p->ud_qpn;
-        c->qkey = p->ud_qkey;
+    if (c->qpn == 0)
         c->lid = p->lid;
-    }
+    find_number(p, c);
     c->slot = q->peer_slot;
     t->roomless_ns = 0;
     k->known = 0;
@@ -193,12 +203,14 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         return *over ? WAIT_NOTHING : WAIT_OWN;
     }
     *reason = t->failed;
-    if (*reason == 0 && !hears_messages(&l->peers[q->peer_slot]))
+    if (*reason == 0 && !hears_messages(l, &l->peers[q->peer_slot]))
         *reason = SCHEMA_REASON_MESSAGES;
     if (*reason != 0)
         return WAIT_NOTHING;
     join_actives(l, t);
     const enum vqp_wait wait = find_message_peer(l, q, reason);
+    if (*reason == 0 && k->to != NULL && k->to->mute)
+        *reason = SCHEMA_REASON_MESSAGES;
     if (wait != WAIT_NOTHING || *reason != 0)
         return wait;
     if (!wr_is_numbered(w)) {
@@ -399,6 +411,8 @@ static void fail_sends(struct lane *l, struct vqp_messages *t, uint32_t reason)
 {
     if (t->failed == 0)
         t->failed = (uint8_t)reason;
+    if (reason == SCHEMA_REASON_PEER_DOWN && t->sender.to != NULL)
+        t->sender.to->qpn = 0; /* both ends may have another at once: it is found anew */
     lane_sends_stop(l, t);
     if (t->q->flow == NULL)
         return;

@@ -17,6 +17,13 @@
  *                  <-----------------  BROKEN  its queue pair is in ERR, and takes nothing more
  *         BYE      ------------------->        when the initiator is done with its own
  *
+ * Of no connection, from either to the other, whose nonce is the asker's:
+ *
+ *         ASK_MESSAGES  -------------->        where its lane hears datagrams about messages
+ *                       <------ MESSAGES       there, or 0: it carries none
+ *
+ * An agent from before these drops them, and is one that says nothing.
+ *
  * REFUSE answers a REQUEST that cannot be. Any message may be lost, repeated, late or crossed: each
  * side repeats what it wants answered, and answers what is repeated as before. */
 #ifndef SCHEMA_HANDSHAKE_H
@@ -40,6 +47,8 @@ enum schema_handshake_kind {
     SCHEMA_HANDSHAKE_ASK_USED,
     SCHEMA_HANDSHAKE_USED,
     SCHEMA_HANDSHAKE_BROKEN,
+    SCHEMA_HANDSHAKE_ASK_MESSAGES,
+    SCHEMA_HANDSHAKE_MESSAGES,
 };
 
 /* Why a REQUEST is refused. */
@@ -62,14 +71,16 @@ struct schema_handshake {
     uint8_t mtu;       /* enum ibv_mtu: the sender's most */
     uint8_t rd_atomic; /* READs and atomics that it can have out, or take, at a time; >= 1 */
     uint16_t zero;
-    uint32_t qpn;             /* the sender's RC queue pair; REQUEST and ACCEPT */
-    uint32_t psn;             /* of the first packet that it sends */
-    uint32_t ud_qpn, ud_qkey; /* where it hears the answer */
-    uint8_t rest[16];         /* 0; later versions' */
+    uint32_t qpn;                         /* the sender's RC queue pair; REQUEST and ACCEPT */
+    uint32_t psn;                         /* of the first packet that it sends */
+    uint32_t ud_qpn, ud_qkey;             /* where it hears the answer */
+    uint32_t messages_qpn, messages_qkey; /* MESSAGES; 0: none */
+    uint8_t rest[8];                      /* 0; later versions' */
 };
 static_assert(sizeof(struct schema_handshake) == SCHEMA_HANDSHAKE_BYTES, "one datagram");
 static_assert(offsetof(struct schema_handshake, nonce) == 48, "layout");
 static_assert(offsetof(struct schema_handshake, ud_qpn) == 72, "layout");
+static_assert(offsetof(struct schema_handshake, messages_qpn) == 80, "layout");
 
 /* Copies a datagram's payload out and says whether it is a handshake at all, with every field in
  * its range: 0, -EPROTO, or -EPROTONOSUPPORT for another version's. What it says may still be

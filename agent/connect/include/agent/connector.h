@@ -27,6 +27,7 @@ enum {
     CONNECTOR_SENDS = 256, /* datagrams out at a time; more are lost, as the wire may do */
     CONNECTOR_RECVS = 512, /* that may arrive between two steps */
     CONNECTOR_TAKES = 64,  /* that a step takes, those of its own that were sent included */
+    CONNECTOR_TOLD = 64    /* answers about messages that wait to be asked for; more are lost */
 };
 
 struct connector_config {
@@ -60,6 +61,7 @@ struct connector_resources {
     struct fab_pd *pd;        /* the pool's: of the RC queue pairs */
     struct fab_pd *system_pd; /* of the UD queue pair */
     struct fab_cq *cq;        /* the lane's: where initiators complete; has room for all */
+    struct fab_srq *srq; /* of messages, in pd: what comes by responders completes on cq; or NULL */
 };
 
 /* Its memory. -errno with a sentence. */
@@ -117,6 +119,24 @@ void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now
  * brought up anew; connections have the place from when they are made. The lane drops those that
  * there are. */
 void connector_repartition(struct connector *c, uint64_t now_ns);
+
+/* ---- where lanes hear of messages, which is in no record of an endpoint that has connections */
+
+/* What peers are told from now on; 0 (as at first): there are none. */
+void connector_set_messages(struct connector *c, uint32_t qpn, uint32_t qkey);
+/* Asks that life of an endpoint, once: who hears nothing asks again. */
+void connector_ask_messages(struct connector *c, const struct connector_peer *peer);
+
+struct connector_told {
+    uint8_t gid[16];
+    uint32_t incarnation, qpn, qkey; /* qpn 0: it carries no messages */
+};
+/* 1 and an answer, or 0. To be asked after each step. */
+int connector_told(struct connector *c, struct connector_told *out);
+
+/* The device says that a queue pair is in ERR; one that is no responder's is left alone. For those
+ * with an SRQ there is no other sign. */
+void connector_fatal(struct connector *c, const struct fab_qp *qp, uint64_t now_ns);
 
 /* How many of each kind are kept ready from now on, as far as there may be so many; those that are
  * ready beyond it are used before others are made. */

@@ -57,21 +57,17 @@ enum lane_command_kind {
     LANE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
     LANE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
     LANE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
-    LANE_COMMAND_QP_READY,   /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them:
-                              * `ready` */
+    LANE_COMMAND_QP_READY, /* answers QP_BROKEN: a DCI in RTS for the spares, or one more: ready */
     LANE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
-    LANE_COMMAND_QP_FATAL,   /* this queue pair was found in ERR after everything that the control
-                              * side has told of it before: so said of its present life. One that
-                              * the lane does not have, or has given back, is left alone */
-    LANE_COMMAND_QP_REBUILD, /* this DCI is to be brought up anew: nothing more is posted on it,
-                              * and QP_BROKEN follows when what is out has come back. One that the
-                              * lane does not have is left alone */
-    LANE_COMMAND_QP_RETIRE,  /* rc: the other end of this connection broke: nothing more is posted
-                              * on it, and QP_RETIRED and QP_BROKEN follow. One that the lane does
-                              * not have, or has given back, is left alone */
-    LANE_COMMAND_QP_GONE,    /* this DCI, of which QP_BROKEN was said and QP_READY was not, does
-                              * not come back: the QP_READY of another may follow. One that the
-                              * lane does not have is left alone */
+    /* One that the lane does not have, or has given back, each of the next four leaves alone. */
+    LANE_COMMAND_QP_FATAL,     /* this queue pair was found in ERR after everything that the control
+                                * side has told of it before: so said of its present life */
+    LANE_COMMAND_QP_REBUILD,   /* this DCI is to be brought up anew: nothing more is posted on it,
+                                * and QP_BROKEN follows when what is out has come back */
+    LANE_COMMAND_QP_RETIRE,    /* rc: the other end of this connection broke: nothing more is posted
+                                * on it, and QP_RETIRED and QP_BROKEN follow */
+    LANE_COMMAND_QP_GONE,      /* this DCI, of which QP_BROKEN was said and QP_READY was not, does
+                                * not come back: the QP_READY of another may follow */
     LANE_COMMAND_QP_DESTROYED, /* this queue pair, of which QP_OVERDUE or QP_RETIRED was said and
                                 * which the device did not put to ERR, is destroyed: what is out on
                                 * it ends now. QP_BROKEN follows, or was said before; with DC it
@@ -92,6 +88,7 @@ enum lane_command_kind {
     LANE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
     LANE_COMMAND_WINDOW_POLICY, /* how sizes are found beside what is set, from now on */
     LANE_COMMAND_AH_READY,      /* answers WANT_AH; NULL: it could not be made */
+    LANE_COMMAND_NUMBER,        /* an answer to WANT_NUMBER, perhaps a late one */
     LANE_COMMAND_UD_READY,      /* answers UD_BROKEN: qp, in RTS and with no receive posted */
     LANE_COMMAND_PROVE, /* one READ, to see whether one is reached -> PROVED; one at a time */
 };
@@ -138,6 +135,10 @@ struct lane_command {
             uint32_t tag;
             struct fab_ah *ah; /* the lane's, until DROP_PATH or lane_take_ah() */
         } ah;
+        struct {
+            uint8_t gid[16];
+            uint32_t incarnation, qpn, qkey; /* qpn 0: it carries no messages */
+        } number;
         struct fab_qp *qp;
         struct {
             struct fab_qp *qp;

@@ -12,12 +12,14 @@ enum lane_event_kind {
                                   * socket; SESSION_OVER    follows without a command */
     LANE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
     LANE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
-    LANE_EVENT_WANT_AH,    /* of messages: an address handle to gid, in pd; answer AH_READY with
-                            * the same tag */
-    LANE_EVENT_DROP_PATH,  /* path: no longer used: destroy it, disconnect it */
-    LANE_EVENT_WANT_FENCE, /* fence the registration with that rkey, answer FENCED */
-    LANE_EVENT_REVOKED,    /* no peer finds those regions any more; what believes them ends
-                            * with the lease. -ENOENT: there is no such session or lease */
+    LANE_EVENT_WANT_AH,     /* of messages: an address handle to gid, in pd; answer AH_READY with
+                             * the same tag */
+    LANE_EVENT_WANT_NUMBER, /* of messages: ask there where its lane hears datagrams, once. A
+                             * NUMBER follows if it answers */
+    LANE_EVENT_DROP_PATH,   /* path: no longer used: destroy it, disconnect it */
+    LANE_EVENT_WANT_FENCE,  /* fence the registration with that rkey, answer FENCED */
+    LANE_EVENT_REVOKED,     /* no peer finds those regions any more; what believes them ends
+                             * with the lease. -ENOENT: there is no such session or lease */
     LANE_EVENT_ARENA_REREGISTERED, /* nothing here uses the former registration any more: deregister
                                     * it, answer FENCED with fence_tag. -ENOENT: the session is
                                     * gone; -EBUSY: one of an arena at a time */
@@ -75,6 +77,12 @@ struct lane_event {
             uint8_t gid[16];
             uint16_t lid;
         } want_ah;
+        struct {
+            uint32_t incarnation;
+            uint8_t gid[16];
+            uint32_t ud_qpn, ud_qkey; /* where it answers handshakes */
+            uint16_t lid;
+        } want_number;
         struct {
             uint32_t rkey, tag;
             uint32_t arena; /* WANT_DEREG: its number */

@@ -36,6 +36,7 @@ struct lane_messages {
     uint64_t ask_ns;                      /* for a word that does not come, later each time */
     uint32_t questions;                   /* so often */
     uint64_t refused_ns;                  /* for so long a receiver may have no buffer */
+    bool asks_numbers; /* WANT_NUMBER is answered; else such endpoints are sent nothing */
 };
 
 static inline uint64_t lane_messages_bytes(uint32_t receives)

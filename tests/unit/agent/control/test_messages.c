@@ -86,14 +86,14 @@ START_TEST(one_that_comes_when_its_pool_goes_is_destroyed)
 }
 END_TEST
 
-START_TEST(a_pool_without_the_setting_or_a_device_without_ud_or_dc_carries_none)
+START_TEST(a_pool_without_the_setting_or_a_device_without_ud_carries_none)
 {
     static const struct {
         bool messages, rc, ud;
         uint32_t payload, most, receives;
     } cases[] = {
         {true, false, true, 1024, 4096, 256}, {true, false, true, 1024, 100, 100},
-        {false, false, true, 1024, 4096, 0},  {true, true, true, 1024, 4096, 0},
+        {false, false, true, 1024, 4096, 0},  {true, true, true, 1024, 4096, 256},
         {true, false, false, 1024, 4096, 0},  {true, false, true, 512, 4096, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -278,7 +278,7 @@ END_TEST
     T(a_handle_that_the_lane_wants_is_made_in_its_domain_and_given_to_it)                          \
     T(one_that_cannot_be_made_is_said_too)                                                         \
     T(one_that_comes_when_its_pool_goes_is_destroyed)                                              \
-    T(a_pool_without_the_setting_or_a_device_without_ud_or_dc_carries_none)                        \
+    T(a_pool_without_the_setting_or_a_device_without_ud_carries_none)                              \
     T(one_that_broke_is_brought_up_anew_and_its_lane_hears)                                        \
     T(where_reset_is_final_another_takes_its_place_and_peers_are_told_its_number)                  \
     T(one_that_the_device_does_not_bring_back_is_tried_again_and_then_given_up_for_another)        \

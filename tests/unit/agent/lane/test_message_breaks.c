@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "internal.h"
 #include "message_pair.h"
 #include "world_trio.h"
 
 enum { VQPS = 3, EACH = 60, SEEDS = 60, BYTES = 16, RECEIVE = 64, BUFFERS = 16 };
 
 static uint64_t random_state;
+static uint32_t breaks; /* of connections */
 
 static uint32_t random_below(uint32_t most)
 {
@@ -38,13 +40,24 @@ static uint64_t buffer_at(uint32_t number)
     return 16384 + (uint64_t)(number % BUFFERS) * RECEIVE;
 }
 
+/* Ours: at the other end requests are out, one of which ends with that then. */
+static void break_connection(struct world_node *n)
+{
+    if (n->last_link == NULL || fab_qp_state(n->last_link) != IBV_QPS_RTS)
+        return;
+    world_break(&w, (uint32_t)(n - w.node), n->last_link);
+    breaks++;
+}
+
 static void break_something(void)
 {
-    const uint32_t node = random_below(2);
+    struct world_node *n = &w.node[random_below(2)];
     if (random_below(3) == 0)
-        world_break_ud(&w, node);
+        world_break_ud(&w, (uint32_t)(n - w.node));
+    else if (n->connector != NULL && (w.rc || random_below(2) == 0))
+        break_connection(n);
     else
-        world_break(&w, node, w.node[node].res.dci[random_below(w.node[node].res.dcis)]);
+        world_break(&w, (uint32_t)(n - w.node), n->res.dci[random_below(n->res.dcis)]);
 }
 
 static void run_with(uint64_t seed, bool streams)
@@ -102,8 +115,43 @@ START_TEST(what_is_sent_ends_well_and_in_order_whatever_breaks)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         run_with(seed, seed % 2 == 0);
+    ck_assert(!w.rc || breaks > SEEDS);
 }
 END_TEST
 
-#define TESTS(T) T(what_is_sent_ends_well_and_in_order_whatever_breaks)
+static struct fab_qp *responder_of(struct world_node *n)
+{
+    const struct connector *c = n->connector;
+    for (uint32_t i = 0; c != NULL && i < c->config.responders; i++)
+        if (c->in[i].state == IN_UP)
+            return c->in[i].slot->qp;
+    return NULL;
+}
+
+/* It shares its receives, so that none of its own comes back: the device's word is the only one. */
+START_TEST(a_responder_that_breaks_between_two_messages_harms_none)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    for (uint32_t i = 0; i < 8; i++) {
+        post_receive(100 + i, 0, 64);
+        post(&sender, world_message(SCHEMA_OP_SEND, i, 0, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        struct fab_qp *qp = responder_of(&w.node[1]);
+        ck_assert(qp != NULL || !w.rc);
+        if (qp == NULL)
+            continue;
+        world_break(&w, 1, qp);
+        connector_fatal(w.node[1].connector, qp, w.now_ns);
+        world_run(&w, 200);
+    }
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(what_is_sent_ends_well_and_in_order_whatever_breaks)                                         \
+    T(a_responder_that_breaks_between_two_messages_harms_none)
 KEDGE_CHECK_MAIN("agent.lane.message_breaks", TESTS)

@@ -365,13 +365,17 @@ START_TEST(a_lane_that_cannot_hear_its_peer_does_not_blame_it)
 }
 END_TEST
 
-/* A node with connections beside DC carries no messages, and the UD number in its record is that of
- * handshakes. */
+/* The UD number in the record of a node with connections is that of handshakes, of which one with
+ * DC alone has none. */
 START_TEST(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
 {
     world_handshakes = true;
     begin();
     world_handshakes = false;
+    if (w.node[0].connector != NULL) { /* which can ask it */
+        end();
+        return;
+    }
     world_handles_wanted = 0;
     post_receive(1, 0, 64);
     post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
@@ -379,6 +383,69 @@ START_TEST(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
     ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
     ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_MESSAGES);
     ck_assert_uint_eq(world_handles_wanted, 0);
+    end();
+}
+END_TEST
+
+/* Which the records of nodes with connections do not say: they are asked. */
+START_TEST(one_that_says_that_it_carries_none_is_sent_none)
+{
+    world_mute[1] = true;
+    begin();
+    if (w.node[0].connector != NULL) {
+        post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+        const struct schema_cqe e = world_done(&w, &sender, 2000);
+        ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
+        ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_MESSAGES);
+    }
+    end();
+    world_mute[1] = false;
+}
+END_TEST
+
+/* An agent of before says nothing. */
+START_TEST(one_that_does_not_say_where_it_hears_is_asked_ever_later)
+{
+    begin();
+    if (w.node[0].connector != NULL) {
+        world_no_numbers = true;
+        world_numbers_wanted = 0;
+        post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+        post_receive(2, 0, 64);
+        world_run(&w, 15000); /* after 1, 2, 4 and 8 ms */
+        ck_assert_uint_ge(world_numbers_wanted, 3);
+        ck_assert_uint_le(world_numbers_wanted, 6);
+        world_no_numbers = false;
+        expect_message(1, 2);
+    }
+    end();
+}
+END_TEST
+
+/* Neither can tell the other: who gets no word asks, or READs the record, anew. */
+START_TEST(both_ends_may_have_other_numbers_at_once)
+{
+    begin();
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    expect_message(2, 1);
+    world_no_ud_repairs = world_new_uds = true;
+    for (uint32_t node = 0; node < 2; node++)
+        world_break_ud(&w, node);
+    world_run(&w, 100);
+    const uint32_t before = world_ud(1)->qpn;
+    world_repair_uds(&w);
+    world_new_uds = false;
+    ck_assert_uint_ne(world_ud(1)->qpn, before);
+    world_publish(&w, &w.node[1]);
+    post_receive(3, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 4, 0, 8));
+    ck_assert_uint_eq(world_done(&w, &sender, 200000).status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_int_eq(world_connect(&w, &sender, 0, 1), 0);
+    world_send_to(&sender, 0, SCHEMA_SEND_TO_PORT, PORT);
+    post_receive(5, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 6, 0, 8));
+    ck_assert_uint_eq(world_done(&w, &sender, 200000).status, IBV_WC_SUCCESS);
     end();
 }
 END_TEST
@@ -397,5 +464,8 @@ END_TEST
     T(a_lane_that_stood_still_hears_what_came_before_it_blames_its_peer)                           \
     T(what_was_sent_before_a_send_that_fails_is_over_before_it)                                    \
     T(a_lane_that_cannot_hear_its_peer_does_not_blame_it)                                          \
-    T(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)
+    T(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)                               \
+    T(one_that_says_that_it_carries_none_is_sent_none)                                             \
+    T(one_that_does_not_say_where_it_hears_is_asked_ever_later)                                    \
+    T(both_ends_may_have_other_numbers_at_once)
 KEDGE_CHECK_MAIN("agent.lane.message_faults", TESTS)

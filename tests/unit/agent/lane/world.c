@@ -154,7 +154,7 @@ int world_fill(void *user, void *bytes, size_t count)
     return 0;
 }
 
-static void publish(struct world *w, struct world_node *n)
+void world_publish(struct world *w, struct world_node *n)
 {
     struct schema_endpoint_record r = {
         .pool = POOL,
@@ -317,7 +317,7 @@ static void open_node(struct world *w, uint32_t number)
     if (w->rc || w->hybrid)
         world_rc_open(w, n);
     configure(w, n);
-    publish(w, n);
+    world_publish(w, n);
     world_tell_metaserver(w, n);
 }
 
@@ -391,6 +391,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         return;
     case LANE_EVENT_ARENA_ADDED:
     case LANE_EVENT_WANT_AH:
+    case LANE_EVENT_WANT_NUMBER:
     case LANE_EVENT_UD_BROKEN:
         return;
     case LANE_EVENT_SPARE_DROPPED:
@@ -440,6 +441,7 @@ void world_run(struct world *w, unsigned passes)
                 if (!world_messages_event(&w->node[n], &e))
                     handle_event(w, &w->node[n], &e);
             world_rc_run(w, &w->node[n]);
+            world_messages_run(&w->node[n]);
         }
     }
 }
@@ -468,7 +470,7 @@ void world_restart_node(struct world *w, uint32_t number)
     n->incarnation++;
     if (w->rc || w->hybrid)
         world_rc_open(w, n);
-    publish(w, n);
+    world_publish(w, n);
 }
 
 static void close_node(struct world *w, struct world_node *n)

@@ -6,7 +6,8 @@
 #include <string.h>
 
 bool world_messages, world_no_handles, world_no_ud_repairs, world_handshakes;
-uint32_t world_ud_broken, world_handles_wanted;
+bool world_mute[WORLD_NODES], world_no_numbers, world_new_uds;
+uint32_t world_ud_broken, world_handles_wanted, world_numbers_wanted;
 
 static struct fab_mr *memory_mr[WORLD_NODES];
 static struct fab_mem memory[WORLD_NODES];
@@ -111,9 +112,10 @@ static void repair_ud(struct world_node *n, const struct lane_event *e)
     const uint32_t i = number_of(n);
     world_ud_broken++;
     ck_assert_ptr_eq(e->qp, ud[i]);
-    if (world_ud_broken % 2 == 1) {
-        destroy(n->fab, FAB_DESTROY_QP, ud[i]);
+    if (world_ud_broken % 2 == 1 || world_new_uds) {
+        struct fab_qp *former = ud[i];
         ud[i] = make_ud(n);
+        destroy(n->fab, FAB_DESTROY_QP, former);
     } else {
         raise_ud(n->fab, ud[i]);
     }
@@ -130,6 +132,34 @@ void world_repair_uds(struct world *w)
         }
 }
 
+static void ask_number(struct world_node *n, const struct lane_event *e)
+{
+    struct connector_peer peer = {.incarnation = e->want_number.incarnation,
+                                  .ud_qpn = e->want_number.ud_qpn,
+                                  .ud_qkey = e->want_number.ud_qkey};
+    memcpy(peer.gid, e->want_number.gid, sizeof peer.gid);
+    world_numbers_wanted++;
+    if (!world_no_numbers)
+        connector_ask_messages(n->connector, &peer);
+}
+
+/* What its connector has been told; and what it tells others. */
+void world_messages_run(struct world_node *n)
+{
+    struct connector_told t;
+    if (n->connector == NULL || !world_messages)
+        return;
+    connector_set_messages(n->connector, world_mute[number_of(n)] ? 0 : ud[number_of(n)]->qpn,
+                           QKEY);
+    while (connector_told(n->connector, &t)) {
+        struct lane_command c = {
+            .kind = LANE_COMMAND_NUMBER,
+            .number = {.incarnation = t.incarnation, .qpn = t.qpn, .qkey = t.qkey}};
+        memcpy(c.number.gid, t.gid, sizeof c.number.gid);
+        answer(n, &c);
+    }
+}
+
 bool world_messages_event(struct world_node *n, const struct lane_event *e)
 {
     struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = n->pd}};
@@ -138,6 +168,10 @@ bool world_messages_event(struct world_node *n, const struct lane_event *e)
             unrepaired[number_of(n)] = *e;
         else
             repair_ud(n, e);
+        return true;
+    }
+    if (e->kind == LANE_EVENT_WANT_NUMBER) {
+        ask_number(n, e);
         return true;
     }
     if (e->kind != LANE_EVENT_WANT_AH)
@@ -155,6 +189,11 @@ bool world_messages_event(struct world_node *n, const struct lane_event *e)
     answer(n, &(struct lane_command){.kind = LANE_COMMAND_AH_READY,
                                      .ah = {.tag = e->want_ah.tag, .ah = ah.ah.x}});
     return true;
+}
+
+struct fab_srq *world_messages_srq(const struct world_node *n)
+{
+    return world_messages ? n->srq : NULL;
 }
 
 void world_messages_fill(struct world_node *n)
@@ -175,12 +214,13 @@ void world_messages_fill(struct world_node *n)
                                              .ports = 32,
                                              .ask_ns = 100000,
                                              .questions = 8,
-                                             .refused_ns = 20000000};
+                                             .refused_ns = 20000000,
+                                             .asks_numbers = n->connector != NULL};
 }
 
 void world_messages_publish(const struct world_node *n, struct schema_endpoint_record *r)
 {
-    if (!world_messages)
+    if (!world_messages || n->connector != NULL)
         return;
     r->udqpn_slots |= ud[number_of(n)]->qpn;
     r->ud_qkey = QKEY;

@@ -8,7 +8,7 @@
 
 enum { WORLD_RECEIVES = 16 };
 
-/* Of the next world's nodes, with DC. */
+/* Of the next world's nodes. */
 extern bool world_messages;
 /* Handles that are asked for cannot be made, now; how many were asked for, and UD queue pairs
  * broke. */
@@ -18,11 +18,23 @@ extern bool world_no_ud_repairs;
 /* The record of node 1 says that handshakes are answered where it hears of messages. */
 extern bool world_handshakes;
 extern uint32_t world_ud_broken, world_handles_wanted;
+/* With connections: that node says that it carries none; how often one was asked. */
+extern bool world_mute[WORLD_NODES];
+/* Likewise: who is asked does not answer. */
+extern bool world_no_numbers;
+/* Each UD queue pair that breaks is made anew, with another number. */
+extern bool world_new_uds;
+extern uint32_t world_numbers_wanted;
 
 void world_messages_open(struct world_node *n);
 void world_messages_close(struct world_node *n);
 /* False: it is about something else. */
 bool world_messages_event(struct world_node *n, const struct lane_event *e);
+/* As its agent registers again, with what is another now; its regions are gone. */
+void world_publish(struct world *w, struct world_node *n);
+void world_messages_run(struct world_node *n);
+/* The SRQ by which responders hear; NULL: the world carries none. */
+struct fab_srq *world_messages_srq(const struct world_node *n);
 void world_messages_fill(struct world_node *n);
 void world_messages_publish(const struct world_node *n, struct schema_endpoint_record *r);
 

@@ -7,6 +7,7 @@
 #include "../connector_made.h"
 #include "base/error.h"
 #include "world.h"
+#include "world_messages.h"
 #include "world_rc.h"
 
 uint32_t world_least(uint32_t a, uint32_t b)
@@ -118,8 +119,11 @@ void world_rc_open(struct world *w, struct world_node *n)
                                       .retry_ns = 50000,
                                       .silence_ns = 1000000,
                                       .idle_ns = 1000000000};
-    struct connector_resources r = {
-        .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
+    struct connector_resources r = {.fab = n->fab,
+                                    .pd = n->pd,
+                                    .system_pd = n->system_pd,
+                                    .cq = n->cq,
+                                    .srq = world_messages_srq(n)};
     connector_free(n->connector);
     ck_assert_msg(connector_made(&config, &r, world_fill, w, &n->connector, &err) == 0, "%s",
                   err.text);
