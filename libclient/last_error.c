@@ -131,8 +131,9 @@ static const struct {
     [SCHEMA_REASON_REGISTER] =
         {-ENOMEM, "the device took no further registration: the agent's log "
                   "has the limit (or register with KEDGE_MR_LEASE_ONLY, which takes none)"},
-    [SCHEMA_REASON_UNDER_WAY] = {-EPIPE, "the connection broke while it was under way: it may have "
-                                         "been carried out, or not, or in part"},
+    [SCHEMA_REASON_UNDER_WAY] = {-EPIPE, "it was under way when its connection broke, or when "
+                                         "a message before it was refused: it may have been "
+                                         "carried out, or not, or in part"},
     [SCHEMA_REASON_BEHIND] = {-EPIPE, "never sent: its queue pair is in error since an earlier "
                                       "request, until it is connected again"},
     [SCHEMA_REASON_ENDPOINTS] = {-EPIPE, "requests are out to as many endpoints as can be at a "
