@@ -118,6 +118,9 @@ static void one_event(struct agent *a, const struct fab_event *e)
     case IBV_EVENT_CQ_ERR:
         give_up(a, "a completion queue overflowed or broke");
         return;
+    case IBV_EVENT_SRQ_ERR:
+        give_up(a, "a queue of shared receives broke, and with it what peers reach this node by");
+        return;
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:

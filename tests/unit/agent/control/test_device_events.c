@@ -12,6 +12,7 @@
 
 static uint32_t events;
 static struct fab_qp *event_qp;
+static enum ibv_event_type event_type;
 
 static int get_event(struct fab *fab, struct fab_event *out)
 {
@@ -19,7 +20,7 @@ static int get_event(struct fab *fab, struct fab_event *out)
     if (events == 0)
         return 0;
     events--;
-    *out = (struct fab_event){.type = IBV_EVENT_QP_FATAL, .qp = event_qp};
+    *out = (struct fab_event){.type = event_type, .qp = event_qp};
     return 1;
 }
 
@@ -33,6 +34,7 @@ static enum ibv_qp_state wait_for_firmware(const struct fab_qp *qp)
 static void begin(void)
 {
     bed_begin(2);
+    event_type = IBV_EVENT_QP_FATAL;
     w.ops.get_event = get_event;
     w.ops.qp_state = wait_for_firmware;
     bed_add_initiators();
@@ -69,6 +71,29 @@ START_TEST(lanes_hear_of_it_when_the_device_has_answered)
     answer(-EIO, IBV_QPS_RTS); /* one of which nothing can be known */
     ck_assert_uint_eq(told(), 2 * POOL_COUNT);
     ck_assert_uint_eq(w.outs, 0);
+}
+END_TEST
+
+/* Of one that shares its receives a device may say no more. */
+START_TEST(the_last_of_a_queue_pairs_receives_is_a_sign_too)
+{
+    begin();
+    event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+    tell(1, 1);
+    answer(0, IBV_QPS_ERR);
+    ck_assert_uint_eq(told(), 2);
+    ck_assert(!w.agent.device_lost);
+}
+END_TEST
+
+/* Peers reach this node by queue pairs that have it: only a new process has others. */
+START_TEST(an_agent_whose_shared_receives_break_ends)
+{
+    begin();
+    event_type = IBV_EVENT_SRQ_ERR;
+    tell(1, 1);
+    ck_assert(w.agent.device_lost);
+    ck_assert_uint_eq(told(), 0);
 }
 END_TEST
 
@@ -140,6 +165,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(lanes_hear_of_it_when_the_device_has_answered)                                               \
+    T(the_last_of_a_queue_pairs_receives_is_a_sign_too)                                            \
+    T(an_agent_whose_shared_receives_break_ends)                                                   \
     T(what_is_of_a_life_that_is_over_is_told_nobody)                                               \
     T(many_events_are_one_question_and_what_came_meanwhile_another)                                \
     T(nothing_more_is_asked_of_one_that_is_to_be_destroyed)                                        \
