@@ -26,7 +26,7 @@ void lane_peer_ask_for_credit(struct exchange *x, struct message_peer *c, uint64
 /* 0 or -ENOMEM; freed in either case. */
 int lane_receivers_init(struct exchange *x);
 void lane_receivers_free(struct exchange *x);
-/* Streams of a peer that is forgotten. */
-void lane_receivers_forget(struct exchange *x, struct message_peer *c);
+/* Streams of a peer that is forgotten, some at a time. Whether it has none any more. */
+bool lane_receivers_forget(struct exchange *x, struct message_peer *c);
 
 #endif

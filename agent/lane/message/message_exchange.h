@@ -22,12 +22,12 @@ struct stream_receiver {
     struct message_peer *from;
     struct stream_in in;
     uint64_t heard_ns;
-    uint32_t share;   /* whose part its place is of */
-    uint32_t wait_us; /* REFUSED */
-    uint8_t news;     /* enum schema_note_kind; 0: there are none */
-    uint8_t failed;   /* enum ibv_wc_status: it has ended so */
-    uint8_t ended;    /* its sender is gone: what is late of it comes within bound_ns */
-    uint32_t next;    /* place + 1, in its bucket or of the next free one */
+    uint32_t share;               /* whose part its place is of */
+    uint32_t wait_us;             /* REFUSED */
+    uint8_t news;                 /* enum schema_note_kind; 0: there are none */
+    uint8_t failed;               /* enum ibv_wc_status: it has ended so */
+    uint8_t ended;                /* its sender is gone: what is late of it comes within bound_ns */
+    uint32_t next, later, sooner; /* place + 1: in its bucket or free; of its peer's */
     TAILQ_ENTRY(stream_receiver) by_news;
 };
 
@@ -53,7 +53,7 @@ struct message_peer {
     uint16_t lid;
     uint8_t due;        /* in the list of those to whom something is to be said */
     uint8_t mute, over; /* it carries no messages; a later life has spoken, or been named */
-    uint32_t senders, waiters, receivers;
+    uint32_t senders, waiters, receivers, latest; /* latest: place + 1 of its receivers' */
     uint32_t out; /* messages with its credits that the device has */
     struct credit_purse purse;
     struct credit_account account;

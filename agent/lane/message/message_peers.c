@@ -137,7 +137,8 @@ static void forget_peer(struct exchange *x, struct message_peer *c)
     uint32_t *link = gid_link(x, c->gid, c->incarnation);
     const uint32_t place = *link;
     BASE_ASSERT(place != 0 && c->senders == 0 && c->out == 0);
-    lane_receivers_forget(x, c);
+    if (!lane_receivers_forget(x, c))
+        return; /* the others at the next look */
     close_account(x, c);
     *link = c->next;
     if (c->due)

@@ -10,6 +10,7 @@
 
 enum {
     CROWDED_WAIT_US = 1000, /* for who has no place for a stream */
+    FORGOTTEN = 64,         /* at a time, of a peer that is */
     ENDED_BOUNDS = 4        /* of one whose sender is gone: nothing more of it comes after that */
 };
 
@@ -76,6 +77,28 @@ static uint32_t *stream_link(const struct exchange *x, uint64_t name)
     return at;
 }
 
+static void join_peer(struct exchange *x, struct stream_receiver *r, uint32_t place)
+{
+    struct message_peer *c = r->from;
+    r->sooner = c->latest;
+    if (r->sooner != 0)
+        x->receiver[r->sooner - 1].later = place;
+    c->latest = place;
+    c->receivers++;
+}
+
+static void leave_peer(struct exchange *x, const struct stream_receiver *r)
+{
+    struct message_peer *c = r->from;
+    if (r->sooner != 0)
+        x->receiver[r->sooner - 1].later = r->later;
+    if (r->later != 0)
+        x->receiver[r->later - 1].sooner = r->sooner;
+    else
+        c->latest = r->sooner;
+    c->receivers--;
+}
+
 static void forget_receiver(struct exchange *x, struct stream_receiver *r)
 {
     uint32_t *link = stream_link(x, r->name);
@@ -84,18 +107,18 @@ static void forget_receiver(struct exchange *x, struct stream_receiver *r)
     *link = r->next;
     if (r->news != 0)
         TAILQ_REMOVE(&r->from->news, r, by_news);
-    r->from->receivers--;
+    leave_peer(x, r);
     lane_places_give(&x->receiver_places, r->share);
     *r = (struct stream_receiver){.next = x->free_receiver};
     x->free_receiver = place;
     x->used_receivers--;
 }
 
-void lane_receivers_forget(struct exchange *x, struct message_peer *c)
+bool lane_receivers_forget(struct exchange *x, struct message_peer *c)
 {
-    for (uint32_t i = 0; c->receivers > 0 && i < x->config.receivers; i++)
-        if (x->receiver[i].name != 0 && x->receiver[i].from == c)
-            forget_receiver(x, &x->receiver[i]);
+    for (int n = 0; n < FORGOTTEN && c->latest != 0; n++)
+        forget_receiver(x, &x->receiver[c->latest - 1]);
+    return c->latest == 0;
 }
 
 /* Nothing of one that was silent for so long is under way any more. */
@@ -137,7 +160,7 @@ static struct stream_receiver *open_receiver(struct exchange *x, struct message_
         .name = m->stream, .from = c, .in.next = m->number, .share = share, .heard_ns = now_ns};
     *link = place;
     x->used_receivers++;
-    c->receivers++;
+    join_peer(x, r, place);
     return r;
 }
 

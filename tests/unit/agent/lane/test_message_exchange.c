@@ -231,6 +231,47 @@ START_TEST(a_stream_for_nobody_fails_without_a_place)
 }
 END_TEST
 
+/* Each looks at its own alone, and at some of them at a time. */
+START_TEST(streams_of_a_peer_that_is_forgotten_go_some_at_a_time)
+{
+    enum { STREAMS = 100, OF_ANOTHER = 3 };
+    static const uint8_t gid[2][16] = {{0xfd, [15] = 7}, {0xfd, [15] = 8}};
+    struct exchange x;
+    struct exchange_config config = config_of(0, 100);
+    config.receivers = 300;
+    ck_assert_int_eq(lane_exchange_init(&x, &config, 1), 0);
+    lane_exchange_posted(&x, 2 * STREAMS);
+    for (uint32_t i = 0; i < STREAMS + OF_ANOTHER; i++) {
+        const bool another = i >= STREAMS;
+        struct schema_datagram d = {.from_incarnation = 5, .pool = 1, .qpn = 9, .wants = 1};
+        memcpy(d.from_gid, gid[another], 16);
+        struct message_peer *c = lane_exchange_hear(&x, &d, 1);
+        ck_assert_ptr_nonnull(c);
+        const struct schema_message m = {.opens = 1,
+                                         .epoch = c->account.epoch,
+                                         .credit = another ? i - STREAMS : i,
+                                         .stream = i + 1,
+                                         .to_incarnation = 100};
+        struct stream_receiver *r = lane_exchange_arrive(&x, &m, 1, 1);
+        ck_assert_ptr_nonnull(r);
+        lane_exchange_took(&x, r);
+    }
+    ck_assert_uint_eq(x.used_receivers, STREAMS + OF_ANOTHER);
+    ck_assert_ptr_nonnull(lane_exchange_know(&x, gid[0], 6, 2)); /* its next life */
+    uint32_t looks = 0;
+    for (; x.used_receivers > OF_ANOTHER; looks++) {
+        const uint32_t before = x.used_receivers;
+        lane_exchange_sweep(&x, 2 + config.bound_ns, config.peers);
+        ck_assert_uint_le(before - x.used_receivers, 64);
+        ck_assert_uint_lt(looks, 4);
+    }
+    ck_assert_uint_eq(x.used_receivers, OF_ANOTHER);
+    ck_assert_uint_eq(looks, 2);
+    ck_assert_uint_eq(x.used, 2);
+    lane_exchange_free(&x);
+}
+END_TEST
+
 /* Nobody else hears of the credit of a message whose VQP goes while it is out. */
 START_TEST(who_goes_with_messages_out_keeps_no_credit_from_others)
 {
@@ -270,5 +311,6 @@ END_TEST
     T(who_has_no_place_for_a_stream_says_so_and_takes_others)                                      \
     T(a_stream_that_has_ended_leaves_its_place_to_others)                                          \
     T(a_stream_for_nobody_fails_without_a_place)                                                   \
+    T(streams_of_a_peer_that_is_forgotten_go_some_at_a_time)                                       \
     T(who_goes_with_messages_out_keeps_no_credit_from_others)
 KEDGE_CHECK_MAIN("agent.lane.message_exchange", TESTS)
