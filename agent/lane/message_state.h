@@ -74,6 +74,7 @@ struct peer_handle {
     uint64_t again_ns; /* not asked for again before */
     uint8_t fails;
     uint8_t asked; /* enum handle_asked */
+    uint8_t out;   /* datagrams that the device has */
 };
 enum handle_asked {
     HANDLE_UNASKED,
@@ -96,8 +97,8 @@ struct messages {
     uint32_t vqp_count, free_vqp;
     struct places vqp_places, port_places, header_places; /* of tenants: their slots + 1 */
     struct active_vqps actives;
-    struct arrival *arrivals;
-    uint32_t arrived;
+    struct arrival *arrivals; /* a ring, of `arrivals_most` */
+    uint32_t arrived, arrival_at, arrivals_most;
     uint32_t *header_free, header_count; /* places for headers of SENDs that are out */
     uint64_t looked_ns, away_ns;         /* sends.c: the clock of patience */
     uint32_t *unposted, unposted_count;  /* receives that the device did not take */
@@ -105,8 +106,9 @@ struct messages {
     uint32_t ud_in;                      /* receives that the UD queue pair has */
     uint64_t ud_failed_ns;
     uint32_t send_free[LANE_DATAGRAMS_OUT], send_count;
-    struct peer_handle *handles; /* of each peer's place */
-    uint32_t handle_hand;        /* those from here on are of the former address */
+    uint32_t sent_by[LANE_DATAGRAMS_OUT]; /* of those that are out: whose handle */
+    struct peer_handle *handles;          /* of each peer's place */
+    uint32_t handle_hand;                 /* those from here on are of the former address */
 };
 
 /* Of messages there is something to do behind the poll of this pass, or of the next one. */
@@ -123,10 +125,12 @@ static inline void messages_take(struct messages *m, const struct ibv_wc *wc)
     if (arrival_kind((uint32_t)wc->wr_id) != ARRIVAL_RECEIVE &&
         arrival_life((uint32_t)wc->wr_id) != m->ud_life)
         return;
-    m->arrivals[m->arrived++] = (struct arrival){.what = (uint32_t)wc->wr_id,
-                                                 .bytes = wc->byte_len,
-                                                 .ended_well = wc->status == IBV_WC_SUCCESS,
-                                                 .has_grh = (wc->wc_flags & IBV_WC_GRH) != 0};
+    uint32_t at = m->arrival_at + m->arrived++;
+    at = at < m->arrivals_most ? at : at - m->arrivals_most;
+    m->arrivals[at] = (struct arrival){.what = (uint32_t)wc->wr_id,
+                                       .bytes = wc->byte_len,
+                                       .ended_well = wc->status == IBV_WC_SUCCESS,
+                                       .has_grh = (wc->wc_flags & IBV_WC_GRH) != 0};
 }
 
 #endif

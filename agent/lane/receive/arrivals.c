@@ -15,8 +15,10 @@
 #include "session_state.h"
 
 enum {
-    SWEEP = 16,       /* peers, in a millisecond */
-    RNR_WAIT_US = 200 /* for who finds no buffer posted */
+    SWEEP = 16,         /* peers, in a millisecond */
+    ALONE = 64 * 1024,  /* bytes that are copied in a pass, and the rest of a message */
+    SHARED = 16 * 1024, /* likewise, while another session is polled */
+    RNR_WAIT_US = 200   /* for who finds no buffer posted */
 };
 
 /* ---- receives */
@@ -106,8 +108,8 @@ static int make_places(struct lane *l)
     const uint32_t vqps = at_least(l, r->vqps);
     m->vqp_count = vqps;
     m->vqps = calloc(vqps, sizeof m->vqps[0]);
-    m->arrivals =
-        calloc(r->receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT, sizeof m->arrivals[0]);
+    m->arrivals_most = r->receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT;
+    m->arrivals = calloc(m->arrivals_most, sizeof m->arrivals[0]);
     m->header_free = calloc(LANE_HEADERS, sizeof m->header_free[0]);
     m->unposted = calloc(r->receives, sizeof m->unposted[0]);
     m->handles = calloc(r->peers, sizeof m->handles[0]);
@@ -316,16 +318,21 @@ static void set_gauges(struct lane *l)
 void lane_arrivals_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
+    const uint32_t most = l->active_count > 1 ? SHARED : ALONE;
+    uint32_t bytes = 0;
     l->messages_due = 0;
-    for (uint32_t i = 0; i < m->arrived; i++) {
-        const struct arrival *a = &m->arrivals[i];
-        if (arrival_kind(a->what) == ARRIVAL_RECEIVE)
-            take_message(l, a, arrival_place(a->what));
+    for (; m->arrived > 0 && bytes < most; m->arrived--) {
+        const struct arrival a = m->arrivals[m->arrival_at];
+        m->arrival_at = m->arrival_at + 1 < m->arrivals_most ? m->arrival_at + 1 : 0;
+        if (arrival_kind(a.what) == ARRIVAL_RECEIVE)
+            take_message(l, &a, arrival_place(a.what));
         else
-            lane_datagrams_take(l, a);
+            lane_datagrams_take(l, &a);
+        bytes += a.bytes;
+        l->did++;
     }
-    l->did += m->arrived;
-    m->arrived = 0;
+    if (m->arrived > 0)
+        messages_wait(l);
     lane_datagrams_say(l);
     set_gauges(l);
 }

@@ -24,10 +24,14 @@ static const uint64_t HANDLE_AGAIN_NS = 1000000;
 
 /* ---- the queue pair */
 
+/* Of those that come, and behind them those that go. */
 static uint64_t datagram_offset(const struct lane *l, uint32_t place)
 {
-    return (uint64_t)l->res.messages.receives * LANE_RECEIVE_BYTES +
-           (uint64_t)place * LANE_DATAGRAM_PLACE;
+    const uint64_t first = (uint64_t)l->res.messages.receives * LANE_RECEIVE_BYTES;
+    return place < LANE_DATAGRAMS_IN
+               ? first + (uint64_t)place * LANE_DATAGRAM_ROOM
+               : first + (uint64_t)LANE_DATAGRAMS_IN * LANE_DATAGRAM_ROOM +
+                     (uint64_t)(place - LANE_DATAGRAMS_IN) * LANE_DATAGRAM_PLACE;
 }
 
 static uint8_t *datagram_at(const struct lane *l, uint32_t place)
@@ -77,7 +81,7 @@ static void fail_qp(struct lane *l)
 
 static void post_receive(struct lane *l, uint32_t place)
 {
-    const struct ibv_sge sge = piece_at(l, place, LANE_DATAGRAM_PLACE);
+    const struct ibv_sge sge = piece_at(l, place, LANE_DATAGRAM_ROOM);
     struct fab_recv_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_DATAGRAM, l->messages->ud_life, place),
                              .sg_list = &sge,
                              .num_sge = 1};
@@ -94,10 +98,24 @@ void lane_datagrams_begin(struct lane *l)
     m->ud_state = UD_WORKS;
     m->ud_in = 0;
     m->handle_hand = l->res.messages.peers;
-    for (m->send_count = 0; m->send_count < LANE_DATAGRAMS_OUT; m->send_count++)
+    for (m->send_count = 0; m->send_count < LANE_DATAGRAMS_OUT; m->send_count++) {
         m->send_free[m->send_count] = m->send_count;
+        m->handles[m->sent_by[m->send_count]].out = 0; /* what it had is of no use */
+    }
     for (uint32_t i = 0; i < LANE_DATAGRAMS_IN && m->ud_state == UD_WORKS; i++)
         post_receive(l, i);
+}
+
+/* What waits of the former queue pair is of no use, and its place is the new one's. */
+static void drop_former_arrivals(struct messages *m)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < m->arrived; i++) {
+        const struct arrival a = m->arrivals[(m->arrival_at + i) % m->arrivals_most];
+        if (arrival_kind(a.what) == ARRIVAL_RECEIVE)
+            m->arrivals[(m->arrival_at + kept++) % m->arrivals_most] = a;
+    }
+    m->arrived = kept;
 }
 
 void lane_datagrams_ready(struct lane *l, struct fab_qp *qp)
@@ -105,6 +123,7 @@ void lane_datagrams_ready(struct lane *l, struct fab_qp *qp)
     const uint32_t hand = l->messages->handle_hand;
     BASE_ASSERT(l->messages->ud_state == UD_BROKEN);
     l->res.messages.ud = qp;
+    drop_former_arrivals(l->messages);
     lane_exchange_renumber(&l->messages->exchange, qp->qpn);
     lane_datagrams_begin(l);
     l->messages->handle_hand = hand;
@@ -175,6 +194,7 @@ void lane_datagrams_take(struct lane *l, const struct arrival *a)
         fail_qp(l);
     if (arrival_kind(a->what) == ARRIVAL_SENT) {
         m->send_free[m->send_count++] = place;
+        m->handles[m->sent_by[place]].out--;
     } else {
         m->ud_in--;
         if (a->ended_well)
@@ -207,18 +227,22 @@ static void want_handle(struct lane *l, const struct message_peer *c, struct pee
 }
 
 /* The handle of a place is its former peer's until that is another one, and of the former address
- * while that is being left. NULL: it is asked for. */
+ * while that is being left; it is given back when nothing is out by it. NULL: it is asked for, or
+ * will be. */
 static struct fab_ah *find_handle(struct lane *l, const struct message_peer *c)
 {
     const uint32_t place = lane_exchange_place(&l->messages->exchange, c);
     struct peer_handle *h = &l->messages->handles[place];
-    if (!h->asked && memcmp(h->gid, c->gid, sizeof c->gid) != 0) {
+    const bool is_anothers = !h->asked && memcmp(h->gid, c->gid, sizeof c->gid) != 0;
+    const bool is_former = h->ah != NULL && place >= l->messages->handle_hand;
+    if ((is_anothers || is_former) && h->out > 0)
+        return NULL;
+    if (is_anothers || is_former)
         drop_handle(l, h);
+    if (is_anothers) {
         h->fails = 0;
         h->again_ns = 0;
     }
-    if (h->ah != NULL && place >= l->messages->handle_hand)
-        drop_handle(l, h);
     if (h->ah == NULL)
         want_handle(l, c, h);
     return h->ah;
@@ -270,7 +294,9 @@ void lane_datagrams_readdress(struct lane *l)
 static void drop_former_handles(struct lane *l)
 {
     struct messages *m = l->messages;
-    for (int n = 0; n < DROPS && m->handle_hand < l->res.messages.peers && lane_may_tell(l); n++)
+    for (int n = 0; n < DROPS && m->handle_hand < l->res.messages.peers && lane_may_tell(l) &&
+                    m->handles[m->handle_hand].out == 0;
+         n++)
         drop_handle(l, &m->handles[m->handle_hand++]);
 }
 
@@ -341,8 +367,11 @@ static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah 
     struct fab_wr *bad;
     const int status = fab_post_send(l->res.messages.ud, &wr, &bad);
     COUNT(l, datagrams_sent, 1);
-    if (status == 0)
+    if (status == 0) {
+        m->sent_by[place] = lane_exchange_place(&m->exchange, c);
+        m->handles[m->sent_by[place]].out++;
         return;
+    }
     m->send_free[m->send_count++] = place; /* as one that was lost */
     if (status != -ENOMEM && status != -EAGAIN)
         fail_qp(l);

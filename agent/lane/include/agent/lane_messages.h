@@ -12,7 +12,9 @@
 enum {
     LANE_RECEIVE_BYTES = SCHEMA_MESSAGE_BYTES + SCHEMA_MESSAGE_MOST,
     LANE_DATAGRAM_BYTES = 1024,
-    LANE_DATAGRAM_PLACE = LANE_DATAGRAM_BYTES + 64, /* with the GRH before it */
+    LANE_DATAGRAM_PLACE = LANE_DATAGRAM_BYTES + 64, /* of one that is sent */
+    LANE_DATAGRAM_ROOM = 4096 + 64, /* with the GRH before it, of the longest that strangers send:
+                                     * one for which there is no room may break the queue pair */
     LANE_DATAGRAMS_IN = 32,
     LANE_DATAGRAMS_OUT = 16,
     LANE_HEADERS = 256, /* SENDs that are out */
@@ -42,7 +44,8 @@ struct lane_messages {
 static inline uint64_t lane_messages_bytes(uint32_t receives)
 {
     return (uint64_t)receives * LANE_RECEIVE_BYTES +
-           (uint64_t)(LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT) * LANE_DATAGRAM_PLACE +
+           (uint64_t)LANE_DATAGRAMS_IN * LANE_DATAGRAM_ROOM +
+           (uint64_t)LANE_DATAGRAMS_OUT * LANE_DATAGRAM_PLACE +
            (uint64_t)LANE_HEADERS * LANE_HEADER_PLACE;
 }
 

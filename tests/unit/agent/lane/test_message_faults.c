@@ -6,6 +6,7 @@
 
 #include "../../check_main.h"
 #include "message_pair.h"
+#include "world_trio.h"
 
 static struct schema_sq_desc destroy_of(uint16_t vqp, uint16_t gen)
 {
@@ -422,6 +423,78 @@ START_TEST(one_that_does_not_say_where_it_hears_is_asked_ever_later)
 }
 END_TEST
 
+/* As long as the network takes: there is room for it, or it would break the queue pair. */
+START_TEST(a_long_datagram_of_a_stranger_breaks_nothing)
+{
+    begin();
+    world_ud_broken = 0;
+    world_stranger_says(&w, 2, 1, 4096);
+    world_run(&w, 2000);
+    ck_assert_uint_eq(world_ud_broken, 0);
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    expect_message(2, 1);
+    end();
+}
+END_TEST
+
+/* A device may read it until it has sent them. */
+START_TEST(a_handle_is_given_back_when_nothing_is_out_by_it)
+{
+    world_fault = (struct fault_plan){.seed = 1};
+    begin();
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    expect_message(2, 1);
+    world_run(&w, 2000);
+    struct lane_command c = {.kind = LANE_COMMAND_READDRESS, .readdress = {.incarnation = 200}};
+    memcpy(c.readdress.gid, w.node[0].fab->caps.gid, 16);
+    world_delay(&w, 5000); /* polls */
+    post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8));
+    const uint64_t before = world_stats(&w, 0).datagrams_sent;
+    for (int i = 0; i < 20000 && world_stats(&w, 0).datagrams_sent == before; i++)
+        world_run(&w, 1);
+    ck_assert_uint_gt(world_stats(&w, 0).datagrams_sent, before);
+    ck_assert_int_eq(lane_command(w.node[0].lane, &c), 0);
+    world_handles_dropped = 0;
+    world_run(&w, 3000);
+    ck_assert_uint_eq(world_handles_dropped, 0);
+    world_delay(&w, 0);
+    world_run(&w, 6000);
+    ck_assert_uint_gt(world_handles_dropped, 0);
+    end();
+    world_fault.seed = 0;
+}
+END_TEST
+
+/* Eight of 16 KiB are there at once. */
+START_TEST(a_pass_copies_a_part_of_what_has_come)
+{
+    begin();
+    for (uint32_t i = 0; i < 16; i++)
+        post_receive(100 + i, 0, 16384);
+    post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8)); /* so that it has credits */
+    expect_message(1, 100);
+    world_run(&w, 200);
+    for (uint32_t i = 0; i < 8; i++)
+        post(&sender, world_message(SCHEMA_OP_SEND, 2 + i, 0, 16384));
+    for (int i = 0; i < 200; i++)
+        (void)lane_step(w.node[0].lane, w.now_ns += 1000);
+    uint64_t before = world_stats(&w, 1).messages_received, passes = 0;
+    for (int i = 0; i < 20; i++) {
+        (void)lane_step(w.node[1].lane, w.now_ns += 1000);
+        const uint64_t now = world_stats(&w, 1).messages_received;
+        ck_assert_uint_le(now - before, 4);
+        passes += now > before;
+        before = now;
+    }
+    ck_assert_uint_ge(passes, 2);
+    for (uint32_t i = 0; i < 8; i++)
+        expect_message(2 + i, 101 + i);
+    end();
+}
+END_TEST
+
 /* Neither can tell the other: who gets no word asks, or READs the record, anew. */
 START_TEST(both_ends_may_have_other_numbers_at_once)
 {
@@ -467,5 +540,8 @@ END_TEST
     T(nothing_is_asked_of_a_node_whose_number_is_that_of_handshakes)                               \
     T(one_that_says_that_it_carries_none_is_sent_none)                                             \
     T(one_that_does_not_say_where_it_hears_is_asked_ever_later)                                    \
+    T(a_long_datagram_of_a_stranger_breaks_nothing)                                                \
+    T(a_handle_is_given_back_when_nothing_is_out_by_it)                                            \
+    T(a_pass_copies_a_part_of_what_has_come)                                                       \
     T(both_ends_may_have_other_numbers_at_once)
 KEDGE_CHECK_MAIN("agent.lane.message_faults", TESTS)

@@ -7,14 +7,17 @@
 
 bool world_messages, world_no_handles, world_no_ud_repairs, world_handshakes;
 bool world_mute[WORLD_NODES], world_no_numbers, world_new_uds;
-uint32_t world_ud_broken, world_handles_wanted, world_numbers_wanted;
+uint32_t world_ud_broken, world_handles_wanted, world_handles_dropped, world_numbers_wanted;
 
 static struct fab_mr *memory_mr[WORLD_NODES];
 static struct fab_mem memory[WORLD_NODES];
 static struct fab_qp *ud[WORLD_NODES];
 static struct lane_event unrepaired[WORLD_NODES];
+static struct fab_ah *last_handle[WORLD_NODES];
 
 enum { QKEY = 0x1234 };
+/* As message_state.h has it: of a datagram that was sent in a life of its queue pair. */
+#define ARRIVAL_OF_NO_LIFE ((uint64_t)UINT32_MAX << 32 | 2ull << 30 | 63ull << 24)
 
 static void call(struct fab *fab, struct fab_ctl *ctl)
 {
@@ -174,6 +177,8 @@ bool world_messages_event(struct world_node *n, const struct lane_event *e)
         ask_number(n, e);
         return true;
     }
+    if (e->kind == LANE_EVENT_DROP_PATH && e->path.ah != NULL)
+        world_handles_dropped += e->path.ah == last_handle[number_of(n)];
     if (e->kind != LANE_EVENT_WANT_AH)
         return false;
     world_handles_wanted++;
@@ -186,6 +191,7 @@ bool world_messages_event(struct world_node *n, const struct lane_event *e)
     ah.ah.attr.port_num = 1;
     memcpy(ah.ah.attr.grh.dgid.raw, e->want_ah.gid, sizeof e->want_ah.gid);
     call(n->fab, &ah);
+    last_handle[number_of(n)] = ah.ah.x;
     answer(n, &(struct lane_command){.kind = LANE_COMMAND_AH_READY,
                                      .ah = {.tag = e->want_ah.tag, .ah = ah.ah.x}});
     return true;
@@ -275,4 +281,29 @@ void world_break_ud(struct world *w, uint32_t node)
     c.modify.attr.qp_state = IBV_QPS_ERR;
     c.modify.mask = IBV_QP_STATE;
     call(w->node[node].fab, &c);
+}
+
+/* By the queue pair of a node, whose lane hears that one of its own was sent, which it ignores. */
+void world_stranger_says(struct world *w, uint32_t from, uint32_t to, uint32_t bytes)
+{
+    struct world_node *n = &w->node[from];
+    struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = n->pd}};
+    ah.ah.attr.is_global = 1;
+    ah.ah.attr.port_num = 1;
+    memcpy(ah.ah.attr.grh.dgid.raw, w->node[to].fab->caps.gid, 16);
+    call(n->fab, &ah);
+    struct ibv_sge sge = {
+        .addr = memory_mr[from]->addr, .length = bytes, .lkey = memory_mr[from]->lkey};
+    struct fab_wr wr = {.wr_id = ARRIVAL_OF_NO_LIFE,
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_SEND,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .ah = ah.ah.x,
+                        .dest_qpn = ud[to]->qpn,
+                        .qkey = QKEY},
+                  *bad;
+    ck_assert_int_eq(fab_post_send(ud[from], &wr, &bad), 0);
+    world_run(w, 5);
+    destroy(n->fab, FAB_DESTROY_AH, ah.ah.x);
 }

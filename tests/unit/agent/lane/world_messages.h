@@ -10,14 +10,15 @@ enum { WORLD_RECEIVES = 16 };
 
 /* Of the next world's nodes. */
 extern bool world_messages;
-/* Handles that are asked for cannot be made, now; how many were asked for, and UD queue pairs
+/* Handles that are asked for cannot be made, now; how many were asked for, the last
+ * ones of nodes given back, and UD queue pairs
  * broke. */
 extern bool world_no_handles;
 /* UD queue pairs that break are repaired later. */
 extern bool world_no_ud_repairs;
 /* The record of node 1 says that handshakes are answered where it hears of messages. */
 extern bool world_handshakes;
-extern uint32_t world_ud_broken, world_handles_wanted;
+extern uint32_t world_ud_broken, world_handles_wanted, world_handles_dropped;
 /* With connections: that node says that it carries none; how often one was asked. */
 extern bool world_mute[WORLD_NODES];
 /* Likewise: who is asked does not answer. */
@@ -46,6 +47,8 @@ void world_send_to(struct world_worker *k, uint16_t vqp, uint32_t kind, uint64_t
 struct schema_sq_desc world_message(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length);
 
 struct fab_qp *world_ud(uint32_t node);
+/* A datagram that is no lane's, by the UD queue pair of one node to another's. */
+void world_stranger_says(struct world *w, uint32_t from, uint32_t to, uint32_t bytes);
 /* Those that were left so, and from now on each at once. */
 void world_repair_uds(struct world *w);
 /* The node's UD queue pair goes to ERR by itself. */
