@@ -77,7 +77,8 @@ pings 2000 "and one after the other" a 80 100 1
 pings 2000 "a worker of the same node is one like others" b 80 0 16
 pings=()
 for i in 1 2 3 4; do
-    messenger $([[ $i -gt 2 ]] && echo a || echo b) ping "$gid" 80 $((2000 / part)) 0 8 >"$work/ping-$i" &
+    messenger $([[ $i -gt 2 ]] && echo a || echo b) ping "$gid" 80 $((2000 / part)) 0 8 \
+        >"$work/ping-$i" &
     pings+=($!)
 done
 for i in 1 2 3 4; do
