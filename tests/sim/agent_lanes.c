@@ -164,7 +164,7 @@ static void step_lane(void *user)
     hear_descriptors(l);
     lane_set_cpu(l->of->lane, os_sched_getcpu());
     const uint64_t transfers = play_transfers_of(l->of->lane);
-    play_transfer(l->of->lane, &l->agent->random);
+    play_transfer(l->of->lane, l->agent->host->number, &l->agent->random);
     const bool worked = lane_step(l->of->lane, now_ns) > 0;
     play_transfers_count(l->of->lane, transfers);
     bool sleeps = polling_sleeps(&l->polling, worked);

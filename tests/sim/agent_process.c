@@ -31,7 +31,6 @@
 #include "os_calls.h"
 #include "random.h"
 #include "trace.h"
-#include "cluster.h"
 
 enum { PLAY_TICK_MS = 200 }; /* ticks are no less apart */
 
@@ -91,10 +90,11 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     (void)snprintf(c->node, sizeof c->node, "%s", s->node);
     (void)snprintf(c->state_dir, sizeof c->state_dir, "%s", OS_DISK);
     memcpy(c->gid, s->gid, sizeof c->gid);
-    (void)snprintf(c->transport, sizeof c->transport, "%s",
-                   s->rc                      ? "rc"
-                   : play_cluster_is_hybrid() ? "hybrid"
-                                              : "dc");
+    (void)snprintf(c->transport, sizeof c->transport, "%s", s->transport);
+    if (s->connections != 0)
+        c->connections = s->connections;
+    if (s->responders != 0)
+        c->responders = s->responders;
     c->metaservers = s->metaservers;
     memcpy(c->metaserver, s->metaserver, sizeof s->metaserver);
     memcpy(c->tenant, s->tenant, sizeof s->tenant);

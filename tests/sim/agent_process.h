@@ -21,7 +21,8 @@ struct play_agent_settings {
     uint8_t gid[16];
     uint32_t metaservers;
     char metaserver[AGENT_METASERVERS][AGENT_TEXT];
-    bool rc;
+    const char *transport;            /* a literal of [pool] */
+    uint64_t connections, responders; /* 0: as usual */
     uint32_t workers; /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
     struct agent_limits window; /* of its device */

@@ -122,8 +122,7 @@ uint32_t cluster_metaserver_of(const struct node *n, uint32_t place)
 void cluster_start_agent(struct node *n)
 {
     n->gone_ns = n->overflowed_ns = 0;
-    struct play_agent_settings s = {.rc = cluster.rc,
-                                    .workers =
+    struct play_agent_settings s = {.workers =
                                         cluster.settings.workers > 0 ? cluster.settings.workers : 1,
                                     .metaservers = cluster.settings.metaservers,
                                     .arena_bytes = cluster.settings.arena_bytes,
@@ -143,6 +142,7 @@ void cluster_start_agent(struct node *n)
                                                    .memory = 1ull << 30};
         (void)snprintf(s.tenant[i].name, sizeof s.tenant[i].name, "%s", play_tenant_name(i));
     }
+    cluster_give_transport(n->host.number, &s);
     play_published_new_life(n->host.number);
     n->agent = play_agent_start(&n->host, &s, cluster.settings.seed);
 }
@@ -168,7 +168,7 @@ void cluster_start_worker(struct node *n, uint32_t number)
         .operation_ns = cluster.settings.operation_ns,
         .buffer_bytes = cluster.settings.arena_bytes < CLUSTER_ARENA_USUAL ? WORKER_BUFFERS_LEAST
                                                                            : WORKER_BUFFERS_USUAL,
-        .burst = 20,
+        .in_parts = cluster.settings.hybrid,
         .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
         .calm_ns = cluster.calm_ns,
         .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
@@ -230,7 +230,7 @@ static void begin_cluster(void)
 static void choose_settings(void)
 {
     struct base_prng *r = &cluster.random;
-    cluster.rc = base_prng_below(r, 2) == 0;
+    cluster.rc = base_prng_below(r, 2) == 0 && !cluster.settings.hybrid;
     cluster.queue_pairs_ahead = 1 + (uint32_t)base_prng_below(r, 8);
     if (base_prng_below(r, 2) == 0)
         cluster.window = (struct agent_limits){.bytes = 4096ull << base_prng_below(r, 5),

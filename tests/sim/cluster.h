@@ -32,7 +32,7 @@ struct play_cluster_settings {
     uint32_t clock_ppm;    /* so many millionths the clock of an agent's host is off, at most */
     uint32_t slack_ms; /* that devices may take to see a doorbell, whatever they claim; 0: none */
     bool shared;       /* all metaservers have one store */
-    bool hybrid;       /* where there is DC, agents have connections beside it (transfers.h) */
+    bool hybrid;       /* agents have both transports, or either (cluster_transports.c) */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */
@@ -45,7 +45,9 @@ struct play_cluster_result {
     uint64_t simulated_ns, events, net_events;
     uint64_t accesses; /* to workers' memory that were held against whose it is, and what is lent */
     uint64_t merged;   /* requests that went in the work request of another */
-    uint64_t faults;   /* that have happened, of: */
+    uint64_t transfers; /* of virtual queue pairs, from DC to a connection or back; the caller's to
+                           fill in (transfers.h) */
+    uint64_t faults;    /* that have happened, of: */
     uint32_t planned;
     struct play_worker_counts workers; /* all together */
 };
@@ -54,8 +56,5 @@ struct play_cluster_result {
 uint32_t play_cluster_faults(const struct play_cluster_settings *settings);
 void play_cluster_run(const struct play_cluster_settings *settings,
                       struct play_cluster_result *result);
-
-/* Of the cluster that runs. */
-bool play_cluster_is_hybrid(void);
 
 #endif

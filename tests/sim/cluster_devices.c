@@ -33,4 +33,5 @@ void cluster_choose_devices(void)
         cluster.device.max_reads = (uint8_t)(1 + base_prng_below(&r, 4));
     if (base_prng_below(&r, 4) == 0)
         cluster.device.slack_ns = LATE_DOORBELL_NS;
+    cluster_choose_transports();
 }

@@ -17,11 +17,6 @@
  * carried out. */
 enum { LATE_S = 10, ACCEPTED_S = 1 };
 
-bool play_cluster_is_hybrid(void)
-{
-    return cluster.settings.hybrid && !cluster.rc;
-}
-
 static void on_ready(void *user, uint32_t node, int fd)
 {
     (void)user;

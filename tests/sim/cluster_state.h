@@ -9,6 +9,7 @@
 
 struct sim_net;
 struct play_agent;
+struct play_agent_settings;
 struct play_metad;
 struct play_operators;
 struct play_clients;
@@ -45,7 +46,8 @@ struct cluster {
     struct node *node; /* agents' first */
     uint32_t count;
     bool rc;
-    bool herds; /* workers do something at once, now and then */
+    uint32_t mix; /* of agents' transports, where they are hybrid (cluster_transports.c) */
+    bool herds;   /* workers do something at once, now and then */
     uint32_t queue_pairs_ahead;
     bool batches;                  /* its workers post some */
     struct sim_device_attr device; /* what all devices are like */
@@ -93,6 +95,10 @@ bool cluster_doubts_clock(const struct node *n);
 
 /* cluster_devices.c: cluster.device follows from the seed. */
 void cluster_choose_devices(void);
+
+/* cluster_transports.c: what cluster.mix is; and of an agent that begins now on that host. */
+void cluster_choose_transports(void);
+void cluster_give_transport(uint32_t number, struct play_agent_settings *s);
 
 /* cluster_faults.c: those that its seed plans, but for what is left out. */
 void cluster_begin_faults(struct play_cluster_result *result);

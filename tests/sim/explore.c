@@ -176,7 +176,7 @@ static void print_json(uint64_t seed, const struct play_cluster_result *r,
            ",\"batches\":%" PRIu64 ",\"cancelled\":%" PRIu64,
            seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
            w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged,
-           play_transfers_take(), w->batches, w->cancelled);
+           r->transfers, w->batches, w->cancelled);
     if (shrunk != NULL) {
         printf(",\"faults_needed\":[");
         print_needed(shrunk, ",");
@@ -208,7 +208,7 @@ static void print_result(uint64_t seed, const struct play_cluster_result *r, boo
 }
 
 struct sums {
-    uint64_t began_ns, seeds, violations, simulated_ns, events;
+    uint64_t began_ns, seeds, violations, simulated_ns, events, transfers;
     uint32_t nodes;
 };
 
@@ -238,12 +238,14 @@ static bool run_seed(struct play_cluster_settings *s, uint64_t seed, bool json, 
     struct play_cluster_result r;
     s->seed = seed;
     play_cluster_run(s, &r);
+    r.transfers = play_transfers_take();
     if (r.violation != NULL && sums->violations == 0)
         report_violation(s, &r, json);
     else
         print_result(seed, &r, json, NULL);
     sums->seeds++;
     sums->violations += r.violation != NULL;
+    sums->transfers += r.transfers;
     sums->simulated_ns += r.simulated_ns;
     sums->events += r.events + r.net_events;
     return r.violation != NULL;
@@ -255,12 +257,13 @@ static void print_sums(const struct sums *sums, bool json)
     const double hours = (double)sums->simulated_ns / (3600.0 * BASE_NS_PER_S);
     printf(json ? "{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"simulated_hours\":%.3f"
                   ",\"simulated_hours_per_hour\":%.1f,\"events_per_second\":%.0f,\"bytes_per_"
-                  "node\":%" PRIu64 "}\n"
+                  "node\":%" PRIu64 ",\"transfers\":%" PRIu64 "}\n"
                 : "%" PRIu64 " seeds, %" PRIu64
                   " violations, %.2f simulated hours, %.1f of them an hour of one processor, "
-                  "%.0f events a second, %" PRIu64 " bytes of memory a node",
+                  "%.0f events a second, %" PRIu64 " bytes of memory a node, %" PRIu64 " transfers",
            sums->seeds, sums->violations, hours, (double)sums->simulated_ns / took_ns,
-           (double)sums->events * BASE_NS_PER_S / took_ns, bytes_per_node(sums->nodes));
+           (double)sums->events * BASE_NS_PER_S / took_ns, bytes_per_node(sums->nodes),
+           sums->transfers);
     if (!json)
         printf(", %.0f seeds a minute of one processor\n",
                (double)sums->seeds * 60 * BASE_NS_PER_S / took_ns);

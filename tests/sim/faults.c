@@ -19,6 +19,7 @@
 #include "metad_process.h"
 #include "operators.h"
 #include "trace.h"
+#include "transfers.h"
 
 enum { SLOW_MOST_S = 5, BOOT_MOST_S = 60, STEER_MOST_PPM = 80000 };
 
@@ -474,6 +475,20 @@ static bool waits_for_commit(struct happening *h)
     return waits;
 }
 
+/* What an agent, its host or its links can have happens while a connection beside DC comes or goes:
+ * some microseconds after it was begun, or some milliseconds. */
+static bool waits_for_transfer(struct happening *h)
+{
+    enum { DOUBLINGS = 13 };
+    const struct play_fault *f = &h->fault;
+    return cluster.settings.hybrid && f->amount / 3 % 4 != 0 &&
+           (f->kind <= FAULT_STOP_AGENT || f->kind == FAULT_POWER_OFF ||
+            f->kind == FAULT_CUT_LINK || f->kind == FAULT_PORT_DOWN ||
+            f->kind == FAULT_PAUSE_AGENT || f->kind == FAULT_BREAK_TARGET) &&
+           play_transfers_await(f->node, &h->begin,
+                                f->amount / 5 % (BASE_NS_PER_US << f->amount / 7 % DOUBLINGS));
+}
+
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks
  * does so when it is used, with requests out. */
 static void on_due(void *user)
@@ -491,7 +506,9 @@ static void on_due(void *user)
         n->agent->at_work_ns = f->kind == FAULT_BREAK_QP ? f->amount / 5 % OUT_NS : 0;
         n->agent->at_read = f->kind != FAULT_BREAK_QP && f->amount % 8 > 3;
     }
-    play_event_after(&h->begin, waits || waits_for_commit(h) ? MOST_MS * BASE_NS_PER_MS : 0);
+    play_event_after(&h->begin, waits || waits_for_commit(h) || waits_for_transfer(h)
+                                    ? MOST_MS * BASE_NS_PER_MS
+                                    : 0);
 }
 
 /* Others do something while it lasts, or what has broken is wanted again at once. */
@@ -512,6 +529,7 @@ static void on_begin(void *user)
         n->agent->at_work = NULL;
     if (n->metad != NULL && n->metad->at_commit == &h->begin)
         n->metad->at_commit = NULL;
+    play_transfers_forget(h->fault.node, &h->begin);
     play_trace("fate", "%u: %s: %s, for %llu ms", h->number, play_fault_name(h->fault.kind),
                n->host.name, (unsigned long long)(h->fault.lasts_ns / BASE_NS_PER_MS));
     cluster.faults++;
@@ -531,6 +549,7 @@ static void on_end(void *user)
 
 void play_faults_begin(const struct play_fault *faults, uint32_t count)
 {
+    play_transfers_begin();
     all.count = count;
     all.at = calloc(count + 1, sizeof *all.at);
     BASE_ASSERT(all.at != NULL);

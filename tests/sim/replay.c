@@ -72,6 +72,8 @@ void play_replay_print(const struct play_cluster_settings *s)
         play_share_store(&as_usual);
         printf(" --shared");
     }
+    if (s->hybrid)
+        printf(" --hybrid");
     print_only(s);
     if (kedge_planted != 0)
         printf(" --plant %s", PLAY_PLANTS[kedge_planted - 1].name);

@@ -15,7 +15,7 @@ enum {
  * for, and who has posted less shorter ones; of that more than two bursts is forgotten. */
 static uint64_t choose_pause(struct play_worker *w)
 {
-    const int64_t each = (int64_t)w->settings.operation_ns, burst = each * w->settings.burst;
+    const int64_t each = (int64_t)w->settings.operation_ns, burst = each * BURST_MOST;
     if (each == 0)
         return w->settings.pause_ns;
     w->credit_ns += (int64_t)(play_now_ns() - w->paused_ns) -

@@ -16,11 +16,7 @@
 
 enum {
     BURST_PPM = 100000,
-    QUIET_PPM = 500000,    /* bursts of which some have no completion: */
-    SIGNALED_PPM = 250000, /* all but these, and the last */
-    NEXT_PPM = 600000,     /* of requests that could go on where the one before ended do */
-    END_PPM = 250000,      /* of others end with their slot, where another worker's may begin */
-    RELAXED_PPM = 500000,  /* bursts in which these may be carried out together */
+    PARTS_BURST_PPM = 400000, /* where bursts are in parts */
     ABANDON_PPM = 5000,
     ABANDONED_S = 10,
     CALLED_BURST_PPM = 500000, /* when it is called */
@@ -271,118 +267,6 @@ static struct target *choose_target(struct play_worker *w)
 
 /* ---- requests */
 
-static uint32_t draw_bytes(struct play_worker *w)
-{
-    const uint32_t most = 8u << base_prng_below(&w->random, 10);
-    return (uint32_t)play_random_between(&w->random, 1, most / 8) * 8;
-}
-
-/* Each of the burst gets eight bytes at least. */
-static uint8_t *take_buffer(struct play_worker *w, struct request *r)
-{
-    const uint32_t behind = BURST_MOST - 1 - (uint32_t)(r - w->request),
-                   most = w->settings.buffer_bytes - w->filled - 8 * behind;
-    if (r->bytes > most)
-        r->bytes = most / 8 * 8;
-    r->offset = w->filled;
-    w->filled += r->bytes;
-    return w->buffers + r->offset;
-}
-
-/* Where it is in its slot: often right behind the request before it, as lanes merge them, or over
- * that; or before the next slot. */
-static void place_request(struct play_worker *w, struct request *r)
-{
-    const struct request *before = r > w->request ? r - 1 : NULL;
-    const bool goes_on = before != NULL && before->kind != REQUEST_ADD &&
-                         before->at + before->bytes < PLAY_SLOT_BYTES && happens(w, NEXT_PPM);
-    r->at = goes_on               ? before->at + before->bytes
-            : happens(w, END_PPM) ? PLAY_SLOT_BYTES - r->bytes
-                                  : 0;
-    if (goes_on && happens(w, NEXT_PPM))
-        r->kind = before->kind;
-    if (r->at + r->bytes > PLAY_SLOT_BYTES)
-        r->bytes = PLAY_SLOT_BYTES - r->at;
-}
-
-/* What it is to find, or leaves there. */
-static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
-                                       struct ibv_sge *sge)
-{
-    struct play_slot *slot = w->busy->slot;
-    const struct kedge_remote *remote = &w->busy->remote;
-    const uint64_t dice = base_prng_below(&w->random, 10);
-    r->kind = dice == 0 && !w->settings.no_atomics ? REQUEST_ADD
-              : dice < 5                           ? REQUEST_WRITE
-                                                   : REQUEST_READ;
-    r->wr_id = ++w->last_id;
-    r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
-    r->at = 0;
-    if (r->kind != REQUEST_ADD)
-        place_request(w, r);
-    uint8_t *buffer = take_buffer(w, r);
-    r->never_sent = false;
-    r->outlived = slot->begun && play_slot_is_outlived(slot, w->process->host->number);
-    *sge = (struct ibv_sge){(uintptr_t)buffer, r->bytes, w->lkey};
-    struct ibv_send_wr wr = {
-        .wr_id = r->wr_id, .sg_list = sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
-    if (r->kind == REQUEST_ADD) {
-        wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-        wr.wr.atomic.remote_addr = remote->addr + play_slot_counter_offset(slot);
-        wr.wr.atomic.rkey = remote->rkey;
-        wr.wr.atomic.compare_add = 1;
-        r->counter = slot->counter++;
-        return wr;
-    }
-    wr.wr.rdma.remote_addr = remote->addr + play_slot_offset(slot) + r->at;
-    wr.wr.rdma.rkey = remote->rkey;
-    memcpy(r->expected, slot->content + r->at, r->bytes);
-    wr.opcode = r->kind == REQUEST_WRITE ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-    if (r->kind == REQUEST_WRITE)
-        play_slot_write(slot, &w->random, r->at, r->bytes, buffer);
-    return wr;
-}
-
-void play_worker_note_posted(struct play_worker *w, enum request_kind kind)
-{
-    w->count.posted++;
-    w->count.reads += kind == REQUEST_READ;
-    w->count.writes += kind == REQUEST_WRITE;
-    w->count.atomics += kind == REQUEST_ADD;
-}
-
-/* A list, posted at once. Without a fence a WRITE or an atomic may be executed before a READ or an
- * atomic in front of it (IBTA 10.8.3.3). What the ring had no room for was not posted: its slot is
- * not as the ledger has it. */
-static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
-{
-    struct ibv_send_wr wr[BURST_MOST], *bad = NULL;
-    struct ibv_sge sge[BURST_MOST];
-    bool waits = false;
-    const bool quiet = happens(w, QUIET_PPM), relaxed = happens(w, RELAXED_PPM);
-    w->busy = t;
-    w->broken = false;
-    w->posted = w->done = w->filled = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        wr[i] = make_request(w, &w->request[i], &sge[i]);
-        wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-        if (w->request[i].kind != REQUEST_READ && waits)
-            wr[i].send_flags |= IBV_SEND_FENCE;
-        if (relaxed)
-            wr[i].send_flags |= KEDGE_SEND_RELAXED;
-        waits |= w->request[i].kind != REQUEST_WRITE;
-        w->request[i].quiet = quiet && i + 1 < n && !happens(w, SIGNALED_PPM);
-        if (w->request[i].quiet)
-            wr[i].send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
-    }
-    const int status = kedge_post_send(t->q, wr, &bad);
-    w->posted = status == 0 ? n : (uint32_t)(bad - wr);
-    for (uint32_t i = 0; i < w->posted; i++)
-        play_worker_note_posted(w, w->request[i].kind);
-    if (w->posted < n)
-        t->slot->lost = true;
-    return status == -ENOMEM ? 0 : status;
-}
 
 /* Until all have completed, or the session is over. */
 void play_worker_await(struct play_worker *w)
@@ -467,8 +351,11 @@ static void do_burst(struct play_worker *w)
         end_burst(w, t);
         return;
     }
-    const uint32_t n = happens(w, w->called ? CALLED_BURST_PPM : BURST_PPM) ? w->settings.burst : 1;
-    const int status = post_requests(w, t, n);
+    const uint32_t ppm = w->called              ? CALLED_BURST_PPM
+                         : w->settings.in_parts ? PARTS_BURST_PPM
+                                                : BURST_PPM,
+                   n = happens(w, ppm) ? BURST_MOST : 1;
+    const int status = play_worker_post(w, t, n);
     if (status < 0 && !survives(w, status))
         return;
     if (happens(w, ABANDON_PPM)) {
@@ -549,7 +436,7 @@ struct play_worker *play_worker_start(struct play_host *host, const char *name,
                                       const struct play_worker_settings *settings, uint64_t seed)
 {
     struct play_worker *w = calloc(1, sizeof *w);
-    BASE_ASSERT(w != NULL && settings->burst <= BURST_MOST);
+    BASE_ASSERT(w != NULL);
     w->process = play_process_new(host, name, seed, run_worker, w);
     BASE_ASSERT(w->process != NULL);
     w->process->killed = on_killed;

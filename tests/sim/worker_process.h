@@ -18,7 +18,7 @@ struct play_worker_settings {
     uint64_t operation_ns; /* it is to post one in so long, on average, and makes its pauses longer
                             * or shorter for that; 0: it is not */
     uint32_t buffer_bytes; /* of all requests of a burst; more of them are smaller */
-    uint32_t burst;        /* one request; and now and then as many at once */
+    bool in_parts;         /* bursts come in several lists, and are more than a few of turns */
     uint64_t calm_ns;      /* from then on nothing goes wrong, nor has for long */
     uint32_t heed_ppm;     /* of turns it heeds what operators want of it; 0: there are none */
     uint32_t change_ppm;   /* of turns it does something else: a region, a connection or a session

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is of a simulated worker. Private to worker_process.c, worker_judge.c,
- * worker_names.c, worker_batches.c and worker_pause.c. */
+ * worker_names.c, worker_batches.c, worker_pause.c and worker_post.c. */
 #ifndef SIM_WORKER_STATE_H
 #define SIM_WORKER_STATE_H
 
@@ -99,11 +99,13 @@ void play_worker_judge_look(struct play_worker *w, const struct request *look);
 bool play_worker_batch_failed(struct play_worker *w, const struct ibv_wc *wc);
 /* worker_process.c. Whether it was; else says so, and closes the session if that is over. */
 bool play_worker_is_possible(struct play_worker *w, int status, const char *what);
-void play_worker_note_posted(struct play_worker *w, enum request_kind kind);
 /* Until all that is out has completed, or the session is over. */
 void play_worker_await(struct play_worker *w);
 /* Leaves what is out behind, with its queue pair. */
 void play_worker_abandon(struct play_worker *w, struct target *t);
+/* worker_post.c. So many requests to that target; how many were is w->posted. 0 or -errno. */
+int play_worker_post(struct play_worker *w, struct target *t, uint32_t n);
+void play_worker_note_posted(struct play_worker *w, enum request_kind kind);
 /* worker_judge.c. The next one of what is out has completed. */
 void play_worker_judge(struct play_worker *w, const struct ibv_wc *wc);
 
