@@ -200,6 +200,40 @@ void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void
     };
 }
 
+size_t schema_table_owners(uint32_t log2_slots)
+{
+    return count_slots(log2_slots);
+}
+
+void schema_table_share(struct schema_table *t, _Atomic uint8_t *owners, uint8_t writer)
+{
+    BASE_ASSERT(writer != 0 && t->live == 0 && t->desc.kind == SCHEMA_TABLE_MRS);
+    t->owners = owners;
+    t->writer = writer;
+}
+
+/* Who it is not of does not look at what is in it: that is being written, perhaps. */
+static bool is_mine(const struct schema_table *t, int64_t slot)
+{
+    return t->owners == NULL ||
+           atomic_load_explicit(&t->owners[slot], memory_order_relaxed) == t->writer;
+}
+
+/* Acquires what its former owner has written there. False: it is another one's. */
+static bool take_slot(struct schema_table *t, int64_t slot)
+{
+    uint8_t nobody = 0;
+    return t->owners == NULL || is_mine(t, slot) ||
+           atomic_compare_exchange_strong_explicit(&t->owners[slot], &nobody, t->writer,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+static void leave_slot(struct schema_table *t, int64_t slot)
+{
+    if (t->owners != NULL)
+        atomic_store_explicit(&t->owners[slot], 0, memory_order_release);
+}
+
 static uint8_t *slot_at(const struct schema_table *t, int64_t slot)
 {
     return t->slots + (size_t)slot * record_bytes(t->desc.kind);
@@ -229,7 +263,7 @@ static int64_t own_slot(const struct schema_table *t, const void *record)
 {
     const int64_t home = home_of(t, record);
     for (int64_t slot = home; slot < home + SCHEMA_TABLE_SPAN; slot++)
-        if (is_used(t->desc.kind, slot_at(t, slot)) &&
+        if (is_mine(t, slot) && is_used(t->desc.kind, slot_at(t, slot)) &&
             same_key(t->desc.kind, slot_at(t, slot), record))
             return slot;
     return -ENOENT;
@@ -246,8 +280,11 @@ static int64_t free_slot(const struct schema_table *t, const void *record, const
         const uint8_t *at = slot_at(t, slot);
         if (is_taken(slot, taken, count))
             continue;
-        if (!is_used(t->desc.kind, at))
+        if (t->owners != NULL ? atomic_load_explicit(&t->owners[slot], memory_order_relaxed) == 0
+                              : !is_used(t->desc.kind, at))
             return slot;
+        if (t->owners != NULL)
+            continue;
         if (*awaited < 0 && !(record_flags(t->desc.kind, at) & SCHEMA_RECORD_LIVE))
             *awaited = slot;
     }
@@ -299,7 +336,10 @@ static void commit_slot(struct schema_table *t, uint8_t *slot, const void *recor
 
 int64_t schema_table_begin(struct schema_table *t, const void *record)
 {
-    int64_t slot = schema_table_place(t, record, NULL, 0);
+    int64_t slot;
+    do /* another writer may have been faster */
+        slot = schema_table_place(t, record, NULL, 0);
+    while (slot >= 0 && !take_slot(t, slot));
     if (slot >= 0)
         begin_slot(slot_at(t, slot));
     return slot;
@@ -348,6 +388,14 @@ void schema_table_await(struct schema_table *t, const struct schema_endpoint_rec
     replace_slot(t, slot, &record);
 }
 
+bool schema_table_get(const struct schema_table *t, const void *key, void *out)
+{
+    const int64_t slot = own_slot(t, key);
+    if (slot >= 0 && out != NULL)
+        memcpy(out, slot_at(t, slot), record_bytes(t->desc.kind));
+    return slot >= 0;
+}
+
 int64_t schema_table_remove(struct schema_table *t, const void *record)
 {
     static const _Alignas(8) uint8_t nothing[MOST_BYTES];
@@ -356,5 +404,6 @@ int64_t schema_table_remove(struct schema_table *t, const void *record)
         return slot;
     begin_slot(slot_at(t, slot));
     replace_slot(t, slot, nothing);
+    leave_slot(t, slot);
     return slot;
 }

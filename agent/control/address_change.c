@@ -133,11 +133,12 @@ static void tell_sessions(const struct pool *p)
 static void take_address(struct pool *p, bool renamed)
 {
     struct lane_command c = {.kind = LANE_COMMAND_READDRESS};
+    struct agent_table *table = pool_endpoint(p)->device.table;
     if (p->device.connector != NULL)
         connector_readdress(p->device.connector, p->incarnation, world_now_ns(p->world));
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
     c.readdress.incarnation = p->incarnation;
-    c.readdress.mr_table = renamed ? &p->device.table->table : NULL;
+    c.readdress.mr_table = renamed ? &table->lane[p->lane_number].table : NULL;
     agent_pool_command(p, &c);
     if (renamed)
         tell_sessions(p);
@@ -190,7 +191,11 @@ static void end_readdress(struct pool *p)
     r->retry_ms = status != 0 ? next_retry_ms(r->retry_ms) : 0;
     r->retry_ns = world_now_ns(p->world) + r->retry_ms * BASE_NS_PER_MS;
     if (r->paths && r->table.status == 0 && !p->stopping) {
-        take_address(p, r->renamed);
+        for (struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l)) {
+            l->incarnation = p->incarnation;
+            r->lanes_left++;
+            take_address(l, r->renamed);
+        }
         r->paths = r->renamed = false;
     }
     one_less_readdresses(p->agent);
@@ -300,10 +305,11 @@ static void change_address(struct agent *a, bool renamed)
 {
     fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
     a->readdressing++; /* until all have begun */
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         agent_peer_setup_readdress(p);
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
         pool_readdress(p, true, renamed);
-    }
     one_less_readdresses(a);
 }
 
@@ -389,7 +395,8 @@ void agent_address_retarget(struct agent *a)
 {
     a->retarget_wanted = false;
     a->readdressing++;
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
         pool_readdress(p, false, false);
     one_less_readdresses(a);
 }
@@ -400,5 +407,7 @@ void agent_address_readdressed(struct pool *p, const struct lane_event *e)
         world_log(p->world, BASE_LOG_ERROR,
                   "regions got no place in the MR table under the new address: no peer finds them",
                   "pool=%s regions=%u", p->name, e->reason);
-    (void)world_device(p->world, WORLD_DEVICE_DROP, p, NULL);
+    if (--pool_endpoint(p)->readdress.lanes_left ==
+        0) /* else a lane has regions in the former table */
+        (void)world_device(p->world, WORLD_DEVICE_DROP, pool_endpoint(p), NULL);
 }

@@ -22,13 +22,14 @@ struct readdress_step {
 /* Of a pool. All zero: nothing. Who is told of the address is told when all has come to an end. */
 struct readdress {
     struct readdress_step target, table; /* DC's target; the MR table, of another name */
-    bool paths;         /* the lane is to hear of the address, once there is its table */
-    bool renamed;       /* the lane is to hear that peers know the node by another name */
-    bool moved;         /* the lane is to hear that metaservers' tables are READ by another way */
-    uint64_t retry_ms;  /* how long what failed waits for its next try; 0: nothing did */
-    uint64_t retry_ns;  /* when that is */
-    bool keeps;         /* the target before stays for a while, since it may be in order */
-    uint64_t former_ns; /* until then; 0: there is none */
+    bool paths;          /* the lane is to hear of the address, once there is its table */
+    bool renamed;        /* the lane is to hear that peers know the node by another name */
+    bool moved;          /* the lane is to hear that metaservers' tables are READ by another way */
+    uint64_t retry_ms;   /* how long what failed waits for its next try; 0: nothing did */
+    uint64_t retry_ns;   /* when that is */
+    bool keeps;          /* the target before stays for a while, since it may be in order */
+    uint64_t former_ns;  /* until then; 0: there is none */
+    uint32_t lanes_left; /* READDRESSes that the pool's lanes have not answered */
 };
 
 /* After agentd_fabric_open(). */

@@ -111,4 +111,7 @@ void agent_tenants_add_up(const struct agent *a, struct used used[AGENT_TENANT_S
 void agent_status_print(struct agent *a, struct base_text *t);
 void agent_metrics_print(struct agent *a, struct base_text *t);
 
+/* admin_status.c: of all lanes, or those of one pool. */
+struct lane_stats agent_lanes_sum(const struct agent *a, const struct pool *endpoint);
+
 #endif

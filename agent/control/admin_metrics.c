@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's metrics. What a pool counts has its name as a label, and goes with it. */
+#include <stdio.h>
+
 #include "admin_counters.h"
 #include "agent/connector.h"
 #include "agent_query.h"
@@ -11,6 +13,7 @@
 #include "dci.h"
 #include "names.h"
 #include "node.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "prefer.h"
 #include "proofs.h"
@@ -21,6 +24,18 @@
 
 static const enum base_metric_type GAUGE = BASE_METRIC_GAUGE, COUNTER = BASE_METRIC_COUNTER;
 static const enum base_metric_type HISTOGRAM = BASE_METRIC_HISTOGRAM;
+
+/* Its name; and of a pool with several lanes, which one. How many labels that is. */
+enum { LANE_TEXT = 12 };
+static size_t label_lane(const struct pool *p, struct base_metric_label out[2],
+                         char text[LANE_TEXT])
+{
+    const bool several = agent_lanes_count(p) > 1;
+    snprintf(text, LANE_TEXT, "%u", p->lane_number);
+    out[0] = (struct base_metric_label){"pool", p->name};
+    out[1] = (struct base_metric_label){"lane", text};
+    return several ? 2 : 1;
+}
 
 /* What each tenant has of what its quotas bound. */
 static void tenant_metrics(const struct agent *a, const struct used *used, struct base_text *t)
@@ -97,9 +112,10 @@ static void rests_metrics(const struct agent *a, struct base_text *t)
             continue;
         for (const struct pool *p = agent_pools_next(a, NULL); p != NULL;
              p = agent_pools_next(a, p)) {
-            const struct base_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
-                                                       {"pool", p->name}};
-            base_metric_u64(t, name, labels, 2, lane_rests(p->lane, i));
+            char lane[LANE_TEXT];
+            struct base_metric_label labels[3] = {{"tenant", a->tenants.at[i].config.name}};
+            const size_t count = 1 + label_lane(p, &labels[1], lane);
+            base_metric_u64(t, name, labels, count, lane_rests(p->lane, i));
         }
     }
 }
@@ -107,11 +123,12 @@ static void rests_metrics(const struct agent *a, struct base_text *t)
 static void print_sample(struct base_text *t, const char *name, const struct pool *p,
                          uint64_t value)
 {
-    const struct base_metric_label label = {"pool", p->name};
-    base_metric_u64(t, name, &label, 1, value);
+    struct base_metric_label labels[2];
+    char lane[LANE_TEXT];
+    base_metric_u64(t, name, labels, label_lane(p, labels, lane), value);
 }
 
-/* One series for each pool: `value` is of p. */
+/* One series for each lane of each pool: `value` is of p. */
 #define EACH_POOL(name, type, help, value)                                                         \
     base_metric_head(t, name, type, help);                                                         \
     for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))  \
@@ -200,8 +217,9 @@ static void print_latency(const struct agent *a, struct base_text *t, const char
 {
     base_metric_head(t, name, HISTOGRAM, help);
     for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
-        const struct base_metric_label label = {"pool", p->name};
-        base_latency_print(t, name, &label, 1, of(p, which));
+        struct base_metric_label labels[2];
+        char lane[LANE_TEXT];
+        base_latency_print(t, name, labels, label_lane(p, labels, lane), of(p, which));
     }
 }
 

@@ -9,6 +9,7 @@
 #include "dci.h"
 #include "fabric/model.h"
 #include "follow.h"
+#include "lane_setup.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"
@@ -27,11 +28,12 @@ static const char *state_name(enum registration_state state)
     return names[state];
 }
 
-/* Of all lanes together. */
-static struct lane_stats sum_lanes(const struct agent *a)
+struct lane_stats agent_lanes_sum(const struct agent *a, const struct pool *endpoint)
 {
     struct lane_stats s, sum = {.passes = 0};
     for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+        if (endpoint != NULL && pool_endpoint(p) != endpoint)
+            continue;
         lane_stats(p->lane, &s);
 #define ADD(what, help, type) sum.what += s.what;
         LANE_COUNTERS(ADD)
@@ -106,6 +108,7 @@ static void status_sessions(const struct pool *p, struct base_text *t)
         base_json_object(t, NULL);
         base_json_u64(t, "id", i);
         base_json_string(t, "pool", p->name);
+        base_json_u64(t, "lane", p->lane_number);
         base_json_string(t, "tenant", p->agent->tenants.at[s->tenant - 1].config.name);
         base_json_u64(t, "uid", s->uid);
         base_json_i64(t, "pid", s->pid);
@@ -145,19 +148,40 @@ static void status_pool(const struct pool *p, const char *key, struct base_text 
     agent_dcis_status(p, t);
 }
 
-static void status_pools(const struct agent *a, struct base_text *t)
+static void status_lane(const struct pool *p, struct base_text *t)
 {
     struct lane_stats s;
+    base_json_object(t, NULL);
+    base_json_u64(t, "number", p->lane_number);
+    base_json_u64_or_null(t, "cpu", agent_lane_cpu(p), AGENT_ANY_CPU);
+    base_json_u64(t, "requests_per_s", p->lane_rate.per_s);
+    status_counts(&p->count, 0, t);
+    agent_dcis_status(p, t);
+    lane_stats(p->lane, &s);
+    print_lane(&s, t);
+    agent_windows_pool_status(p, t);
+    base_json_object_end(t);
+}
+
+/* Sums over its lanes, then each lane's own; one that has one alone is that. */
+static void status_pools(const struct agent *a, struct base_text *t)
+{
     base_json_array(t, "pools");
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p)) {
+        const struct session_counts c = agent_pools_count_lanes(p);
+        const struct lane_stats s = agent_lanes_sum(a, p);
         status_pool(p, NULL, t);
         base_json_string(t, "state", agent_pools_state(p));
         base_json_u64(t, "metaservers", agent_registrations_count(p));
-        status_counts(&p->count, 0, t);
-        lane_stats(p->lane, &s);
+        status_counts(&c, 0, t);
         print_lane(&s, t);
         agent_windows_pool_status(p, t);
         agent_messages_status(p, t);
+        base_json_array(t, "lanes");
+        for (const struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+            status_lane(l, t);
+        base_json_array_end(t);
         base_json_object_end(t);
     }
     base_json_array_end(t);
@@ -169,7 +193,8 @@ void agent_tenants_add_up(const struct agent *a, struct used used[AGENT_TENANT_S
     agent_quotas_used(a, now);
     for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
         used[i] = (struct used){.now = now[i], .so_far = a->quotas_before[i]};
-    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+    for (const struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
         for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
             used[i].vqps += p->quota[i].vqps;
             used[i].mrs += p->quota[i].mrs;
@@ -266,7 +291,7 @@ void agent_status_print(struct agent *a, struct base_text *t)
 {
     char gid[BASE_GID_TEXT];
     const struct session_counts c = agent_pools_count(a);
-    const struct lane_stats s = sum_lanes(a);
+    const struct lane_stats s = agent_lanes_sum(a, NULL);
     base_json_object(t, NULL);
     base_json_string(t, "version", KEDGE_VERSION);
     base_json_string(t, "node", a->config.node);

@@ -131,6 +131,7 @@ static void print_destinations(const struct pool *p, struct base_text *t, uint32
         base_json_object(t, NULL);
         base_json_string(t, "gid", base_gid_format(n.gid, gid));
         base_json_string(t, "pool", p->name);
+        base_json_u64(t, "lane", p->lane_number);
         print_window(t, &n);
         ++*shown;
     }
@@ -147,6 +148,8 @@ static void explain_window(const struct agent *a, const struct agent_window_conf
         if (w->pool[0] != '\0' && strcmp(w->pool, p->name) != 0)
             continue;
         pools++;
+        if (p->first != NULL) /* all lanes have the same ones */
+            continue;
         left += p->own_windows_left;
     }
     if (w->gids == 0)

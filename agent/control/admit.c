@@ -13,6 +13,7 @@
 #include "bounds.h"
 #include "names.h"
 #include "node.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "quotas.h"
 #include "sessions.h"
@@ -304,7 +305,7 @@ static bool may_still(struct connection *c)
     int status = -EBUSY;
     if (!agent_node_refuses(a, why.text, sizeof why.text)) {
         status = agent_pools_of_tenant(a, c->tenant, &p, &why);
-        if (status == 0 && p == c->pool)
+        if (status == 0 && p == pool_endpoint(c->pool))
             return true;
         status = status == 0 ? -EAGAIN : status;
     }
@@ -435,7 +436,7 @@ void agent_connection_attach(struct connection *c, const struct schema_control_a
         agent_connection_refuse_for(c, m->h.tag, status, over.text, soon ? RETRY_LEAST_MS : 0);
         return;
     }
-    c->pool = p;
+    c->pool = p = agent_lanes_choose(p, c->tenant);
     if (p->queue.by_tenant.of[c->tenant].waiting == 0 && agent_session_is_ready(p, c->tenant))
         admit_worker(c, m->h.tag);
     else

@@ -12,6 +12,7 @@
 #include "follow.h"
 #include "node.h"
 #include "peer_setup.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "proofs.h"
 #include "publications.h"
@@ -75,6 +76,7 @@ static const struct part {
     {agent_proofs_tick, agent_proofs_due_ns},
     {agent_pools_step, agent_pools_due_ns},
     {agent_windows_rebalance, agent_windows_due_ns},
+    {agent_lanes_tick, agent_lanes_due_ns},
     {agent_follow_tick, agent_follow_due_ns},
     {agent_query_streams_tick, agent_query_streams_due_ns},
     {agent_publications_tick, agent_publications_due_ns},

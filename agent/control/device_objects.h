@@ -29,7 +29,11 @@ struct world;
 struct agent_table {
     struct fab_mem memory;
     struct fab_mr *mr;
-    struct schema_table table;
+    _Atomic uint8_t *owners; /* of its slots, where several lanes write; or NULL */
+    /* Each lane's, on lines of its own. */
+    struct agent_table_lane {
+        _Alignas(64) struct schema_table table;
+    } lane[LANE_POOL_LANES];
 };
 
 /* How far it has come to be made. */

@@ -402,8 +402,9 @@ const char *agent_follow_metaserver(const struct agent *a)
 
 static void note_lookups(struct agent *a)
 {
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
-        agent_registrations_note_lookups(p, lane_lookups_failed(p->lane));
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
+        agent_registrations_note_lookups(p);
 }
 
 /* How many of workers' lookups fail no lane tells, and how many workers are left nobody. Without

@@ -14,6 +14,7 @@
 #include "bounds.h"
 #include "names.h"
 #include "peer_setup.h"
+#include "pool_lanes.h"
 #include "quotas.h"
 #include "sessions.h"
 
@@ -89,9 +90,9 @@ static struct lane_config describe_lane(const struct pool *p)
             2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */
         .max_tenants = AGENT_TENANT_SLOTS,
         .max_mrs = (uint32_t)c->max_mrs,
-        .quotas = p->quota,
+        .quotas = pool_quota(p, 0),
         .mr_cache = MR_CACHE,
-        .batch_bytes = BATCH_MIB * 1024ull * 1024,
+        .batch_bytes = BATCH_MIB * 1024ull * 1024 / agent_lanes_count(p),
         .sq_depth = d->sq_depth,
         .cut_bytes = cut_bytes(c, d),
         .merge_sges = c->merge ? agent_dci_sges(&d->fab->caps) : 0,
@@ -149,7 +150,7 @@ static struct lane_device_objects list_objects(const struct pool *p)
         .small_iova = d->small_mr != NULL ? d->small_mr->addr : 0,
         .small_lkey = d->small_mr != NULL ? d->small_mr->lkey : 0,
         .peers = p->peers.table,
-        .mr_table = &p->device.table->table,
+        .mr_table = &pool_endpoint(p)->device.table->lane[p->lane_number].table,
         .messages = agent_messages_describe(p),
     };
     for (uint32_t i = 0; i < r.dcis; i++)
@@ -229,6 +230,13 @@ static void on_news(void *pool)
     agent_peer_setup_step(p);
 }
 
+uint64_t agent_lane_cpu(const struct pool *p)
+{
+    const struct agent_config *c = p->config;
+    const bool is_named = pool_is_own(p) && p->lane_number < c->lane_cpu.count;
+    return is_named ? c->lane_cpu.at[p->lane_number] : AGENT_ANY_CPU;
+}
+
 int agent_pool_start_lane(struct pool *p, struct base_errbuf *err)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
@@ -240,7 +248,7 @@ int agent_pool_start_lane(struct pool *p, struct base_errbuf *err)
         .lane = p->lane,
         .chan = p->device.chan,
         .placement = &p->device.placement,
-        .cpu = p->config->lane_cpu,
+        .cpu = agent_lane_cpu(p),
         .polling = {.mode = p->config->polling, .max_retry = (uint32_t)p->config->max_retry},
         .news = on_news,
         .user = p};
@@ -253,8 +261,8 @@ void agent_pool_stop_lane(struct pool *p)
     struct agent_device *d = &p->device;
     struct fab_ah *ah;
     while (p->lane != NULL && (ah = lane_take_ah(p->lane)) != NULL) {
-        agent_registrations_take_back(p, ah);
-        fab_retire(d->fab, FAB_DESTROY_AH, ah, &p->fab_ops);
+        if (agent_registrations_take_back(p, ah))
+            fab_retire(d->fab, FAB_DESTROY_AH, ah, &p->fab_ops);
     }
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         fab_retire(d->fab, FAB_DESTROY_AH, p->registration[i].lane.ah, &p->fab_ops);

@@ -265,8 +265,8 @@ void agent_peer_setup_event(struct pool *p, const struct lane_event *e)
         if (e->path.qp != NULL) {
             done_with(p, e->path.qp);
         } else {
-            agent_registrations_take_back(p, e->path.ah);
-            fab_retire(p->device.fab, FAB_DESTROY_AH, e->path.ah, &p->fab_ops);
+            if (agent_registrations_take_back(p, e->path.ah))
+                fab_retire(p->device.fab, FAB_DESTROY_AH, e->path.ah, &p->fab_ops);
         }
         return;
     case LANE_EVENT_QP_OVERDUE:

@@ -40,7 +40,8 @@ static bool ask_for_next(struct pool *p)
  * now, or nobody's. */
 static void leave_former_place(struct pool *p)
 {
-    agent_peer_setup_repartition(p);
+    for (struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+        agent_peer_setup_repartition(l);
     agent_address_paths_anew(p);
 }
 
@@ -101,6 +102,8 @@ void agent_pkey_watch_look(struct pool *p)
 {
     struct pkey_watch *w = &p->pkeys;
     w->again = w->asking;
+    if (p->first != NULL) /* whose first lane looks */
+        return;
     if (w->asking || p->stopping || p->agent->device_lost || p->device.fab == NULL)
         return;
     w->domain = 0;

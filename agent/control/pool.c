@@ -55,12 +55,17 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     return p;
 }
 
-int agent_pools_start(struct agent *a, const struct agent_pool_config *desired,
+/* The own one's, of that number: of which nothing that is of an endpoint is made but with the
+ * first.
+ */
+static int start_lane(struct agent *a, uint32_t number, const struct agent_pool_config *desired,
                       struct base_errbuf *err)
 {
-    struct pool *p = pool_new(a, 0, a->config.pool);
+    struct pool *p = pool_new(a, number, a->config.pool);
     if (p == NULL)
         return base_err(err, -ENOMEM, "out of memory");
+    p->first = number > 0 ? own_pool(a) : NULL;
+    p->lane_number = number;
     p->number = (uint16_t)a->config.pool_number;
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
@@ -74,14 +79,30 @@ int agent_pools_start(struct agent *a, const struct agent_pool_config *desired,
     return 0;
 }
 
+int agent_pools_start(struct agent *a, const struct agent_pool_config *desired,
+                      struct base_errbuf *err)
+{
+    int status = start_lane(a, 0, desired, err);
+    for (uint32_t i = 1; i < a->config.lanes && status == 0; i++)
+        status = start_lane(a, i, desired, err);
+    return status;
+}
+
 bool agent_pools_are_starting(const struct agent *a)
 {
-    return agent_sessions_are_making(own_pool(a));
+    bool making = false;
+    for (const struct pool *p = own_pool(a); p != NULL; p = agent_pools_next_lane(own_pool(a), p))
+        making |= agent_sessions_are_making(p);
+    return making;
 }
 
 int agent_pools_check(struct agent *a, struct base_errbuf *err)
 {
-    return agent_sessions_check(own_pool(a), err);
+    int status = 0;
+    for (struct pool *p = own_pool(a); p != NULL && status == 0;
+         p = agent_pools_next_lane(own_pool(a), p))
+        status = agent_sessions_check(p, err);
+    return status;
 }
 
 /* ---- given back */
@@ -424,11 +445,17 @@ static void step_in(struct pool *p, const struct agent_pool_config *desired)
         keep_ready(p, desired);
 }
 
+/* Which operators say, come and go. */
+static bool is_said_elsewhere(const struct pool *p)
+{
+    return p != NULL && pool_endpoint(p) != own_pool(p->agent);
+}
+
 static void step_pools(struct agent *a)
 {
     for (uint32_t i = 1; i < POOLS && !a->stopping; i++) {
         struct pool *p = a->pools[i];
-        if (p == NULL)
+        if (!is_said_elsewhere(p))
             continue;
         const uint32_t at = find_desired(a, p);
         struct desired_pool *desired = at < a->desired.count ? &a->desired.at[at] : NULL;
@@ -466,7 +493,7 @@ uint64_t agent_pools_due_ns(const struct agent *a)
     if (a->stopping)
         return DUE_NEVER;
     for (uint32_t i = 1; i < POOLS; i++)
-        if (a->pools[i] != NULL)
+        if (is_said_elsewhere(a->pools[i]))
             due_ns = due_first(due_ns, step_due_ns(a, a->pools[i]));
     for (uint32_t i = 0; i < a->desired.count; i++)
         due_ns = due_first(due_ns, making_due_ns(a, &a->desired.at[i]));
@@ -489,7 +516,8 @@ void agent_pools_step_starting(struct agent *a)
 void agent_pools_apply(struct agent *a, const struct agent_desired *s)
 {
     const struct agent_pool_config mine = agent_desired_pool(s, own_pool(a)->name);
-    keep_ready(own_pool(a), &mine);
+    for (struct pool *p = own_pool(a); p != NULL; p = agent_pools_next_lane(own_pool(a), p))
+        keep_ready(p, &mine);
     a->desired.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)
         a->desired.at[i] = (struct desired_pool){.is = s->pool[i]};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pool of the agent: what its files share. Its lane is stepped by a thread of its own and
- * reached through two rings; everything else is of the control thread. */
+/* One pool of the agent, or one of several lanes of it: what its files share. Its lane is stepped
+ * by a thread of its own and reached through two rings; everything else is of the control thread.
+ */
 #ifndef CONTROL_POOL_H
 #define CONTROL_POOL_H
 
@@ -34,16 +35,23 @@ struct fencing;
 struct lane;
 struct world;
 
-enum { POOLS = 8 }; /* of one agent: each has a thread */
+enum { POOLS = 8 }; /* of one agent, and further lanes of its own one: each has a thread */
 
 /* A protection domain and all that workers are lent of it: kept apart from other pools' by the
  * device, and by a lane thread of its own. The first one is the agent's own, as its file says; the
- * others come and go as metaservers say. */
+ * others come and go as metaservers say.
+ *
+ * The own one may have further lanes, each of which is such a struct too (pool_lanes.h): with
+ * sessions, arenas, initiators, a completion queue and a table of peers of its own, and without
+ * what is of the endpoint, which the first has for all of them: protection domains, target, MR
+ * table, registrations, quotas, the record. They begin and end with the agent. */
 struct pool {
     struct agent *agent;
     struct world *world;               /* the agent's */
     const struct agent_config *config; /* the agent's */
     uint32_t place;                    /* in agent->pools; 0: the own one */
+    struct pool *first; /* of a further lane: that of its pool, whose endpoint it is of; or NULL */
+    uint32_t lane_number; /* 0: it is the first */
     char name[AGENT_TEXT];
     uint16_t number;      /* in records and handshakes */
     uint32_t incarnation; /* the agent's; a later one if the number has had a pool in this life */
@@ -78,10 +86,15 @@ struct pool {
     struct agent_sessions sessions_empty, sessions_ready;
     struct base_latency attach_latency; /* admit.c: of workers that got a session */
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
-    struct lane_quota quota[AGENT_TENANT_SLOTS];
-    bool quarantined[AGENT_TENANT_SLOTS];  /* agent_quotas_apart() */
-    uint32_t unmaking[AGENT_TENANT_SLOTS]; /* sessions that a tenant has had */
+    struct lane_quota quota[AGENT_TENANT_SLOTS]; /* of all lanes: pool_quota() */
+    bool quarantined[AGENT_TENANT_SLOTS];        /* agent_quotas_apart() */
+    uint32_t unmaking[AGENT_TENANT_SLOTS];       /* sessions that a tenant has had */
     struct session_counts count;
+    uint32_t sessions_of[AGENT_TENANT_SLOTS]; /* those that each tenant has (quotas.c) */
+    struct lane_rate {
+        uint64_t per_s; /* requests of workers, of late */
+        uint64_t posted, looked_ns;
+    } lane_rate;          /* pool_lanes.c */
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
     struct base_log_limit fault_log, unheld_log;
@@ -115,6 +128,24 @@ struct pool {
     struct base_log_limit end_log; /* of queue pairs that the device does not end */
     struct qp_end *ends;           /* qp_end.c */
 };
+
+/* What is of the endpoint, of which this is a lane: itself, or the first one. */
+static inline struct pool *pool_endpoint(const struct pool *p)
+{
+    return p->first != NULL ? p->first : (struct pool *)p;
+}
+
+/* Whether it is a lane of the agent's own pool, which its file says. */
+static inline bool pool_is_own(const struct pool *p)
+{
+    return pool_endpoint(p)->place == 0;
+}
+
+/* What a tenant (its index) has of the pool, in all of its lanes. */
+static inline struct lane_quota *pool_quota(const struct pool *p, uint32_t tenant)
+{
+    return &pool_endpoint(p)->quota[tenant];
+}
 
 /* Since when no earlier life of this endpoint has had queue pairs. */
 uint64_t agent_pool_begun_ns(const struct pool *p);

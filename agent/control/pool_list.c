@@ -26,6 +26,22 @@ struct pool *agent_pools_next(const struct agent *a, const struct pool *p)
     return NULL;
 }
 
+struct pool *agent_pools_next_endpoint(const struct agent *a, const struct pool *p)
+{
+    struct pool *next = agent_pools_next(a, p);
+    while (next != NULL && next->first != NULL)
+        next = agent_pools_next(a, next);
+    return next;
+}
+
+struct pool *agent_pools_next_lane(const struct pool *endpoint, const struct pool *p)
+{
+    struct pool *next = agent_pools_next(endpoint->agent, p);
+    while (next != NULL && pool_endpoint(next) != endpoint)
+        next = agent_pools_next(endpoint->agent, next);
+    return next;
+}
+
 struct pool *agent_pools_find(const struct agent *a, const char *name)
 {
     for (uint32_t i = 0; i < POOLS; i++)
@@ -38,7 +54,7 @@ struct pool *agent_pools_find(const struct agent *a, const char *name)
  * process before this one was gone. */
 uint64_t agent_pool_begun_ns(const struct pool *p)
 {
-    return p->place == 0 ? p->agent->started_ns : world_now_ns(p->world);
+    return pool_is_own(p) ? p->agent->started_ns : world_now_ns(p->world);
 }
 
 bool agent_pools_drains(const struct pool *p)
@@ -85,20 +101,32 @@ void agent_session_counts_add(struct session_counts *sum, const struct session_c
     sum->faults += c->faults;
 }
 
+/* What is now, too. */
+static void add_counts(struct session_counts *sum, const struct session_counts *c)
+{
+    sum->ready += c->ready;
+    sum->making += c->making;
+    sum->live += c->live;
+    sum->ending += c->ending;
+    sum->arenas += c->arenas;
+    sum->arenas_ahead += c->arenas_ahead;
+    sum->arena_bytes += c->arena_bytes;
+    agent_session_counts_add(sum, c);
+}
+
 struct session_counts agent_pools_count(const struct agent *a)
 {
     struct session_counts sum = a->gone;
-    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
-        const struct session_counts *c = &p->count;
-        sum.ready += c->ready;
-        sum.making += c->making;
-        sum.live += c->live;
-        sum.ending += c->ending;
-        sum.arenas += c->arenas;
-        sum.arenas_ahead += c->arenas_ahead;
-        sum.arena_bytes += c->arena_bytes;
-        agent_session_counts_add(&sum, c);
-    }
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        add_counts(&sum, &p->count);
+    return sum;
+}
+
+struct session_counts agent_pools_count_lanes(const struct pool *endpoint)
+{
+    struct session_counts sum = {.ready = 0};
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        add_counts(&sum, &p->count);
     return sum;
 }
 

@@ -60,7 +60,7 @@ static void begin_making(struct pool *p, struct world_task *making)
 {
     making->done = on_memory;
     making->user = p;
-    if (p->place == 0) {
+    if (pool_is_own(p)) {
         world_run_here(p->world, making);
         return;
     }
@@ -77,7 +77,8 @@ static void make_memory(struct pool *p)
     s->making =
         (struct world_task){.work = WORLD_MAKE_ARENA,
                             .arena = {.memory = &s->table, .bytes = schema_table_bytes(log2)}};
-    begin_making(p, &s->making);
+    if (p->first == NULL)
+        begin_making(p, &s->making);
     if (p->peers.table != NULL)
         return;
     p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);

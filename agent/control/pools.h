@@ -37,8 +37,12 @@ void agent_pools_step(struct agent *a);
 uint64_t agent_pools_due_ns(const struct agent *a);
 /* Whenever the device has answered: those that are starting go on. */
 void agent_pools_step_starting(struct agent *a);
-/* The ones that have a lane, one after another: NULL is before the first and after the last. */
+/* The ones that have a lane, one after another, with every further lane of each: NULL is before the
+ * first and after the last. */
 struct pool *agent_pools_next(const struct agent *a, const struct pool *p);
+/* Likewise: of those each pool once, by its first lane; and all lanes of one such. */
+struct pool *agent_pools_next_endpoint(const struct agent *a, const struct pool *p);
+struct pool *agent_pools_next_lane(const struct pool *endpoint, const struct pool *p);
 /* By name, in whatever stage; NULL: there is none. */
 struct pool *agent_pools_find(const struct agent *a, const char *name);
 /* Whether one of that name, which does not run, is said and on its way: it did not fail, and no
@@ -61,6 +65,8 @@ bool agent_pools_drains(const struct pool *p);
 uint32_t agent_pools_workers_left(const struct agent *a);
 uint32_t agent_pools_sessions(const struct agent *a);
 struct session_counts agent_pools_count(const struct agent *a);
+/* Likewise, of all lanes of one pool. */
+struct session_counts agent_pools_count_lanes(const struct pool *endpoint);
 /* What of said pools is not so: appended to why. */
 void agent_pools_why(const struct agent *a, char *why, size_t size);
 /* While the loop runs; then what they have is given back. */

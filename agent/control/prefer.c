@@ -6,6 +6,7 @@
 #include "agent.h"
 #include "lane_setup.h"
 #include "pool.h"
+#include "pools.h"
 #include "register.h"
 
 /* By which they are sorted; those that are alike, by how near they are. */
@@ -76,8 +77,10 @@ uint32_t agent_prefer_place(const struct pool *p, uint32_t metaserver)
     return place;
 }
 
+/* Of the pool, whichever of its lanes is meant. */
 void agent_prefer_tell_lane(struct pool *p)
 {
+    p = pool_endpoint(p);
     struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
     uint8_t order[AGENT_METASERVERS];
     const uint32_t n = agent_prefer_order(p, order);
@@ -86,5 +89,6 @@ void agent_prefer_tell_lane(struct pool *p)
         if (m->ah != NULL || m->qp != NULL)
             c.metaservers.at[c.metaservers.count++] = *m;
     }
-    agent_pool_command(p, &c);
+    for (struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+        agent_pool_command(l, &c);
 }

@@ -12,6 +12,7 @@
 #include "control/world_log.h"
 #include "due.h"
 #include "peer_setup.h"
+#include "pool_lanes.h"
 #include "prewarm.h"
 
 static uint32_t desired_or(uint64_t desired, uint64_t own)
@@ -66,12 +67,20 @@ enum ibv_mtu agent_prewarm_mtu(const struct pool *p)
     return own != 0 && own < port ? own : port;
 }
 
+/* Its part of what the pool keeps; each lane has one of what there is any of. */
+static uint32_t of_lane(const struct pool *p, uint32_t all)
+{
+    const uint32_t lanes = agent_lanes_count(p);
+    return (all + lanes - 1) / lanes;
+}
+
 static void set_targets(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
+    const struct pool_numbers *n = &k->desired.numbers;
     k->sessions =
-        target_of(k, desired_or(k->desired.numbers.sessions_ahead, p->config->sessions_ahead));
-    k->arenas = target_of(k, desired_or(k->desired.numbers.arenas_ahead, p->config->arenas_ahead));
+        target_of(k, of_lane(p, desired_or(n->sessions_ahead, p->config->sessions_ahead)));
+    k->arenas = target_of(k, of_lane(p, desired_or(n->arenas_ahead, p->config->arenas_ahead)));
 }
 
 /* ---- what cannot be */
@@ -91,7 +100,7 @@ static void look_at_start(struct pool *p, const char *name, uint64_t desired, ui
     if (wanted == now)
         return;
     snprintf(text, sizeof text, "%s %u needs %s (%llu in force)", name, wanted,
-             p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+             pool_is_own(p) ? "a restart of the agent" : "the pool to be made anew",
              (unsigned long long)now);
     add_why(k, text);
 }
@@ -155,7 +164,7 @@ static void explain_lease(struct pool *p)
     const uint64_t desired = p->prewarm.desired.numbers.mr_lease_ms,
                    now = p->mr_lease_ns / BASE_NS_PER_MS;
     char text[160];
-    if (p->place == 0 || desired == RESOURCE_UNSAID || desired == now)
+    if (pool_is_own(p) || desired == RESOURCE_UNSAID || desired == now)
         return;
     snprintf(text, sizeof text, "mr_lease_ms %llu needs the pool to be made anew (%llu in force)",
              (unsigned long long)desired, (unsigned long long)now);
@@ -169,7 +178,7 @@ static void explain_service(struct pool *p)
     if (is_service(&desired, &p->prewarm.service))
         return;
     snprintf(text, sizeof text, "another service needs %s (%s in force)",
-             p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+             pool_is_own(p) ? "a restart of the agent" : "the pool to be made anew",
              fab_service_format(&p->prewarm.service, now));
     add_why(&p->prewarm, text);
 }
@@ -236,7 +245,7 @@ void agent_prewarm_init(struct pool *p, const struct agent_pool_config *desired)
     k->desired = *desired;
     k->dcis = desired_or(k->desired.numbers.dcis, p->config->dcis);
     /* Those of a pool that is made while workers attach come later, one after the other. */
-    k->spares = p->place == 0 ? desired_or(k->desired.numbers.spares, p->config->spares) : 0;
+    k->spares = pool_is_own(p) ? desired_or(k->desired.numbers.spares, p->config->spares) : 0;
     k->connections = desired_or(k->desired.numbers.connections, p->config->connections);
     k->responders = desired_or(k->desired.numbers.responders, p->config->responders);
     k->service = desired_service(p);
@@ -251,17 +260,17 @@ bool agent_prewarm_is_desired(const struct pool *p)
            desired_or(k->desired.numbers.spares, c->spares) != c->spares ||
            desired_or(k->desired.numbers.connections, c->connections) != c->connections ||
            desired_or(k->desired.numbers.responders, c->responders) != c->responders ||
-           (p->place == 0 && !is_service(&k->service, &c->service));
+           (pool_is_own(p) && !is_service(&k->service, &c->service));
 }
 
 void agent_prewarm_own(struct pool *p)
 {
     const struct agent_config *c = p->config;
     p->prewarm.dcis = (uint32_t)c->dcis;
-    p->prewarm.spares = p->place == 0 ? (uint32_t)c->spares : 0;
+    p->prewarm.spares = pool_is_own(p) ? (uint32_t)c->spares : 0;
     p->prewarm.connections = (uint32_t)c->connections;
     p->prewarm.responders = (uint32_t)c->responders;
-    if (p->place == 0) /* another one's must not be in a partition that is not its own */
+    if (pool_is_own(p)) /* another one's must not be in a partition that is not its own */
         p->prewarm.service = c->service;
 }
 

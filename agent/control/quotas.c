@@ -13,6 +13,7 @@
 #include "pools.h"
 #include "quotas.h"
 #include "sessions.h"
+#include "windows.h"
 
 static const struct {
     const char *name, *of;
@@ -44,7 +45,8 @@ static bool may_come(const struct agent *a, const struct pool *p, uint32_t place
     const char *pool = a->tenants.at[place].config.pool;
     if (a->tenants.at[place].state != AGENT_TENANT_LIVE)
         return false;
-    return p == NULL || (pool[0] == '\0' ? p == a->pools[0] : strcmp(pool, p->name) == 0);
+    return p == NULL ||
+           (pool[0] == '\0' ? pool_endpoint(p) == a->pools[0] : strcmp(pool, p->name) == 0);
 }
 
 void agent_quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
@@ -68,6 +70,8 @@ bool agent_quotas_have_others(const struct pool *p, uint32_t tenant)
 void agent_quotas_apply(struct pool *p)
 {
     uint32_t reserved[AGENT_TENANT_SLOTS];
+    if (p->first != NULL)
+        return;
     agent_quotas_reserve(p->agent, p, p->config->max_mrs, reserved);
     for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++) {
         p->quota[i].reserved_mrs = reserved[i];
@@ -124,14 +128,29 @@ static void take_away(struct quota_used *sum, const struct quota_counted *n)
     sum->places -= n->has_place;
 }
 
+/* A lane's first one of a tenant, or its last, has that tenant's window shared otherwise. */
+static void note_in_lane(struct pool *p, const struct quota_counted *before,
+                         const struct quota_counted *now)
+{
+    const uint32_t tenant = now->tenant != 0 ? now->tenant : before->tenant;
+    if (now->has_place == before->has_place)
+        return;
+    uint32_t *const sessions = &p->sessions_of[tenant - 1];
+    *sessions += now->has_place ? 1 : -1u;
+    if (*sessions == (now->has_place ? 1 : 0))
+        agent_windows_share_tenant(pool_endpoint(p), tenant);
+}
+
 void agent_quotas_note(struct agent_session *s)
 {
     struct agent *a = s->pool->agent;
-    if (s->counted.tenant != 0)
-        take_away(&a->of_sessions[s->counted.tenant - 1], &s->counted);
+    const struct quota_counted before = s->counted;
+    if (before.tenant != 0)
+        take_away(&a->of_sessions[before.tenant - 1], &before);
     s->counted = count_session(s);
     if (s->counted.tenant != 0)
         add_up(&a->of_sessions[s->counted.tenant - 1], &s->counted);
+    note_in_lane(s->pool, &before, &s->counted);
 }
 
 /* In all pools: a tenant that was given to another one may have workers in both. */
@@ -244,13 +263,13 @@ static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind 
 int agent_quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
                        struct base_errbuf *why)
 {
-    p->quota[tenant - 1].refused[which]++;
+    pool_quota(p, tenant - 1)->refused[which]++;
     return say_over(p, tenant, which, why);
 }
 
 int agent_quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why)
 {
-    if (lane_quota_ask(&p->quota[tenant - 1], world_now_ns(p->world)))
+    if (lane_quota_ask(pool_quota(p, tenant - 1), world_now_ns(p->world)))
         return 0;
     return say_over(p, tenant, LANE_QUOTA_CONTROL_OPS, why);
 }
@@ -288,7 +307,7 @@ int agent_quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, u
         return more_bytes <= t->memory ? status
                                        : agent_quota_say_arena(p->agent, tenant, more_bytes, why);
     }
-    p->quota[tenant - 1].refused[LANE_QUOTA_MEMORY]++;
+    pool_quota(p, tenant - 1)->refused[LANE_QUOTA_MEMORY]++;
     return base_err(why, -EAGAIN,
                     "%llu bytes that sessions of tenant %s have left are being given back, and "
                     "count to its quota of memory (memory) until then: try again in a moment",

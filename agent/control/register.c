@@ -15,6 +15,8 @@
 #include "bounds.h"
 #include "metaserver_call.h"
 #include "pool.h"
+#include "pool_lanes.h"
+#include "pools.h"
 #include "prefer.h"
 #include "publications.h"
 #include "register.h"
@@ -80,6 +82,7 @@ static bool take_address(struct registration *r, struct fab_ctl *ctl)
     if (ctl->status == 0) {
         r->address = ctl->ah.attr;
         r->before = r->lane.ah;
+        r->before_lanes = agent_lanes_count(r->pool);
         r->lane.ah = ctl->ah.x;
     }
     return true;
@@ -452,6 +455,8 @@ static void on_timer(void *user)
 
 void agent_registrations_start(struct pool *p)
 {
+    if (p->first != NULL) /* whose first lane's those are */
+        return;
     const uint32_t count = p->config->metaservers, first = agent_registration_first(p);
     for (uint32_t i = 0; i < count; i++) {
         struct registration *r = &p->registration[i];
@@ -541,14 +546,28 @@ static void look_again(struct registration *r)
     agent_registration_tell_endpoints(first);
 }
 
-void agent_registrations_take_back(struct pool *p, const struct fab_ah *ah)
+bool agent_registrations_take_back(struct pool *p, const struct fab_ah *ah)
 {
-    for (uint32_t i = 0; i < p->config->metaservers; i++)
-        if (p->registration[i].before == ah)
-            p->registration[i].before = NULL;
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        struct registration *r = &pool_endpoint(p)->registration[i];
+        if (r->before != ah)
+            continue;
+        if (--r->before_lanes > 0)
+            return false;
+        r->before = NULL;
+    }
+    return true;
 }
 
-void agent_registrations_note_lookups(struct pool *p, uint64_t failed)
+void agent_registrations_note_lookups(struct pool *p)
+{
+    uint64_t failed = 0;
+    for (const struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+        failed += lane_lookups_failed(l->lane);
+    agent_registrations_note_failed(p, failed);
+}
+
+void agent_registrations_note_failed(struct pool *p, uint64_t failed)
 {
     const bool more = failed != p->lookups_failed;
     p->lookups_failed = failed;

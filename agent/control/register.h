@@ -80,7 +80,8 @@ struct registration {
     struct base_log_limit log, registered_log;
     bool said_registered;       /* of the last time that it was */
     struct ibv_ah_attr address; /* that lane.ah leads to; all 0: none that may be kept */
-    struct fab_ah *before;      /* of its address before this one, until the lane gives it back */
+    struct fab_ah *before;      /* of its address before this one, until all lanes give it back */
+    uint32_t before_lanes;      /* that have not */
     uint64_t resolved_ns;       /* when its address last was */
     bool resolving;             /* `resolve` is under way */
     struct fab_ctl resolve;
@@ -95,14 +96,15 @@ void agent_registrations_start(struct pool *p);
 void agent_registration_initiator_up(struct registration *r, struct table_initiator *initiator,
                                      int status);
 void agent_registration_initiator_lost(struct registration *r);
-/* So many of the pool's lookups have found no metaserver that answers, since it began: when there
- * are more than before, it asks soon whether those that have it were started again, and with DC has
+/* Lookups of the pool's lanes that have found no metaserver that answers: when there are more than
+ * before, it asks soon whether those that have it were started again, and with DC has
  * their addresses resolved anew. */
-void agent_registrations_note_lookups(struct pool *p, uint64_t failed);
+void agent_registrations_note_lookups(struct pool *p);
 /* The fabric does not lead to that metaserver: with DC its address is resolved anew. */
 void agent_registrations_unreached(struct agent *a, uint32_t metaserver);
-/* The lane gives an address handle back, which may be a metaserver's; the caller destroys it. */
-void agent_registrations_take_back(struct pool *p, const struct fab_ah *ah);
+/* A lane gives an address handle back, which may be a metaserver's. Whether the caller destroys it:
+ * no other lane of its pool has it any more. */
+bool agent_registrations_take_back(struct pool *p, const struct fab_ah *ah);
 /* This node's address is another: metaservers' tables are READ on paths that are made anew. */
 void agent_registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */

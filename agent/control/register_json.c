@@ -70,7 +70,8 @@ static json_t *describe_initiator(const struct pool *p, const struct table_initi
 static json_t *describe_endpoints(const struct agent *a)
 {
     json_t *list = json_array();
-    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+    for (const struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p)) {
         const struct agent_device *d = &p->device;
         if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
             continue;

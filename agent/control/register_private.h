@@ -67,4 +67,8 @@ void agent_registration_look_soon(struct registration *r);
 /* Likewise those of other pools that do not know the table that this one has been told of. */
 void agent_registration_look_with_others(const struct registration *r);
 
+/* So many lookups of the pool have failed, since it began: as agent_registrations_note_lookups().
+ */
+void agent_registrations_note_failed(struct pool *p, uint64_t failed);
+
 #endif

@@ -285,7 +285,7 @@ void agent_session_begin(struct pool *p, uint32_t number)
                                            .max_vqps = s->rings.max_vqps,
                                            .max_inflight = s->rings.max_inflight,
                                            .max_mrs = s->rings.max_mrs,
-                                           .quota = &p->quota[s->tenant - 1],
+                                           .quota = pool_quota(p, s->tenant - 1),
                                            .memory = s->rings.memory,
                                            .arena = describe_arena(s->arena[0])}};
     lane_memory_set_tenant(s->rings.memory, t->name);

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "agent.h"
+#include "control/lane_choice.h"
 #include "control/world_log.h"
 #include "due.h"
 #include "lane_setup.h"
 #include "names.h"
 #include "pool.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "windows.h"
 
@@ -21,11 +23,42 @@ static void tell_lane(struct pool *p, enum lane_window_scope scope, uint32_t ten
     agent_pool_command(p, &command);
 }
 
-static void tell_lanes(struct agent *a, enum lane_window_scope scope, uint32_t tenant,
-                       const struct agent_limits *window)
+/* What several lanes of a pool post to one destination is theirs together. */
+static struct agent_limits part_of_lane(const struct pool *p, struct agent_limits all)
 {
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
-        tell_lane(p, scope, tenant, window);
+    return agent_limits_part(all, agent_lanes_count(p), p->lane_number);
+}
+
+static void tell_destinations(struct agent *a, struct agent_limits each)
+{
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
+        const struct agent_limits part = part_of_lane(p, each);
+        tell_lane(p, LANE_WINDOW_DESTINATION, 0, &part);
+    }
+}
+
+/* Lanes where a tenant has sessions have a part of its window each; those where it has none have
+ * one as well, until it has. */
+static void share_tenant(struct pool *endpoint, uint32_t tenant)
+{
+    const struct agent_limits all = endpoint->agent->tenants.at[tenant - 1].config.window;
+    uint32_t parts = 0, number = 0;
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        parts += p->sessions_of[tenant - 1] > 0;
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        const bool has = p->sessions_of[tenant - 1] > 0;
+        const struct agent_limits part =
+            agent_limits_part(all, parts > 0 ? parts : 1, has ? number : 0);
+        number += has;
+        tell_lane(p, LANE_WINDOW_TENANT, tenant - 1, &part);
+    }
+}
+
+void agent_windows_share_tenant(struct pool *endpoint, uint32_t tenant)
+{
+    const struct agent_limits all = endpoint->agent->tenants.at[tenant - 1].config.window;
+    if (agent_lanes_count(endpoint) > 1 && !endpoint->stopping && (all.bytes | all.ops) != 0)
+        share_tenant(endpoint, tenant);
 }
 
 struct agent_limits agent_windows_device(const struct agent *a)
@@ -83,8 +116,9 @@ void agent_windows_take(struct agent *a, const struct agent_desired *s)
 }
 
 static void tell_destination(struct pool *p, const struct agent_destination *to,
-                             struct agent_limits most)
+                             struct agent_limits all)
 {
+    const struct agent_limits most = part_of_lane(p, all);
     struct lane_command command = {
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = LANE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
@@ -127,9 +161,11 @@ void agent_windows_apply(struct agent *a)
 {
     const struct agent_limits each = agent_windows_destination(a);
     agent_windows_rebalance(a);
-    tell_lanes(a, LANE_WINDOW_DESTINATION, 0, &each);
-    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
-        tell_lanes(a, LANE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
+    tell_destinations(a, each);
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
+        for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
+            share_tenant(p, i + 1);
     for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         tell_own_windows(p);
 }

@@ -24,6 +24,9 @@ void agent_windows_apply(struct agent *a);
 /* Each tick: the parts of the device's window go to the lanes that have something to do. */
 void agent_windows_rebalance(struct agent *a);
 uint64_t agent_windows_due_ns(const struct agent *a);
+/* A tenant (its index + 1) has its first session in a lane of that pool, or its last is over: the
+ * lanes where it has some share its window. */
+void agent_windows_share_tenant(struct pool *endpoint, uint32_t tenant);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void agent_windows_forget_tenant(struct agent *a, uint32_t tenant);
 /* The file has been read again; of what has changed in it windows and tenants' tokens alone come

@@ -114,8 +114,10 @@ static const struct option options[] = {
     {"pool", "regions_ahead", A_COUNT, AT(regions_ahead), 0, 64, "1",
      "registrations for regions to come, of each session's first arena and those kept ready, where "
      "regions have their own (any device but soft); each pins arena_bytes once more"},
-    {"pool", "lane_cpu", A_CPU, AT(lane_cpu), 0, 0, "any",
-     "the CPU that the lane runs on; keep others off it (isolcpus)"},
+    {"pool", "lanes", A_COUNT, AT(lanes), 1, LANE_POOL_LANES, "1",
+     "threads that carry requests of this pool's workers, each with queue pairs of its own (dc)"},
+    {"pool", "lane_cpu", A_CPUS, AT(lane_cpu), 0, 0, "any",
+     "the CPU that the lane runs on, or a list of one for each; keep others off it (isolcpus)"},
     {"pool", "polling", A_POLLING, AT(polling), 0, 0, "adaptive",
      "adaptive: the lane sleeps after max_retry polls in vain; busy: never; event: after one"},
     {"pool", "max_retry", A_COUNT, AT(max_retry), 0, 1 << 20, "500",
@@ -187,6 +189,8 @@ static int set_option(struct agent_config *config, struct agent_tenant_config *t
         return agentd_set_uids(tenant, value, must);
     if (o->type == A_HASHES)
         return agentd_set_hashes(tenant, value, must);
+    if (o->type == A_CPUS)
+        return agentd_set_cpus(&config->lane_cpu, value, must);
     char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
     if (o->type == A_POOL_COUNT || o->type == A_POOL_PERIOD_OR_AUTO) {
         const struct resource_field *f = field_of(o);
@@ -355,6 +359,32 @@ static int check_tenants(const struct agent_config *c, const char *where, struct
     return 0;
 }
 
+/* What several lanes of a pool cannot be right with yet is refused, and not done half. */
+static int check_lanes(const struct agent_config *c, const char *where, struct base_errbuf *err)
+{
+    const unsigned long long lanes = c->lanes;
+    if (c->lane_cpu.count > 0 && c->lane_cpu.count != c->lanes)
+        return base_err(err, -EINVAL,
+                        "%s: lane_cpu names %u CPUs, and there are %llu lanes: name one for each, "
+                        "or set it to any",
+                        where, c->lane_cpu.count, lanes);
+    if (c->lanes > 1 && c->messages)
+        return base_err(
+            err, -EINVAL,
+            "%s: lanes = %llu does not go with messages = yes: receives are of one lane "
+            "(set lanes = 1, or messages = no)",
+            where, lanes);
+    if (c->lanes > 1 && (strcmp(c->transport, "rc") == 0 || strcmp(c->transport, "hybrid") == 0))
+        return base_err(err, -EINVAL,
+                        "%s: lanes = %llu does not go with transport = %s: a connection between "
+                        "two nodes is of one lane (set lanes = 1, or transport = dc)",
+                        where, lanes, c->transport);
+    if (c->lanes > 1 && c->max_sessions < c->lanes)
+        return base_err(err, -EINVAL, "%s: max_sessions must be at least lanes, which is %llu",
+                        where, lanes);
+    return 0;
+}
+
 /* What is right depends on what a wire may lose and delay. Nodes of one cluster have one provider,
  * and so agree. */
 void agent_config_choose_times(struct agent_config *c)
@@ -381,7 +411,9 @@ static int finish_config(struct agent_config *c, const char *path, struct base_e
         return base_err(err, -EINVAL, "%s: max_inflight %llu needs as many cq_slots, not %llu",
                         where, (unsigned long long)c->max_inflight,
                         (unsigned long long)c->cq_slots);
-    int status = check_sockets(c, where, err);
+    int status = check_lanes(c, where, err);
+    if (status == 0)
+        status = check_sockets(c, where, err);
     if (status != 0 || c->tenants > 0)
         return status != 0 ? status : check_tenants(c, where, err);
     tenant_defaults(c, &c->tenant[0], "default");

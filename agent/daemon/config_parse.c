@@ -73,15 +73,6 @@ static int set_number(enum agentd_type type, void *at, uint64_t min, uint64_t ma
     return 0;
 }
 
-static int set_cpu(void *at, const char *value, struct base_errbuf *must)
-{
-    uint64_t n = AGENT_ANY_CPU;
-    if (strcmp(value, "any") != 0 && base_parse_u64(value, 0, CPU_SETSIZE - 1, &n) != 0)
-        return base_err(must, -EINVAL, "must be \"any\" or a CPU's number");
-    memcpy(at, &n, sizeof n);
-    return 0;
-}
-
 /* "0660": who may open a socket. Nobody executes one. */
 static int set_mode(void *at, const char *value, struct base_errbuf *must)
 {
@@ -169,8 +160,6 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_format(at, value, must);
     case A_NAME:
         return set_name(at, (size_t)max, value, must);
-    case A_CPU:
-        return set_cpu(at, value, must);
     case A_TRANSPORT:
         return set_transport(at, value, must);
     case A_POLLING:
@@ -214,6 +203,26 @@ static const char *next_of_list(const char *from, char *one, size_t room)
     memcpy(one, from + begin, bytes);
     one[bytes] = '\0';
     return from + length + (from[length] == ',');
+}
+
+int agentd_set_cpus(struct agent_cpus *cpus, const char *value, struct base_errbuf *must)
+{
+    char one[32];
+    *cpus = (struct agent_cpus){.count = 0};
+    if (strcmp(value, "any") == 0)
+        return 0;
+    for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
+        uint64_t *cpu = &cpus->at[cpus->count];
+        if (cpus->count == LANE_POOL_LANES || base_parse_u64(one, 0, CPU_SETSIZE - 1, cpu) != 0)
+            return base_err(must, -EINVAL,
+                            "must be \"any\" or a CPU's number, with several lanes one for each, "
+                            "such as 2, 4");
+        for (uint32_t i = 0; i < cpus->count; i++)
+            if (cpus->at[i] == *cpu)
+                return base_err(must, -EINVAL, "must name a CPU for each lane alone");
+        cpus->count++;
+    }
+    return cpus->count > 0 ? 0 : base_err(must, -EINVAL, "must be \"any\" or a CPU's number");
 }
 
 int agentd_set_urls(struct agent_config *config, const char *value, struct base_errbuf *must)

@@ -16,7 +16,7 @@ enum agentd_type {
     A_POWER,
     A_TIME,
     A_SIZE,
-    A_CPU,
+    A_CPUS,
     A_TRANSPORT,
     A_POLLING,
     A_WINDOW_POLICY,
@@ -39,6 +39,7 @@ enum agentd_type {
 int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
                      struct base_errbuf *must);
 /* Those whose values go to more than one place. */
+int agentd_set_cpus(struct agent_cpus *cpus, const char *value, struct base_errbuf *must);
 int agentd_set_urls(struct agent_config *config, const char *value, struct base_errbuf *must);
 int agentd_set_uids(struct agent_tenant_config *tenant, const char *value,
                     struct base_errbuf *must);

@@ -47,6 +47,19 @@ void agentd_device_settle(struct world *w, struct pool *p)
         atomic_store(&fab->waits_for, 0);
 }
 
+/* What several lanes cannot be right with yet is refused: where a connection is asked for, or made,
+ * it would have to be told which lane's it is. */
+static int check_lanes(const struct agent *a, struct base_errbuf *err)
+{
+    if (a->config.lanes <= 1 || (!a->rc && !a->hybrid))
+        return 0;
+    return base_err(
+        err, -EOPNOTSUPP,
+        "lanes = %llu: this device has no DC transport, and with RC a pool has one lane "
+        "(set lanes = 1 in [pool])",
+        (unsigned long long)a->config.lanes);
+}
+
 static int choose_transport(struct agent *a, struct base_errbuf *err)
 {
     const struct fab_caps *caps = &a->fab->caps;
@@ -62,7 +75,7 @@ static int choose_transport(struct agent *a, struct base_errbuf *err)
                  "atomics are refused (with transport = rc in [fabric] of all agents there are)",
                  "device=\"%s\"", a->config.device);
     if (a->rc ? has_rc : has_dc)
-        return 0;
+        return check_lanes(a, err);
     const char *why = caps->dc_why;
     return base_err(err, -EOPNOTSUPP,
                     "this device has no %s transport%s%s: set transport = auto in [fabric] "
@@ -175,6 +188,8 @@ static void retire_objects(struct pool *p)
     fab_retire(d->fab, FAB_DEREG_MR, d->scratch_system_mr, ops);
     agentd_mr_table_retire(p, d->table);
     agentd_mr_table_retire(p, d->table_before);
+    if (p->first != NULL) /* whose first lane has them still */
+        return;
     fab_retire(d->fab, FAB_FREE_PD, d->pd, ops);
     fab_retire(d->fab, FAB_FREE_PD, d->system_pd, ops);
 }

@@ -10,6 +10,7 @@
 #include "device.h"
 #include "device_objects.h"
 #include "fabric/limits.h"
+#include "lane_setup.h"
 #include "mr_table.h"
 #include "pool.h"
 #include "pool_start.h"
@@ -85,6 +86,24 @@ static int make_small(void *pool, uint32_t over, struct fab_ctl *ctl)
 }
 
 static const char MESSAGES_FAILED[] = "making what messages need failed";
+
+/* What is of the endpoint its first lane has, and it goes last. */
+static int join_domains(void *pool, uint32_t over, struct fab_ctl *ctl)
+{
+    struct pool *p = pool;
+    (void)over, (void)ctl;
+    p->device.pd = pool_endpoint(p)->device.pd;
+    p->device.system_pd = pool_endpoint(p)->device.system_pd;
+    return 0;
+}
+
+static const struct fab_series_part FURTHER_LANE[] = {
+    {join_domains, NULL},
+    {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_initiators, NULL},
+    {make_scratch, NULL},
+    {make_small, NULL},
+};
 static const struct fab_series_part DC[] = {
     {make_domains, NULL},
     {agentd_queues_make_cq, NULL},
@@ -139,11 +158,11 @@ static int explain_failure(const struct pool *p, int status, struct base_errbuf 
                     strerror(-status), p->device.rc ? "connections, responders" : "dcis, spares");
 }
 
-/* The lane's thread and its completion queue. lane_cpu is of the own pool's alone. */
+/* The lane's thread and its completion queue. lane_cpu is of the own pool's lanes alone. */
 static void place_lane(struct pool *p)
 {
     const struct fab_caps *caps = &p->device.fab->caps;
-    const uint64_t cpu = p->place == 0 ? p->config->lane_cpu : AGENT_ANY_CPU;
+    const uint64_t cpu = agent_lane_cpu(p);
     cpu_set_t allowed, beside;
     CPU_ZERO(&allowed);
     (void)sched_getaffinity(0, sizeof allowed, &allowed);
@@ -151,9 +170,9 @@ static void place_lane(struct pool *p)
     p->device.placement = fab_place(&allowed, &beside, cpu, p->place, caps->comp_vectors);
     if (p->device.placement.bound)
         base_log(BASE_LOG_INFO, "a lane is bound to CPUs",
-                 "pool=\"%s\" cpus=%d beside_device=%d numa_node=%d comp_vector=%u", p->name,
-                 CPU_COUNT(&p->device.placement.cpus), p->device.placement.beside, caps->numa_node,
-                 p->device.placement.comp_vector);
+                 "pool=\"%s\" lane=%u cpus=%d beside_device=%d numa_node=%d comp_vector=%u",
+                 p->name, p->lane_number, CPU_COUNT(&p->device.placement.cpus),
+                 p->device.placement.beside, caps->numa_node, p->device.placement.comp_vector);
 }
 
 enum { MOST_PRIORITY = 7 };
@@ -190,20 +209,27 @@ static int check_lease(const struct pool *p, struct base_errbuf *err)
         "%s is too short for this device: a posted operation may still be "
         "executed for %llu ms "
         "(set %s to %llums or more, or lower ack_timeout in [fabric])",
-        p->place == 0 ? "mr_lease" : "mr_lease_ms", (unsigned long long)(least / 1000000),
-        p->place == 0 ? "mr_lease in [pool]" : "it", (unsigned long long)(least / 1000000 + 1));
+        pool_is_own(p) ? "mr_lease" : "mr_lease_ms", (unsigned long long)(least / 1000000),
+        pool_is_own(p) ? "mr_lease in [pool]" : "it", (unsigned long long)(least / 1000000 + 1));
 }
 
 /* ---- its course */
+
+static const struct fab_series_part *choose_parts(const struct pool *p, uint32_t *count)
+{
+    *count = p->first != NULL   ? sizeof FURTHER_LANE / sizeof FURTHER_LANE[0]
+             : p->device.rc     ? sizeof RC / sizeof RC[0]
+             : p->device.hybrid ? sizeof HYBRID / sizeof HYBRID[0]
+                                : sizeof DC / sizeof DC[0];
+    return p->first != NULL ? FURTHER_LANE : p->device.rc ? RC : p->device.hybrid ? HYBRID : DC;
+}
 
 /* What is made when the pool is to go stays, for its end. */
 static int next_operation(struct pool *p, struct fab_ctl *ctl)
 {
     struct device_opening *o = &p->device.opening;
-    const struct fab_series_part *parts = p->device.rc ? RC : p->device.hybrid ? HYBRID : DC;
-    const uint32_t count = p->device.rc       ? sizeof RC / sizeof RC[0]
-                           : p->device.hybrid ? sizeof HYBRID / sizeof HYBRID[0]
-                                              : sizeof DC / sizeof DC[0];
+    uint32_t count;
+    const struct fab_series_part *parts = choose_parts(p, &count);
     const int next = fab_series_next(&o->series, parts, count, p, ctl);
     return next >= 0 && (p->stopping || p->agent->stopping) ? -ECANCELED : next;
 }

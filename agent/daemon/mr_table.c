@@ -11,6 +11,7 @@
 #include "device_objects.h"
 #include "fabric/retire.h"
 #include "pool.h"
+#include "pool_lanes.h"
 
 /* The seed and the generation are what peers will work out from this node's endpoint record. */
 static void init_mr_table(const struct pool *p, struct agent_table *table)
@@ -20,8 +21,29 @@ static void init_mr_table(const struct pool *p, struct agent_table *table)
         .pool = p->number, .incarnation = p->incarnation, .udqpn_slots = d->mr_log2 << 24};
     memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
     struct schema_table_desc desc = schema_mr_table_desc(&r);
-    schema_table_init(&table->table, SCHEMA_TABLE_MRS, table->memory.addr, d->mr_log2, desc.seed,
-                      desc.generation);
+    for (uint32_t i = 0; i < LANE_POOL_LANES; i++) {
+        struct schema_table *t = &table->lane[i].table;
+        schema_table_init(t, SCHEMA_TABLE_MRS, table->memory.addr, d->mr_log2, desc.seed,
+                          desc.generation);
+        if (table->owners != NULL)
+            schema_table_share(t, table->owners, (uint8_t)(i + 1));
+    }
+}
+
+/* Of which nothing is known yet, but whose its slots are; NULL: no memory. */
+static struct agent_table *empty_table(const struct pool *p)
+{
+    struct agent_table *table = aligned_alloc(_Alignof(struct agent_table), sizeof *table);
+    if (table == NULL)
+        return NULL;
+    memset(table, 0, sizeof *table);
+    if (agent_lanes_count(p) == 1)
+        return table;
+    table->owners = calloc(schema_table_owners(p->device.mr_log2), sizeof table->owners[0]);
+    if (table->owners != NULL)
+        return table;
+    free(table);
+    return NULL;
 }
 
 /* At an address of its own: a pool that is made again has its table where nothing of its former
@@ -45,6 +67,7 @@ static void free_table(void *user, int status)
         fab_mem_free(&table->memory);
     else
         fab_mem_lose(&table->memory);
+    free(table->owners);
     free(table);
 }
 
@@ -59,7 +82,7 @@ void agentd_mr_table_retire(struct pool *p, struct agent_table *table)
 /* Of which nothing is registered yet, as *c will; NULL and -errno. */
 static struct agent_table *new_table(struct pool *p, struct fab_ctl *c, int *status)
 {
-    struct agent_table *table = calloc(1, sizeof *table);
+    struct agent_table *table = empty_table(p);
     *status = table != NULL ? 0 : -ENOMEM;
     if (table == NULL)
         return NULL;
@@ -93,7 +116,7 @@ int agentd_mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl)
         return 0;
     }
     d->mr_log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
-    d->table = calloc(1, sizeof *d->table);
+    d->table = empty_table(p);
     if (d->table == NULL)
         return -ENOMEM;
     d->table->memory = p->start.table;

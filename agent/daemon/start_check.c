@@ -21,15 +21,15 @@
 static int check_lane_cpu(const struct agent_config *c, struct base_errbuf *err)
 {
     cpu_set_t cpus;
-    if (c->lane_cpu == AGENT_ANY_CPU)
-        return 0;
     CPU_ZERO(&cpus);
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_ISSET(c->lane_cpu, &cpus))
-        return 0;
-    return base_err(err, -EINVAL,
-                    "lane_cpu = %llu: this process may not run there (see nproc, and the unit's "
-                    "AllowedCPUs; or set lane_cpu = any)",
-                    (unsigned long long)c->lane_cpu);
+    const bool known = sched_getaffinity(0, sizeof cpus, &cpus) == 0;
+    for (uint32_t i = 0; i < c->lane_cpu.count; i++)
+        if (!known || !CPU_ISSET(c->lane_cpu.at[i], &cpus))
+            return base_err(err, -EINVAL,
+                            "lane_cpu = %llu: this process may not run there (see nproc, and the "
+                            "unit's AllowedCPUs; or set lane_cpu = any)",
+                            (unsigned long long)c->lane_cpu.at[i]);
+    return 0;
 }
 
 static int check_fabric(const struct agent_config *c, struct base_errbuf *err)

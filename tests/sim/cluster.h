@@ -33,6 +33,7 @@ struct play_cluster_settings {
     uint32_t slack_ms; /* that devices may take to see a doorbell, whatever they claim; 0: none */
     bool shared;       /* all metaservers have one store */
     bool hybrid;       /* agents have both transports, or either (cluster_transports.c) */
+    uint32_t lanes;    /* of each agent's pool, where there is DC alone; 0: one */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */
@@ -57,4 +58,6 @@ uint32_t play_cluster_faults(const struct play_cluster_settings *settings);
 void play_cluster_run(const struct play_cluster_settings *settings,
                       struct play_cluster_result *result);
 
+/* Of the cluster that runs. */
+uint32_t play_cluster_lanes(void);
 #endif

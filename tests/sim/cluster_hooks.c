@@ -17,6 +17,11 @@
  * carried out. */
 enum { LATE_S = 10, ACCEPTED_S = 1 };
 
+uint32_t play_cluster_lanes(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    return s->lanes == 0 || s->hybrid || cluster.rc ? 1 : s->lanes;
+}
 static void on_ready(void *user, uint32_t node, int fd)
 {
     (void)user;

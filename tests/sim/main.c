@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/lane_config.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -67,6 +68,7 @@ static void print_help(void)
         "                    --metaservers behind it says otherwise\n"
         "  --hybrid          in clusters with DC virtual queue pairs go from it to\n"
         "                    connections and back\n"
+        "  --lanes N         in clusters with DC alone each agent's pool has so many lanes\n"
         "  --calm            nothing goes wrong\n");
 }
 
@@ -134,6 +136,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         play_share_store(s);
     else if (option == 'y')
         s->hybrid = true;
+    else if (option == 'L')
+        s->lanes = (uint32_t)number_of(text, 1, LANE_POOL_LANES);
     else if (option == 'c')
         s->faults = false;
 }
@@ -210,6 +214,7 @@ int main(int argc, char **argv)
                                           {"calm", no_argument, NULL, 'c'},
                                           {"shared", no_argument, NULL, 'x'},
                                           {"hybrid", no_argument, NULL, 'y'},
+                                          {"lanes", required_argument, NULL, 'L'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};

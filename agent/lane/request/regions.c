@@ -145,19 +145,26 @@ struct region *lane_region_place(struct session *s)
     return &s->regions[high];
 }
 
+/* What lanes of one pool write to one table are keys of its own for each: which of them it is
+ * stands in the upper bits. */
+static uint32_t key_of_lane(const struct schema_table *t, uint32_t drawn)
+{
+    enum { LANE_BITS = 3 };
+    static_assert(LANE_POOL_LANES == 1 << LANE_BITS, "a lane's number stands there");
+    return t->owners == NULL ? drawn : drawn >> LANE_BITS | (t->writer - 1u) << (32 - LANE_BITS);
+}
+
 /* A key that the table does not have yet; a full span gets another draw
  * (docs/metaserver.md#tables-that-are-read). */
 static int put_under_a_new_key(struct lane *l, struct schema_mr_record *r)
 {
     struct schema_table *t = l->res.mr_table;
     for (int draw = 0; draw < 16; draw++) {
-        struct schema_mr_record known;
         int status = l->random_fill(l->random_user, &r->vkey, sizeof r->vkey);
         if (status != 0)
             return status;
-        const uint8_t *window =
-            t->slots + (size_t)schema_mr_home(&t->desc, r->vkey) * SCHEMA_RECORD_BYTES;
-        if (r->vkey == 0 || schema_mr_find(&t->desc, window, r->vkey, &known) != -ENOENT)
+        r->vkey = key_of_lane(t, r->vkey);
+        if (r->vkey == 0 || schema_table_get(t, r, NULL))
             continue;
         if (schema_table_put(t, r) >= 0)
             return 0;
@@ -317,10 +324,9 @@ void lane_region_show_end(struct region *region, uint64_t due_ns)
 static bool move_region(struct lane *l, struct schema_table *to, const struct region *region)
 {
     struct schema_table *from = l->res.mr_table;
+    const struct schema_mr_record key = {.vkey = region->vkey};
     struct schema_mr_record r;
-    const uint8_t *window =
-        from->slots + (size_t)schema_mr_home(&from->desc, region->vkey) * SCHEMA_RECORD_BYTES;
-    if (schema_mr_find(&from->desc, window, region->vkey, &r) != 0)
+    if (!schema_table_get(from, &key, &r))
         return false;
     (void)schema_table_remove(from, &r);
     return schema_table_put(to, &r) >= 0;

@@ -8,9 +8,10 @@
  * in entries; there are eight slots for each, because a span first overflows at a quarter full or
  * even less (measured).
  *
- * One thread writes; anybody reads at any time, locally or by READ, and never believes a torn
- * record: sequence even, CRC over record and generation right. schema_table_* of the writer work on
- * memory that the caller owns (registered with the fabric, or plain in tests). */
+ * One thread writes, or several that share the slots by schema_table_share(); anybody reads at any
+ * time, locally or by READ, and never believes a torn record: sequence even, CRC over record and
+ * generation right. schema_table_* of the writer work on memory that the caller owns (registered
+ * with the fabric, or plain in tests). */
 #ifndef SCHEMA_TABLE_H
 #define SCHEMA_TABLE_H
 
@@ -73,13 +74,24 @@ struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_recor
 struct schema_table {
     struct schema_table_desc desc;
     uint8_t *slots; /* schema_table_bytes(), schema_name_table_bytes(): borrowed from the caller */
-    uint32_t live;  /* records that are LIVE */
-    uint32_t awaited; /* that are AWAITED */
+    uint32_t live;  /* records that are LIVE: of this writer */
+    uint32_t awaited; /* that are AWAITED, likewise */
+    /* NULL: it is the only writer. Else of each slot whose it is, 0: nobody's; and what it writes
+     * there for its own ones. */
+    _Atomic uint8_t *owners;
+    uint8_t writer;
 };
 
 /* Zeroed memory, borrowed until the table is no longer used. */
 void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void *memory,
                        uint32_t log2_slots, uint64_t seed, uint64_t generation);
+/* How many owners there are to a table of so many homes: one to each slot. */
+size_t schema_table_owners(uint32_t log2_slots);
+/* This one is writer number `writer`, from 1, of a table that several threads write, each by a
+ * struct of its own: owners, zeroed, is the same for all, and borrowed. A slot belongs to whoever
+ * has a record there, and nobody else writes it. No two may have the same key, which is the
+ * callers' to see to. Before it has any record; of a table of kind MRS. */
+void schema_table_share(struct schema_table *t, _Atomic uint8_t *owners, uint8_t writer);
 /* Puts the record under its key: replaces the one with the same key, else takes a free slot of the
  * span, or where there is none that of another key that is AWAITED, which is forgotten with it. seq
  * and crc are set here. Returns the slot, or -ENOSPC: the span is full of LIVE records. */
@@ -95,6 +107,9 @@ void schema_table_await(struct schema_table *t, const struct schema_endpoint_rec
  * -ENOENT. After it returns, a reader that begins finds nothing; the caller has a full barrier
  * before it relies on that. */
 int64_t schema_table_remove(struct schema_table *t, const void *record);
+/* This writer's own record of that key (a record with the key's fields set), copied to *out, unless
+ * that is NULL. False: it has none. */
+bool schema_table_get(const struct schema_table *t, const void *key, void *out);
 /* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence,
  * then all the rest. */
 int64_t schema_table_begin(struct schema_table *t, const void *record);

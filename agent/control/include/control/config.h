@@ -29,6 +29,12 @@ enum {
     AGENT_SOCKET_PATH = 108                    /* sockaddr_un */
 };
 
+/* CPUs, one for each lane; none: any. */
+struct agent_cpus {
+    uint32_t count;
+    uint64_t at[LANE_POOL_LANES];
+};
+
 /* first .. last, both included. */
 struct agent_uids {
     uid_t first, last;
@@ -105,8 +111,10 @@ struct agent_config {
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
     uint64_t fenced_regions, regions_ahead;
     enum polling_mode polling;
-    uint64_t max_retry, lane_cpu; /* or AGENT_ANY_CPU */
-    bool says_spin;               /* which is no setting any more, and changes nothing */
+    uint64_t max_retry;
+    uint64_t lanes; /* of the agent's own pool: others have one */
+    struct agent_cpus lane_cpu;
+    bool says_spin; /* which is no setting any more, and changes nothing */
     bool merge, cut;
     bool messages; /* workers send each other messages, with `receives` in each pool */
     uint64_t receives;

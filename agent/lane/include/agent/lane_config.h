@@ -19,6 +19,7 @@ enum {
                           * 128 bytes, and 256 from 8 on; of a DC initiator of ConnectX 256, and 512
                           * from 11 on */
     LANE_MAX_METASERVERS = 8,
+    LANE_POOL_LANES = 8, /* of one pool, at most: they share its MR table */
     LANE_SESSION_MAX_ARENAS = 16,
     LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
     LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
@@ -123,9 +124,10 @@ struct lane_device_objects {
     uint64_t small_iova;
     uint32_t small_lkey;
     struct lane_messages messages;
-    void *peers; /* formatted: schema/peers.h; max_peers slots */
-    struct schema_table
-        *mr_table; /* this node's, registered for remote READ; the lane is its writer */
+    void *peers;                   /* formatted: schema/peers.h; max_peers slots */
+    struct schema_table *mr_table; /* this node's, registered for remote READ; the lane is its
+                                    * writer, or one of those that share it (schema_table_share()),
+                                    * with a number up to LANE_POOL_LANES */
 };
 
 #endif

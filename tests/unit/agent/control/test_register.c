@@ -3,6 +3,7 @@
  * lane and the device are the test's, and answer when it wants. */
 #include "../../check_main.h"
 #include "register_bed.h"
+#include "register_private.h"
 #include "superseded.h"
 
 START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
@@ -532,14 +533,14 @@ END_TEST
 START_TEST(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
 {
     both_are_registered();
-    agent_registrations_note_lookups(&w.pool, 0);
+    agent_registrations_note_failed(&w.pool, 0);
     for (uint64_t failed = 1; failed <= 20; failed++)
-        agent_registrations_note_lookups(&w.other, failed);
+        agent_registrations_note_failed(&w.other, failed);
     wait_for_call(3, "POST");
     ck_assert_ptr_eq(w.world.call[2].user, &w.other.registration[0]);
     prolong(2, '1');
     for (int i = 0; i < 2 * LOOK_SOON_MS; i++) {
-        agent_registrations_note_lookups(&w.other, 20);
+        agent_registrations_note_failed(&w.other, 20);
         test_world_advance(&w.world, 1 * BASE_NS_PER_MS);
     }
     ck_assert_uint_eq(w.world.calls, 3);

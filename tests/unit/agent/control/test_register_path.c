@@ -2,6 +2,7 @@
 /* The way to a metaserver leads elsewhere than its address says: it is resolved anew. */
 #include "../../check_main.h"
 #include "register_bed.h"
+#include "register_private.h"
 
 static void registered(void)
 {
@@ -21,7 +22,7 @@ START_TEST(one_that_the_fabric_does_not_lead_to_is_resolved_anew)
             if (by_proof)
                 agent_registrations_unreached(&w.agent, 0);
             else
-                agent_registrations_note_lookups(&w.pool, i);
+                agent_registrations_note_failed(&w.pool, i);
         }
         const struct ibv_ah_attr wanted = w.resolving->ah.attr;
         ck_assert(fab_address_is_same(&wanted, &r->address));

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/lane_choice.h"
+
+#include <stdbool.h>
+
+#include "base/assert.h"
+
+/* Whether it has so much more to do that who comes is better off elsewhere. */
+static bool is_crowded(const struct lane_load *lane, uint64_t least_rate)
+{
+    return lane->rate > LANE_LITTLE && lane->rate / LANE_TIMES_MORE > least_rate;
+}
+
+/* By sessions, then by what they do. */
+static bool has_less(const struct lane_load *a, const struct lane_load *b)
+{
+    return a->sessions != b->sessions ? a->sessions < b->sessions : a->rate < b->rate;
+}
+
+uint32_t agent_lane_choose(const struct lane_load *lane, uint32_t count)
+{
+    uint64_t least_rate = UINT64_MAX;
+    uint32_t least = count, home = count;
+    BASE_ASSERT(count > 0);
+    for (uint32_t i = 0; i < count; i++)
+        least_rate = lane[i].rate < least_rate ? lane[i].rate : least_rate;
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_crowded(&lane[i], least_rate))
+            continue;
+        if (least == count || has_less(&lane[i], &lane[least]))
+            least = i;
+        if (lane[i].of_tenant > 0 && (home == count || has_less(&lane[i], &lane[home])))
+            home = i;
+    }
+    BASE_ASSERT(least < count); /* the one with the least to do is not crowded */
+    return home < count && lane[home].sessions < lane[least].sessions + LANE_TOGETHER ? home
+                                                                                      : least;
+}
+
+static uint64_t part_of(uint64_t all, uint32_t parts, uint32_t number)
+{
+    const uint64_t part = all / parts + (number < all % parts);
+    return all > 0 && part == 0 ? 1 : part;
+}
+
+struct agent_limits agent_limits_part(struct agent_limits all, uint32_t parts, uint32_t number)
+{
+    return (struct agent_limits){.bytes = part_of(all.bytes, parts, number),
+                                 .ops = part_of(all.ops, parts, number)};
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers that come and go, and lanes whose load is what they bring: each gets the lane that was
+ * chosen for it. */
+#include <string.h>
+
+#include "../../check_main.h"
+#include "control/lane_choice.h"
+
+enum { LANES = 4, TENANTS = 3, WORKERS = 400 };
+
+static struct lane_load load[LANES];
+static uint32_t of[LANES][TENANTS];
+
+static void setup(void)
+{
+    memset(load, 0, sizeof load);
+    memset(of, 0, sizeof of);
+}
+
+static uint32_t come(uint32_t lanes, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < lanes; i++)
+        load[i].of_tenant = of[i][tenant];
+    const uint32_t lane = agent_lane_choose(load, lanes);
+    ck_assert_uint_lt(lane, lanes);
+    load[lane].sessions++;
+    of[lane][tenant]++;
+    return lane;
+}
+
+static void leave(uint32_t lane, uint32_t tenant)
+{
+    load[lane].sessions--;
+    of[lane][tenant]--;
+}
+
+static uint32_t most_apart(uint32_t lanes)
+{
+    uint32_t most = 0, least = UINT32_MAX;
+    for (uint32_t i = 0; i < lanes; i++) {
+        most = load[i].sessions > most ? load[i].sessions : most;
+        least = load[i].sessions < least ? load[i].sessions : least;
+    }
+    return most - least;
+}
+
+START_TEST(one_lane_has_all)
+{
+    setup();
+    for (int i = 0; i < 10; i++)
+        ck_assert_uint_eq(come(1, 0), 0);
+}
+END_TEST
+
+START_TEST(a_tenants_first_workers_share_a_lane)
+{
+    setup();
+    const uint32_t home = come(2, 0);
+    for (int i = 1; i < LANE_TOGETHER; i++)
+        ck_assert_uint_eq(come(2, 0), home);
+    ck_assert_uint_eq(come(2, 0), 1 - home);
+    setup();
+    ck_assert_uint_ne(come(2, 0), come(2, 1)); /* another tenant's has the other one */
+}
+END_TEST
+
+START_TEST(a_tenant_with_many_workers_has_them_on_all_lanes_alike)
+{
+    for (uint32_t lanes = 2; lanes <= LANES; lanes++) {
+        setup();
+        for (int i = 0; i < WORKERS; i++) {
+            come(lanes, 0);
+            ck_assert_uint_le(most_apart(lanes), LANE_TOGETHER);
+        }
+    }
+}
+END_TEST
+
+START_TEST(who_comes_and_goes_leaves_no_lane_behind)
+{
+    unsigned random = 7;
+    setup();
+    for (int i = 0; i < 100 * WORKERS; i++) {
+        random = random * 1103515245u + 12345u;
+        const uint32_t lane = random >> 16 & 3, tenant = (random >> 20) % TENANTS;
+        if (load[0].sessions + load[1].sessions + load[2].sessions + load[3].sessions < 40)
+            come(LANES, tenant);
+        else if (of[lane][tenant] > 0)
+            leave(lane, tenant);
+    }
+    /* What left at random may have left lanes uneven: who comes evens them out. */
+    for (int i = 0; i < 2 * WORKERS; i++)
+        come(LANES, i % TENANTS);
+    ck_assert_uint_le(most_apart(LANES), LANE_TOGETHER);
+}
+END_TEST
+
+START_TEST(nobody_is_put_on_a_lane_that_has_much_more_to_do_than_another)
+{
+    setup();
+    const uint32_t home = come(2, 0);
+    load[home].rate = LANE_LITTLE; /* no reason yet */
+    ck_assert_uint_eq(come(2, 0), home);
+    load[home].rate = 1000000;
+    for (int i = 0; i < 20; i++) /* however many there are on the other one: it does little */
+        ck_assert_uint_eq(come(2, i % TENANTS), 1 - home);
+    load[1 - home].rate = 600000; /* and now it does its part: sessions decide again */
+    ck_assert_uint_eq(come(2, 0), home);
+}
+END_TEST
+
+START_TEST(parts_come_to_the_whole_and_each_has_some)
+{
+    const struct agent_limits all = {.bytes = 1000003, .ops = 10};
+    for (uint32_t parts = 1; parts <= 8; parts++) {
+        struct agent_limits sum = {0};
+        for (uint32_t i = 0; i < parts; i++) {
+            const struct agent_limits part = agent_limits_part(all, parts, i);
+            ck_assert_uint_ge(part.ops, all.ops / parts);
+            sum.bytes += part.bytes;
+            sum.ops += part.ops;
+        }
+        ck_assert_uint_eq(sum.bytes, all.bytes);
+        ck_assert_uint_eq(sum.ops, all.ops);
+    }
+    const struct agent_limits few = agent_limits_part((struct agent_limits){.ops = 2}, 8, 7);
+    ck_assert_uint_eq(few.ops, 1); /* 0 would be no limit */
+    ck_assert_uint_eq(few.bytes, 0);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(one_lane_has_all)                                                                            \
+    T(a_tenants_first_workers_share_a_lane)                                                        \
+    T(a_tenant_with_many_workers_has_them_on_all_lanes_alike)                                      \
+    T(who_comes_and_goes_leaves_no_lane_behind)                                                    \
+    T(nobody_is_put_on_a_lane_that_has_much_more_to_do_than_another)                               \
+    T(parts_come_to_the_whole_and_each_has_some)
+KEDGE_CHECK_MAIN("agent.control.lane_choice", TESTS)
