@@ -98,9 +98,10 @@ static void look_at_windows(struct play_lane_looks *k, const struct lane *l, uin
         look_at_window(&k->of_flow[i], &l->flow_windows[i], who);
 }
 
-static void count_request(struct window_looks *k, uint64_t bytes)
+/* ops: 0, where it is part of another's work request. */
+static void count_request(struct window_looks *k, uint64_t bytes, uint64_t ops)
 {
-    k->ops_there++;
+    k->ops_there += ops;
     k->bytes_there += bytes;
 }
 
@@ -113,9 +114,9 @@ static void count_posted(struct play_lane_looks *k, const struct lane *l)
             const struct wr *w = *ring_at(l, p, at);
             if (w == NULL || w->kind != WR_WORKER)
                 continue;
-            count_request(&k->device, w->length);
-            count_request(&k->of_tenant[w->session->tenant_slot], w->length);
-            count_request(&k->of_flow[w->flow->window - l->flow_windows], w->length);
+            count_request(&k->device, w->length, !w->rides);
+            count_request(&k->of_tenant[w->session->tenant_slot], w->length, !w->rides);
+            count_request(&k->of_flow[w->flow->window - l->flow_windows], w->length, !w->rides);
         }
     }
 }
@@ -126,9 +127,9 @@ static void count_waiting(struct play_lane_looks *k, const struct lane *l, const
     for (uint32_t i = 0; i < s->vqps_high; i++) {
         const struct vqp *q = &s->vqps[i];
         if (q->in > 0)
-            count_request(&k->of_tenant[s->tenant_slot], q->wants);
+            count_request(&k->of_tenant[s->tenant_slot], q->wants, 1);
         if (q->in > 1)
-            count_request(&k->of_flow[q->flow->window - l->flow_windows], q->wants);
+            count_request(&k->of_flow[q->flow->window - l->flow_windows], q->wants, 1);
     }
 }
 
