@@ -217,7 +217,8 @@ START_TEST(each_is_counted_once_however_often_queue_pairs_break)
             world_break(&w, 0, w.node[0].res.dci[base_prng_below(&prng, w.node[0].res.dcis)]);
             breaks++;
         }
-        world_run(&w, 20);
+        world_delay(&w, base_prng_below(&prng, 4) == 0 ? (uint32_t)base_prng_below(&prng, 30) : 0);
+        world_run(&w, (uint32_t)base_prng_below(&prng, 40)); /* into the middle of what is out */
         while (world_poll(&w, &sender, &e, 0)) {
             ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
             ck_assert_uint_eq(e.wr_id, done);
