@@ -64,6 +64,10 @@ struct kedge_session {
     uint32_t idle;                             /* calls in a row that found nothing */
     struct client_messages *messages; /* receive.h; NULL: nothing was bound nor posted for them */
     struct client_processor processor;
+    struct { /* within kedge_wait_many(), which leaves completions where they are */
+        uint32_t looked, found; /* up to where it has looked at them; how many there are */
+        bool failed;            /* one of these has */
+    } many;
     int doorbell;        /* eventfd */
     int ended;           /* 0, or the -errno for ever */
     uint32_t end_reason; /* why: enum schema_reason; NONE: the socket closed */
@@ -154,6 +158,10 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
+/* The same of who is woken for what `want` says (schema/wake.h) and no more. */
+int client_sleep_for(struct kedge_session *s, uint32_t want,
+                     bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
+                     uint64_t until_ns);
 /* ---- notice.c */
 /* Whether there is something that kedge_wait() has not returned for; once it has, it is told. */
 bool client_has_notice(struct kedge_session *s);

@@ -13,6 +13,16 @@ enum {
     CQES_AHEAD = 8   /* whose lines are asked for */
 };
 
+/* Whether the ring makes sense: else the session is over. */
+static inline bool see_tail(struct kedge_session *s)
+{
+    const uint32_t tail = atomic_load_explicit(&s->ro->cq_tail, memory_order_acquire);
+    if (tail - s->cq_head > s->cq_mask + 1)
+        return false;
+    s->cq_tail_seen = tail;
+    return true;
+}
+
 /* Whether there is one to look at. */
 static bool has_cqe(struct kedge_session *s)
 {
@@ -20,11 +30,7 @@ static bool has_cqe(struct kedge_session *s)
         return true;
     /* It comes while the tail does, and is at hand while nothing is new. */
     __builtin_prefetch(&s->cq[s->cq_head & s->cq_mask]);
-    const uint32_t tail = atomic_load_explicit(&s->ro->cq_tail, memory_order_acquire);
-    if (tail - s->cq_head > s->cq_mask + 1) /* makes no sense: the session is over */
-        return false;
-    s->cq_tail_seen = tail;
-    return s->cq_head != tail;
+    return see_tail(s) && s->cq_head != s->cq_tail_seen;
 }
 
 /* Of a VQP that still exists. */
@@ -274,4 +280,92 @@ int kedge_wait(struct kedge_session *s, int timeout_ms)
             return 1;
         return status == -ETIMEDOUT ? 0 : status;
     }
+}
+
+/* ---- waiting for many */
+
+/* Those up to `to` of the ring, or of those that were put aside, which stay there. */
+static void look_at_more(struct kedge_session *s, const struct schema_cqe *ring, uint32_t to)
+{
+    for (; s->many.looked != to; s->many.looked++) {
+        const struct schema_cqe c = ring[s->many.looked & s->cq_mask];
+        if (owner_of(s, &c) == NULL)
+            continue;
+        s->many.found++;
+        s->many.failed |= c.status != IBV_WC_SUCCESS;
+    }
+}
+
+/* How many completions, and receives that have ended, can be taken. Where there may be receives all
+ * is sorted first, and counted there. */
+static uint32_t count_found(struct kedge_session *s)
+{
+    struct client_messages *m = s->messages;
+    const uint32_t before = s->cq_head;
+    if (m == NULL) {
+        if (see_tail(s))
+            look_at_more(s, s->cq, s->cq_tail_seen);
+        return s->many.found;
+    }
+    while (has_cqe(s) && sort_cqe(s))
+        ;
+    publish_head(s, before);
+    look_at_more(s, m->aside, m->aside_tail);
+    return s->many.found + m->ended;
+}
+
+/* So many; or one that failed; or all that there is room to sort; or something to hear. */
+static bool has_many(struct kedge_session *s, uint32_t wanted)
+{
+    const uint32_t found = count_found(s);
+    const bool full = s->messages != NULL && found > 0 && s->cq_head != s->cq_tail_seen;
+    return (found >= wanted || s->many.failed || full || client_has_notice(s)) &&
+           !client_is_taken_back(s);
+}
+
+/* How many places of the ring are behind its head when what is missing may be there. */
+static uint32_t places_wanted(const struct kedge_session *s, uint32_t wanted)
+{
+    const uint32_t found = s->many.found + (s->messages != NULL ? s->messages->ended : 0);
+    return s->cq_tail_seen - s->cq_head + wanted - found;
+}
+
+/* Of those that are out, and of receives; one, where there are none: of nothing that it knows of.
+ */
+static uint32_t begin_many(struct kedge_session *s, int n)
+{
+    const struct client_messages *m = s->messages;
+    const uint32_t most = s->processor.out + (m != NULL ? m->held : 0);
+    s->many.looked = m != NULL ? m->aside_head : s->cq_head;
+    s->many.found = 0;
+    s->many.failed = false;
+    return most == 0 ? 1 : (uint32_t)n < most ? (uint32_t)n : most;
+}
+
+int kedge_wait_many(struct kedge_session *s, int n, int timeout_ms)
+{
+    if (client_is_null(s))
+        return -EINVAL;
+    if (n < 1)
+        return client_fail_text(-EINVAL, "a wait for no completion");
+    const uint64_t until =
+        timeout_ms < 0 ? UINT64_MAX : base_clock_ns() + (uint64_t)timeout_ms * BASE_NS_PER_MS;
+    if (*s->alive == 0)
+        return client_usable(s);
+    const uint32_t wanted = begin_many(s, n);
+    bool there;
+    int status = 0;
+    while (!(there = has_many(s, wanted)) && status == 0) {
+        status = client_usable(s);
+        if (status == 0)
+            status = client_sleep_for(s, places_wanted(s, wanted), has_many, wanted, until);
+    }
+    if (status == -ETIMEDOUT && !there)
+        return 0;
+    if (count_found(s) >
+        0) /* what is to be heard is told when these are taken; or before the end */
+        return 1;
+    if (there)
+        client_told(s);
+    return there ? 1 : status;
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "schema/peers.h"
+#include "schema/wake.h"
 
 enum {
     SPIN_NS = 20 * 1000,   /* before a wait for the lane sleeps */
@@ -173,9 +174,16 @@ void client_ring_bury(struct kedge_session *s)
 
 /* ---- waiting */
 
-/* Held to tests/model/wake.pml. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns)
+{
+    return client_sleep_for(s, 1, ready, argument, until_ns);
+}
+
+/* Held to tests/model/wake.pml. */
+int client_sleep_for(struct kedge_session *s, uint32_t want,
+                     bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
+                     uint64_t until_ns)
 {
     _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
     uint64_t now = base_clock_ns(), slice = slice_ns(s);
@@ -188,7 +196,7 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
     client_say_processor(s);
     uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
     int slept = 0;
-    atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
+    atomic_store_explicit(&s->rw->want_wake, want, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (!ready(s, argument) && atomic_load(&s->ro->ended) == 0)
         slept = base_futex_wait(wake, seen, slice);
@@ -218,15 +226,16 @@ static bool spin_until(struct kedge_session *s, bool (*ready)(struct kedge_sessi
 }
 
 /* Waits until ready(): 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
-static int sleep_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
-                       uint32_t argument, uint64_t until_ns)
+static int sleep_until(struct kedge_session *s, uint32_t want,
+                       bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
+                       uint64_t until_ns)
 {
     for (;;) {
         if (ready(s, argument))
             return 0;
         int status = client_usable(s);
         if (status == 0)
-            status = client_sleep(s, ready, argument, until_ns);
+            status = client_sleep_for(s, want, ready, argument, until_ns);
         if (status != 0)
             return ready(s, argument) ? 0 : status;
     }
@@ -239,12 +248,12 @@ static uint64_t in_time(void)
 
 /* The same in the time that a request has: 0, -ETIMEDOUT with its sentence, or why the session
  * ended. A lane that does not move is waited for no longer than the session's patience. */
-static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
-                      uint32_t argument)
+static int wait_until(struct kedge_session *s, uint32_t want,
+                      bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument)
 {
     if (spin_until(s, ready, argument))
         return 0;
-    const int status = sleep_until(s, ready, argument, in_time());
+    const int status = sleep_until(s, want, ready, argument, in_time());
     if (status == -ETIMEDOUT)
         return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
                            CLIENT_TIMEOUT_MS / 1000);
@@ -322,7 +331,7 @@ void client_collect(struct kedge_session *s)
 
 int client_await(struct kedge_session *s, uint64_t until_ns)
 {
-    return spin_until(s, has_answer, 0) ? 0 : sleep_until(s, has_answer, 0, until_ns);
+    return spin_until(s, has_answer, 0) ? 0 : sleep_until(s, 1, has_answer, 0, until_ns);
 }
 
 /* A tag whose place is free. */
@@ -337,7 +346,7 @@ static int take_tag(struct kedge_session *s, uint32_t *tag)
             *tag = s->tag;
             return 0;
         }
-        int status = wait_until(s, has_answer, 0);
+        int status = wait_until(s, 1, has_answer, 0);
         if (status != 0)
             return status;
     }
@@ -354,13 +363,21 @@ static void put_extra(struct kedge_session *s, const void *extra, size_t bytes)
     }
 }
 
+/* More than it needs where it has to sleep for that: else who has much to say would sleep for each
+ * few slots. */
+static int await_room(struct kedge_session *s, uint32_t slots)
+{
+    const uint32_t many = schema_room_awaited(s->sq_mask + 1);
+    return client_ring_room(s, slots) ? 0 : wait_until(s, SCHEMA_WAKE_ROOM | many, has_room, slots);
+}
+
 /* With all that stands behind the descriptor, when there is room. */
 static int put_request(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                        size_t bytes)
 {
     d->slots = (uint8_t)(1 + (bytes + SCHEMA_LINE - 1) / SCHEMA_LINE);
     client_ring_bury(s);
-    const int status = wait_until(s, has_room, d->slots);
+    const int status = await_room(s, d->slots);
     if (status != 0)
         return status;
     client_ring_put(s, d);
@@ -419,7 +436,7 @@ int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;
-    status = wait_until(s, is_answered, tag);
+    status = wait_until(s, 1, is_answered, tag);
     if (status != 0)
         return status;
     const struct schema_reply *at = &s->ro->reply[tag % SCHEMA_REPLIES];

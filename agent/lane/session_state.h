@@ -27,7 +27,7 @@ struct session {
     _Atomic uint32_t inflight;
     uint8_t state;       /* enum session_state */
     uint8_t active;      /* polled at each pass; else its doorbell flag is set */
-    uint8_t dirty;       /* has completions that are not published */
+    uint8_t dirty;       /* has completions that are not published: enum session_dirty */
     uint8_t exported;    /* peers had a key to its memory */
     uint8_t quarantined; /* its tenant is (quarantine.c) */
     uint32_t id;
@@ -36,7 +36,7 @@ struct session {
     struct schema_session_ro *ro;
     const uint8_t *ring;
     struct schema_cqe *cqes;
-    uint32_t sq_mask, cq_mask;
+    uint32_t sq_mask, cq_mask, room_kept; /* with more in its ring its worker may want room */
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
     uint32_t rung_tail;        /* the worker's, when it rang last */

@@ -306,6 +306,12 @@ KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
  * or 0 after timeout_ms (-1: no limit), or as kedge_session_status(). While the agent stands still,
  * for agent_timeout_ms or longer, it is -EHOSTDOWN, after a tenth of a second at most. */
 KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
+/* The same for n completions at once (1 or more), of receives too, so that the worker is woken once
+ * for them. 1 when so many can be taken; or fewer, if one of them failed, or no more are out than
+ * are there, or there is something new in kedge_session_notices(): take them, and wait for the
+ * rest. With nothing out it is kedge_wait(). 0 after timeout_ms, when there may be fewer. -EINVAL:
+ * n is less than 1. */
+KEDGE_API int kedge_wait_many(struct kedge_session *s, int n, int timeout_ms);
 /* To sleep in poll() or epoll instead: a descriptor that becomes readable once for each
  * kedge_arm(), and stays so until the next one. The same one at each call; the first asks the agent
  * for it. It is the session's, which closes it: it is watched for POLLIN, and neither read nor

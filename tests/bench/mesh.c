@@ -28,7 +28,7 @@ static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uin
     while (*done < enough) {
         int n = kedge_poll(s, 64, wc);
         if (n == 0) {
-            n = kedge_wait(s, PERF_PATIENCE_MS);
+            n = kedge_wait_many(s, (int)(enough - *done), PERF_PATIENCE_MS);
             if (n == 0)
                 return base_err(err, -ETIMEDOUT, "%u of %u READs completed", *done, posted);
             if (n > 0)
@@ -112,7 +112,7 @@ static int meet_others(struct member *m, struct perf_group *group, uint32_t me, 
                            *bad;
         /* Full is full of requests that the lane has not taken, or of completions. */
         while ((status = kedge_post_send(vqps[i], &wr, &bad)) == -ENOMEM && posted > done) {
-            status = collect(m->s, 1, &done, posted, err);
+            status = collect(m->s, (posted - done + 1) / 2, &done, posted, err);
             if (status != 0)
                 return status;
         }

@@ -5,8 +5,13 @@
  * waits, is one step. The worker's own look after a tenth of a second is not modelled, so that what
  * it would repair shows: a worker that sleeps for ever, which spin reports as an invalid end state.
  *
- * Held to this are client_sleep(), kedge_wait(), lane_sessions_publish(), wake_some() and
- * agent_sessions_drain(). */
+ * It waits for one completion or for all that it thinks are out, each time as it likes. For several
+ * it is woken when so many are there, when one of them failed, when none is out any more, and for
+ * what else there is to hear. What is out may be as many as come, one less than it thinks, or one
+ * more, that never completes; the last that comes may fail, or come when that was heard.
+ *
+ * Held to this are client_sleep_for(), kedge_wait(), kedge_wait_many(), lane_sessions_publish(),
+ * wake_some() and agent_sessions_drain(). */
 #define WORKER  0
 #define LANE    1
 #define CONTROL 2
@@ -16,7 +21,8 @@
 #define WANT_WAKE 1 /* the worker's */
 #define WAKE      2 /* the futex's word: whoever wakes adds 1 */
 #define DRAINS    3 /* the control thread's */
-#define VARIABLES 4
+#define CQ_HEAD   4 /* the worker's: what it has taken */
+#define VARIABLES 5
 
 #define PLANT_WORKER_BARRIER  1 /* the worker has no barrier between its flag and its last look */
 #define PLANT_WORKER_LOOK     2 /* it does not look again */
@@ -27,21 +33,35 @@
 #define PLANT_LANE_ONCE       7 /* it wakes once, whoever sleeps anew */
 #define PLANT_CONTROL_BARRIER 8 /* the control thread has none */
 #define PLANT_NOTICE_LOOK     9 /* the last look is at completions alone */
+#define PLANT_LANE_COUNT     10 /* for several it wakes when there is one more than these */
+#define PLANT_LANE_NONE      11 /* it does not wake when none is out any more */
+#define PLANT_LANE_FAILED    12 /* nor when one has failed */
+#define PLANT_LANE_TURN      13 /* when its turn comes it looks once more what is wanted */
+#define PLANT_CONTROL_MANY   14 /* the control thread wakes nobody who waits for several */
 
 #include "store_buffers.pml"
 
-#define COMPLETIONS 3
+#define COMPLETIONS 2
 
 bool waits; /* the worker, in the kernel */
+bool stays; /* one more is out for ever */
+bool fails; /* the last one that comes */
+bool more;  /* it waits for one more than there will be */
+bool late;  /* the last one comes when the worker has heard that the node drains */
+bool heard; /* it has */
 
 inline wake_worker() {
     waits = false
 }
 
-/* Whether there is anything to take, into `ready`. */
+/* Whether there is what it waits for, into `ready`. */
 inline look(also_notices) {
     load(WORKER, CQ_TAIL, found);
-    atomic { ready = found != head; found = 0 };
+    atomic {
+        ready = found - head >= want ||
+                (found != head && found == COMPLETIONS && (fails || !stays));
+        found = 0
+    };
     if
     :: also_notices -> load(WORKER, DRAINS, found); atomic { ready = ready || found != told; found = 0 }
     :: else
@@ -62,7 +82,7 @@ inline sleep() {
     :: else
     fi;
     if
-    :: planted != PLANT_WORKER_FLAG -> store(WORKER, WANT_WAKE, 1)
+    :: planted != PLANT_WORKER_FLAG -> store(WORKER, WANT_WAKE, want)
     :: else
     fi;
     barrier_unless(PLANT_WORKER_BARRIER, WORKER);
@@ -72,7 +92,7 @@ inline sleep() {
     fi;
     if
     :: planted == PLANT_WORKER_WORD -> load(WORKER, WAKE, seen)
-    :: planted == PLANT_WORKER_FLAG -> store(WORKER, WANT_WAKE, 1); barrier(WORKER)
+    :: planted == PLANT_WORKER_FLAG -> store(WORKER, WANT_WAKE, want); barrier(WORKER)
     :: else
     fi;
     if
@@ -84,37 +104,66 @@ inline sleep() {
 }
 
 proctype worker() {
-    byte head, told, seen, found;
+    byte head, told, seen, found, want;
     bool ready;
     do
     :: head == COMPLETIONS && told == 1 -> break
     :: else ->
         load(WORKER, CQ_TAIL, found);
         atomic { ready = found != head; head = found; found = 0 };
+        if
+        :: ready -> store(WORKER, CQ_HEAD, head)
+        :: else
+        fi;
         load(WORKER, DRAINS, found);
-        atomic { ready = ready || found != told; told = found; found = 0 };
+        atomic { ready = ready || found != told; told = found; heard = told == 1; found = 0 };
         if
         :: ready -> ready = false
-        :: else -> sleep()
+        :: else ->
+            if
+            :: want = 1
+            :: head < COMPLETIONS -> want = COMPLETIONS - head + more
+            fi;
+            sleep();
+            want = 0
         fi
     od
 }
 
+/* Whether there is what the worker sleeps for, which `flag` says, into `awaited`. */
+inline judge(failed) {
+    load(LANE, CQ_HEAD, taken);
+    atomic {
+        awaited = flag == 1 ||
+                  (flag != 0 &&
+                   (written - taken >= flag + (planted == PLANT_LANE_COUNT -> 1 : 0) ||
+                    (written == COMPLETIONS && !stays && planted != PLANT_LANE_NONE) ||
+                    (failed && planted != PLANT_LANE_FAILED)));
+        taken = 0
+    }
+}
+
 proctype lane() {
-    byte written, flag, woken;
-    bool listed; /* to be woken, when its turn comes */
+    byte written, flag, taken, woken;
+    bool awaited, listed; /* to be woken, when its turn comes */
     do
-    :: written < COMPLETIONS ->
+    :: written < COMPLETIONS && (heard || !late || written + 1 < COMPLETIONS) ->
         written++;
         store(LANE, CQ_TAIL, written);
         barrier_unless(PLANT_LANE_BARRIER, LANE);
         load(LANE, WANT_WAKE, flag);
-        atomic { listed = listed || flag != 0; flag = 0 }
+        judge(fails && written == COMPLETIONS);
+        atomic { listed = listed || awaited; flag = 0; awaited = false }
     :: listed ->
         listed = false;
         load(LANE, WANT_WAKE, flag);
+        awaited = flag != 0;
         if
-        :: flag != 0 && !(planted == PLANT_LANE_ONCE && woken > 0) ->
+        :: planted == PLANT_LANE_TURN -> judge(false)
+        :: else
+        fi;
+        if
+        :: awaited && !(planted == PLANT_LANE_ONCE && woken > 0) ->
             if
             :: planted != PLANT_LANE_ADD -> add(LANE, WAKE)
             :: else
@@ -122,7 +171,7 @@ proctype lane() {
             atomic { wake_worker(); woken = 1 }
         :: else
         fi;
-        flag = 0
+        atomic { flag = 0; awaited = false }
     :: written == COMPLETIONS && !listed -> break
     od
 }
@@ -133,7 +182,9 @@ proctype control() {
     barrier_unless(PLANT_CONTROL_BARRIER, CONTROL);
     load(CONTROL, WANT_WAKE, flag);
     if
-    :: flag != 0 -> add(CONTROL, WAKE); wake_worker()
+    :: flag == 1 || (flag != 0 && planted != PLANT_CONTROL_MANY) ->
+        add(CONTROL, WAKE);
+        wake_worker()
     :: else
     fi
 }
@@ -141,6 +192,12 @@ proctype control() {
 init {
     atomic {
         choose_plant();
+        if
+        :: more = true
+        :: stays = true
+        :: stays = true; late = true
+        :: stays = true; more = true; fails = true
+        fi;
         run drain(WORKER);
         run drain(LANE);
         run drain(CONTROL);

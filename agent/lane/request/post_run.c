@@ -12,6 +12,7 @@
 #include "lane_state.h"
 #include "request/active.h"
 #include "request/ending.h"
+#include "request/reply.h"
 #include "request/ring_copy.h"
 #include "resolve/liveness.h"
 #include "schedule/turn_bytes.h"
@@ -218,10 +219,13 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
     /* Lines that will be written: ask for them while the descriptor is on its way. */
     __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
     __builtin_prefetch(&s->ro->cq_tail, 1);
-    if (avail > s->sq_mask + 1 || (room == 0 && !session_look_at_cq_head(s))) {
+    const bool full = avail > s->room_kept;
+    if ((full && avail > s->sq_mask + 1) || (room == 0 && !session_look_at_cq_head(s))) {
         lane_session_end(l, s, SCHEMA_REASON_RING, true);
         return 1;
     }
+    if (full) /* of the room, at the end of the pass, that there is by then */
+        lane_session_tell(l, s);
     prefetch_slots(s, head, avail);
     room = room > 0 ? room : session_room(s, most);
     while (room > 0) {

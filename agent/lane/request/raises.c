@@ -81,5 +81,5 @@ void lane_counter_raise(struct lane *l, struct session *owner, struct counter *c
     c->value += c->value != UINT64_MAX;
     show_value(owner, c);
     atomic_fetch_add_explicit(&owner->ro->raised, 1, memory_order_release);
-    lane_session_tell(l, owner);
+    lane_session_tell_now(l, owner);
 }

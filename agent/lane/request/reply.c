@@ -10,6 +10,7 @@
 #include "request/active.h"
 #include "request/handover.h"
 #include "request/lists.h"
+#include "schema/wake.h"
 #include "session_state.h"
 #include "transmit/timing.h"
 #include "transmit/wr.h"
@@ -24,8 +25,14 @@ void lane_session_tell(struct lane *l, struct session *s)
 {
     if (s->dirty)
         return;
-    s->dirty = 1;
+    s->dirty = SESSION_TELL;
     STAILQ_INSERT_TAIL(&l->dirty, s, by_dirty);
+}
+
+void lane_session_tell_now(struct lane *l, struct session *s)
+{
+    lane_session_tell(l, s);
+    s->dirty = SESSION_TELL_NOW;
 }
 
 void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
@@ -42,6 +49,8 @@ void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status stat
         COUNT(l, failed, 1);
         if (seen && (w->special & SPECIAL_LISTED))
             seen = lane_list_fail(&s->vqps[w->vqp], w, &status, &vendor_err, &opcode);
+        if (seen)
+            lane_session_tell_now(l, s);
     }
     if (seen && (w->signaled || status != IBV_WC_SUCCESS)) {
         __builtin_prefetch(&s->cqes[(s->cq_tail + 8) & s->cq_mask], 1);
@@ -94,7 +103,7 @@ void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int st
 {
     struct schema_reply *r = reply_of(s, tag, status, 0);
     atomic_store_explicit(&r->tag, tag, memory_order_release);
-    lane_session_tell(l, s);
+    lane_session_tell_now(l, s);
 }
 
 /* What was asked is answered: it is written, but for the tag. */
@@ -105,7 +114,7 @@ static void end_control(struct lane *l, struct session *s, struct schema_reply *
         l, s->control_op == SCHEMA_OP_CONNECT ? LANE_LATENCY_CONNECT : LANE_LATENCY_CONTROL,
         s->control_ns);
     session_hold(s, 0);
-    lane_session_tell(l, s);
+    lane_session_tell_now(l, s);
     lane_session_activate(l, s); /* what stands behind the question */
 }
 
@@ -151,6 +160,25 @@ static bool is_armed(const struct session *s)
 static bool wants_wake(const struct session *s)
 {
     return atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0;
+}
+
+/* Of one that sleeps until there are so many, of completions or of free slots, which is not more
+ * than its own word: the indices are its own too. */
+static __attribute__((noinline)) bool has_awaited(const struct session *s, uint32_t want)
+{
+    const uint32_t waiting =
+        atomic_load_explicit(&s->rw->sq_tail, memory_order_relaxed) - s->sq_head;
+    if ((want & SCHEMA_WAKE_ROOM) != 0)
+        return s->sq_mask + 1 - waiting >= (want & ~SCHEMA_WAKE_ROOM);
+    return s->cq_tail - atomic_load_explicit(&s->rw->cq_head, memory_order_relaxed) >= want ||
+           (session_inflight(s) == 0 && waiting == 0);
+}
+
+/* Whether its worker sleeps, and is not to any longer. */
+static bool is_awaited(const struct session *s, uint8_t told)
+{
+    const uint32_t want = atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed);
+    return want == 1 || (want != 0 && (told == SESSION_TELL_NOW || has_awaited(s, want)));
 }
 
 /* Neither is so of most, which one look at both says. */
@@ -246,8 +274,9 @@ void lane_sessions_publish(struct lane *l)
             atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst);
         STAILQ_FOREACH(s, &l->dirty, by_dirty) {
-            s->dirty = 0;
-            if (may_sleep(s) && (wants_wake(s) || is_armed(s)))
+            const uint8_t told = s->dirty;
+            s->dirty = SESSION_TOLD;
+            if (may_sleep(s) && (is_awaited(s, told) || is_armed(s)))
                 join_wakes(l, s);
             if (l->handover.cpu != 0)
                 lane_handover_answered(l, s);

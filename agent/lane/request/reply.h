@@ -6,6 +6,10 @@
 
 #include "lane_state.h"
 
+/* Of struct session: its worker is told of what there is at the end of the pass; or of whatever it
+ * sleeps for. */
+enum session_dirty { SESSION_TOLD, SESSION_TELL, SESSION_TELL_NOW };
+
 /* The request is over: its completion, if it has one, into the slot that was reserved for it. */
 void lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                            uint32_t vendor_err);
@@ -21,8 +25,10 @@ void lane_session_reply(struct lane *l, struct session *s, int status, uint32_t 
 void lane_session_reply_lookup(struct lane *l, struct session *s, const struct lookup_answer *a);
 /* To another one. */
 void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int status);
-/* A worker that sleeps is woken at the end of the pass. */
+/* A worker that sleeps is woken at the end of the pass, if what it sleeps for is there then; or
+ * whatever that is. */
 void lane_session_tell(struct lane *l, struct session *s);
+void lane_session_tell_now(struct lane *l, struct session *s);
 /* The end of the pass: workers see what they were told. */
 void lane_sessions_publish(struct lane *l);
 /* When that has somebody to wake; NEVER: there is nobody. */

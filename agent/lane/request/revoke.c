@@ -50,7 +50,7 @@ static void take_region(struct lane *l, struct session *s, struct region *region
     lane_region_show(region);
     base_device_show(); /* to peers' READs, before its worker hears of it and the clock is read */
     atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
-    lane_session_tell(l, s);
+    lane_session_tell_now(l, s);
 }
 
 static bool is_named(const struct lane_command *c, const struct lane_lease *e)

@@ -16,6 +16,7 @@
 #include "request/withdraw.h"
 #include "resolve/lookup.h"
 #include "schedule/vqp.h"
+#include "schema/wake.h"
 #include "session_state.h"
 #include "transmit/lane_events.h"
 
@@ -115,6 +116,7 @@ int lane_session_add(struct lane *l, const struct lane_session *add)
         .ring = (const uint8_t *)add->rw + SCHEMA_SQ_OFFSET,
         .cqes = (struct schema_cqe *)((uint8_t *)add->ro + SCHEMA_CQ_OFFSET),
         .sq_mask = add->sq_slots - 1,
+        .room_kept = add->sq_slots - schema_room_awaited(add->sq_slots),
         .cq_mask = add->cq_slots - 1,
         .tenant = add->tenant,
         .tenant_slot = add->tenant_slot,

@@ -21,8 +21,8 @@
  * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
  * then stops polling this session. For completions the same the other way: the worker sets
  * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes; or with `armed`, new each time, and a
- * completion channel. Models: tests/model/. */
+ * barrier, loads `want_wake`, adds 1 to `wake` and wakes, if what that says is there; or with
+ * `armed`, new each time, and a completion channel. Models: tests/model/. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
@@ -135,7 +135,7 @@ static_assert(sizeof(struct schema_sq_sges) == SCHEMA_LINE, "one cache line");
 struct schema_session_rw {
     _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_tail; /* worker writes, as all of these */
     _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_head;
-    _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake;
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake; /* schema/wake.h */
     /* cpu: the processor, + 1, where the worker last rang, waited or polled in vain, which may be
      * wrong. armed: 2 for each time, 1 more while it is. Either is 0 of who says it not, or cannot.
      */

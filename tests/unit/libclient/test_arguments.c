@@ -175,6 +175,7 @@ static void walk_queue_pairs(struct fixture *f)
     REFUSES(kedge_poll, wc, -EINVAL, f->s, 1, NULL);
     ck_assert_int_eq(kedge_poll(f->s, 0, NULL), 0);
     REFUSES(kedge_wait, s, -EINVAL, NULL, 0);
+    REFUSES(kedge_wait_many, s, -EINVAL, NULL, 1, 0);
     REFUSES(kedge_fd, s, -EINVAL, NULL);
     REFUSES(kedge_arm, s, -EINVAL, NULL);
     REFUSES(kedge_never_sent, wc, 0, NULL);
