@@ -191,11 +191,11 @@ static void show_end(struct session *s, uint32_t number, const struct batch *b, 
 }
 
 /* Of a post on a VQP that is not there. */
-static void show_refused(struct session *s, uint32_t number)
+static void show_refused(struct session *s, uint32_t number, uint32_t reason)
 {
     const struct batch none = {.failed = 0};
     show_begin(s, number, &none);
-    show_end(s, number, &none, IBV_WC_LOC_QP_OP_ERR | SCHEMA_REASON_NOT_CONNECTED << 8);
+    show_end(s, number, &none, IBV_WC_LOC_QP_OP_ERR | reason << 8);
 }
 
 /* ---- its end */
@@ -322,11 +322,12 @@ void lane_batch_post(struct lane *l, struct session *s, const struct operation *
     struct batch *b = lane_batch_find(s, d->batch.post.number, d->batch.post.gen);
     struct wr *marker = take_marker(s, op, d);
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
+        const uint32_t reason = q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED;
+        q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen; /* as of any request */
         COUNT(l, refused, 1);
         if (b != NULL && b->state == BATCH_READY)
-            show_refused(s, d->batch.post.number);
-        lane_session_complete(l, marker, IBV_WC_LOC_QP_OP_ERR,
-                              q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
+            show_refused(s, d->batch.post.number, reason);
+        lane_session_complete(l, marker, IBV_WC_LOC_QP_OP_ERR, reason);
         return;
     }
     if (b == NULL || b->state != BATCH_READY) {

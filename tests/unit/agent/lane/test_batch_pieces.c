@@ -270,7 +270,7 @@ START_TEST(posted_where_no_queue_pair_is_it_is_over)
     world_batch_post(w, &b, 1, 0, 5);
     expect_refused(&b, 1);
     ck_assert(!world_poll(w, &m.worker[0], &e, 10));
-    world_batch_post(w, &b, 2, 7, 0);
+    world_batch_post(w, &b, 2, 7, 3);
     e = world_done(w, &m.worker[0], PASSES);
     ck_assert_uint_eq(e.wr_id, 2);
     ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
