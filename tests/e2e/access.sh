@@ -96,9 +96,12 @@ body_of() { # path
     *) echo '{}' ;;
     esac
 }
-# What a request that is refused must leave as it was.
-counts() { # file
-    grep -E '^kedge_metad_(changes|registrations|renewals|removals)_total ' "$1"
+# What a request that is refused must leave as it was, and there is some of it.
+unchanged() { # files
+    awk '$1 ~ /^kedge_metad_(changes|registrations|renewals|removals)_total$/ {
+             if (FNR == NR) { was[$1] = $2; n++ } else if (was[$1] != $2) differs = 1; else same++
+         }
+         END { exit !(n > 0 && same == n && !differs) }' "$1" "$2"
 }
 # Several requests of one curl, since most of what this test takes is beginning programs.
 several=()
@@ -107,8 +110,36 @@ ask_all() { # sets $statuses to those that also() was told to print
     mapfile -t statuses < <(curl "${several[@]:1}")
     several=()
 }
+# What $status and the files of that caller's request, $as.*, have to be. Without programs of their
+# own, of which there would be thousands.
+answered() { # request, caller, schemes
+    local wanted body= headers=
+    [[ ! -e $as.body ]] || body=$(<"$as.body")
+    [[ ! -e $as.headers ]] || headers=$(<"$as.headers")
+    case $2 in
+    none | wrong | basic | expired) wanted=401 ;;
+    *) wanted=403 ;;
+    esac
+    seen[$status]=$((${seen[$status]-0} + 1))
+    if [[ $3 == - ]] || allowed "$2" "$3"; then
+        # n1 has no agent here that could be asked.
+        [[ $status == 20[014] || $status == 404 ||
+            ($status == 503 && $(jq -r .type <<<"$body") == *:agent-unreachable) ]] ||
+            fail "$1 as $2: $status: $body"
+        return
+    fi
+    [[ $status == "$wanted" ]] || fail "$1 as $2: $status, not $wanted: $body"
+    [[ ${headers,,} == *$'\n''www-authenticate: bearer'* ]] || fail "$1 as $2: no WWW-Authenticate"
+    [[ $body == '{'*'"status":'"$wanted"[,}]* ]] || fail "$1 as $2: no problem"
+    local names='"detail":"[^"]*needs the scope (reader|operator|admin)'
+    ((wanted == 401)) || [[ $body =~ $names ]] || fail "$1 as $2: $body names no scope"
+    if [[ $1 != GET* ]]; then
+        unchanged "$as.before" "$as.then" || fail "$1 as $2: refused, and yet it has changed"
+        kept=$((kept + 1))
+    fi
+}
 everyone() { # with $access and $callers: every route and method
-    local path method schemes target caller options wanted got other wrong registration documented
+    local path method schemes target caller options got other wrong registration documented as
     registration=$(node 5 1) documented=$'\n'$(<"$work/documented")
     tried=0 kept=0
     seen=()
@@ -118,6 +149,7 @@ everyone() { # with $access and $callers: every route and method
         [[ "$method $path" != "DELETE /v1/nodes/{id}/regions" ]] ||
             target="$target?incarnation=5&tenant=web&name=kv%2Fshard-17"
         [[ "$method $path" != "GET /v1/nodes/{id}/regions" ]] || target="$target?incarnation=5"
+        rm -f "$work"/as.*
         for caller in "${callers[@]}"; do
             [[ $path != /v1/nodes* ]] || # is there, whatever was done to it
                 also "${admin[@]}" -o /dev/null -X PUT -H 'Content-Type: application/json' \
@@ -125,52 +157,26 @@ everyone() { # with $access and $callers: every route and method
             options=(-H "@$work/$caller.header" -X "$method")
             [[ $method == GET || $method == DELETE ]] ||
                 options+=(-H 'Content-Type: application/json' --data-binary "$(body_of "$path")")
-            [[ $method == GET ]] || also "${admin[@]}" -o "$work/before" "$url/metrics"
-            also "${options[@]}" -o "$work/body" -D "$work/headers" -w '%{http_code}\n' \
-                "$url$target"
+            [[ $method == GET ]] || also "${admin[@]}" -o "$work/as.$caller.before" "$url/metrics"
+            also "${options[@]}" -o "$work/as.$caller.body" -D "$work/as.$caller.headers" \
+                -w '%{http_code}\n' "$url$target"
             if [[ $method == GET ]]; then
                 also -I -H "@$work/$caller.header" -o /dev/null -w '%{http_code}\n' "$url$target"
             else
-                also "${admin[@]}" -o "$work/then" "$url/metrics"
+                also "${admin[@]}" -o "$work/as.$caller.then" "$url/metrics"
             fi
-            rm -f "$work"/{body,headers,before,then}
-            ask_all
-            status=${statuses[0]-000}
-            case $caller in
-            none | wrong | basic | expired) wanted=401 ;;
-            *) wanted=403 ;;
-            esac
-            seen[$status]=$((${seen[$status]-0} + 1))
-            if [[ $schemes == - ]] || allowed "$caller" "$schemes"; then
-                # n1 has no agent here that could be asked.
-                [[ $status == 20[014] || $status == 404 ||
-                    ($status == 503 && $(jq -r .type "$work/body") == *:agent-unreachable) ]] ||
-                    fail "$method $path as $caller: $status: $(cat "$work/body")"
-            else
-                [[ $status == "$wanted" ]] ||
-                    fail "$method $path as $caller: $status, not $wanted: $(cat "$work/body")"
-                grep -qi '^www-authenticate: Bearer' "$work/headers" ||
-                    fail "$method $path as $caller: no WWW-Authenticate"
-                [[ $(jq -r .status "$work/body") == "$wanted" ]] ||
-                    fail "$method $path as $caller: no problem"
-                if ((wanted == 403)); then
-                    grep -qE '"detail":"[^"]*needs the scope (reader|operator|admin)' \
-                        "$work/body" ||
-                        fail "$method $path as $caller: $(cat "$work/body") names no scope"
-                fi
-                if [[ $method != GET ]]; then
-                    counts "$work/before" >"$work/was"
-                    counts "$work/then" >"$work/is"
-                    diff "$work/was" "$work/is" >"$work/diff" ||
-                        fail "$method $path as $caller: refused, and yet: $(cat "$work/diff")"
-                    kept=$((kept + 1))
-                fi
-            fi
-            tried=$((tried + 1))
+        done
+        ask_all
+        for caller in "${callers[@]}"; do
+            status=${statuses[0]-000} as=$work/as.$caller
+            answered "$method $path" "$caller" "$schemes"
             if [[ $method == GET ]]; then
                 [[ ${statuses[1]-} == "$status" ]] ||
                     fail "HEAD $path as $caller: ${statuses[1]-}, but GET $status"
+                statuses=("${statuses[@]:1}")
             fi
+            statuses=("${statuses[@]:1}")
+            tried=$((tried + 1))
         done
         # What it has no method for is 405, whoever asks.
         wrong=0
