@@ -10,6 +10,7 @@
 #include "fabric/model.h"
 #include "follow.h"
 #include "lane_setup.h"
+#include "pool_lanes.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"
@@ -163,7 +164,15 @@ static void status_lane(const struct pool *p, struct base_text *t)
     base_json_object_end(t);
 }
 
-/* Sums over its lanes, then each lane's own; one that has one alone is that. */
+static void status_lanes(const struct pool *endpoint, struct base_text *t)
+{
+    base_json_array(t, "lanes");
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        status_lane(p, t);
+    base_json_array_end(t);
+}
+
+/* Sums over its lanes, then each lane's own where there are several. */
 static void status_pools(const struct agent *a, struct base_text *t)
 {
     base_json_array(t, "pools");
@@ -178,10 +187,8 @@ static void status_pools(const struct agent *a, struct base_text *t)
         print_lane(&s, t);
         agent_windows_pool_status(p, t);
         agent_messages_status(p, t);
-        base_json_array(t, "lanes");
-        for (const struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
-            status_lane(l, t);
-        base_json_array_end(t);
+        if (agent_lanes_count(p) > 1)
+            status_lanes(p, t);
         base_json_object_end(t);
     }
     base_json_array_end(t);

@@ -13,6 +13,7 @@
 #include "due.h"
 #include "peer_setup.h"
 #include "pool_lanes.h"
+#include "pools.h"
 #include "prewarm.h"
 
 static uint32_t desired_or(uint64_t desired, uint64_t own)
@@ -345,15 +346,21 @@ void agent_prewarm_status(const struct pool *p, struct base_text *t)
 {
     const struct prewarm *k = &p->prewarm;
     const uint64_t most = k->desired.numbers.ahead_max;
+    uint64_t sessions = 0, arenas = 0, demand = 0; /* of all lanes */
+    for (const struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l)) {
+        sessions += l->prewarm.sessions;
+        arenas += l->prewarm.arenas;
+        demand += l->prewarm.demand;
+    }
     char service[FAB_SERVICE_TEXT];
     base_json_u64(t, "dcis", k->dcis);
     base_json_u64(t, "spares", k->spares);
     base_json_u64(t, "connections", k->connections);
     base_json_u64(t, "responders", k->responders);
-    base_json_u64(t, "sessions_ahead", k->sessions);
-    base_json_u64(t, "arenas_ahead", k->arenas);
+    base_json_u64(t, "sessions_ahead", sessions);
+    base_json_u64(t, "arenas_ahead", arenas);
     base_json_u64_or_null(t, "ahead_max", most, RESOURCE_UNSAID);
-    base_json_u64(t, "demand_per_s", k->demand);
+    base_json_u64(t, "demand_per_s", demand);
     base_json_string(t, "from", k->desired.name[0] != '\0' ? "metaserver" : "file");
     base_json_string(t, "why", k->why);
     base_json_string(t, "service", fab_service_format(&k->service, service));

@@ -26,6 +26,7 @@
 #include "lane_thread.h"
 #include "loop_world.h"
 
+enum { LINE_BYTES = 64 /* that no other thread's memory shares with the end of this one's */ };
 enum { EPOLL_EVERY = 64 /* passes */, EVENTS = 16 /* in a look, which takes the longer */ };
 static const uint64_t EPOLL_NS = 50000;     /* or after so long, where passes are long */
 static const uint64_t WAKE_LONG_NS = 50000; /* for the wake of one worker */
@@ -177,7 +178,7 @@ static int start_thread(struct lane_thread *t, struct base_errbuf *err)
 
 static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf *err)
 {
-    struct lane_thread *t = l->of_world = calloc(1, sizeof *t);
+    struct lane_thread *t = l->of_world = calloc(1, sizeof *t + LINE_BYTES);
     if (t == NULL)
         return base_err(err, -ENOMEM, "the lane cannot begin: out of memory");
     t->of = l;
