@@ -24,6 +24,7 @@
 #include "windows.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "cluster.h"
 #include "calls.h"
 #include "ledger.h"
 #include "control/attach.h"
@@ -91,7 +92,7 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     (void)snprintf(c->state_dir, sizeof c->state_dir, "%s", OS_DISK);
     memcpy(c->gid, s->gid, sizeof c->gid);
     (void)snprintf(c->transport, sizeof c->transport, "%s", s->transport);
-    c->lanes = play_cluster_lanes();
+    c->lanes = strcmp(s->transport, "dc") == 0 ? play_cluster_lanes() : 1;
     if (s->connections != 0)
         c->connections = s->connections;
     if (s->responders != 0)
