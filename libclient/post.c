@@ -154,12 +154,13 @@ static int check_send(const struct kedge_vqp *q, const struct ibv_send_wr *wr)
         bytes += wr->sg_list[i].length;
     if (q->to_kind == SCHEMA_SEND_TO_COUNTER && (bytes != 0 || wr->opcode != IBV_WR_SEND))
         return client_fail_text(-EINVAL, "what raises a counter is an IBV_WR_SEND without a byte");
-    if (bytes > SCHEMA_MESSAGE_MOST)
-        return client_fail(
-            -EMSGSIZE,
-            "a SEND has at most %d bytes, and this one %llu: WRITE what is larger, or "
-            "have the receiver READ it",
-            SCHEMA_MESSAGE_MOST, (unsigned long long)bytes);
+    const uint64_t most =
+        q->session->features & SCHEMA_FEATURE_LARGE ? SCHEMA_LARGE_MOST : SCHEMA_MESSAGE_MOST;
+    if (bytes > most)
+        return client_fail(-EMSGSIZE,
+                           "a SEND has at most %llu bytes, and this one %llu: WRITE what is "
+                           "larger, or have the receiver READ it",
+                           (unsigned long long)most, (unsigned long long)bytes);
     if (wr->num_sge > SCHEMA_SEND_SGES && (wr->send_flags & IBV_SEND_INLINE) == 0)
         return client_refuse_sges(wr->num_sge, SCHEMA_SEND_SGES);
     return 0;

@@ -55,6 +55,7 @@
     C(quarantined, "Times that a tenant was put apart from others.", COUNTER)                      \
     C(messages_sent, "Messages of workers that were acknowledged.", COUNTER)                       \
     C(messages_received, "Messages that were put into a buffer of a worker.", COUNTER)             \
+    C(messages_large, "Of these, such as were READ from where their senders had them.", COUNTER)   \
     C(messages_rnr, "Times that the receiver of a message had no buffer, as it says.", COUNTER)    \
     C(messages_refused,                                                                            \
       "Times that a message came for a worker that had posted no buffer, or had no room.",         \

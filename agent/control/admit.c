@@ -146,7 +146,8 @@ enum {
 static uint32_t features_of(const struct pool *p, const struct agent_session *s)
 {
     const bool messages = agent_messages_are_for_workers(p) && s->arena[0]->mem.whole;
-    return FEATURES | (messages ? SCHEMA_FEATURE_MESSAGES | SCHEMA_FEATURE_NOTIFY : 0);
+    const uint32_t more = SCHEMA_FEATURE_MESSAGES | SCHEMA_FEATURE_NOTIFY | SCHEMA_FEATURE_LARGE;
+    return FEATURES | (messages ? more : 0);
 }
 
 /* The worker maps what it got while the lane hears of it. */

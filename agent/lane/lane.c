@@ -147,7 +147,7 @@ static int make_arrays(struct lane *l)
                         pending, paths that are wanted, those that flows drop (flow.c), those that
                         are given back as they come (endpoint.c), and metaservers' handles, of which
                         the control side gives none in the place of one that it waits for */
-        status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
+        status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 3) +
                                    3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
                                    LANE_MAX_METASERVERS + 2 * l->res.messages.peers + 1,
                                sizeof(struct lane_event), &l->events);
@@ -429,6 +429,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     l->did += lane_returns_poll(l);
     if (l->messages_due) {
         lane_arrivals_go_on(l);
+        lane_physical_qp_ring(l); /* READs of large messages */
         lane_returns_take(l);
     }
     lane_sessions_publish(l);
@@ -532,7 +533,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(tenants_resting);
     COPY(messages_sent), COPY(messages_received), COPY(messages_rnr), COPY(messages_refused),
         COPY(messages_stray), COPY(datagrams_sent), COPY(receives_posted), COPY(credits_granted),
-        COPY(message_peers);
+        COPY(message_peers), COPY(messages_large);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

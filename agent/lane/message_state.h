@@ -12,6 +12,7 @@
 #include "message/message_exchange.h"
 #include "message/ports.h"
 #include "lane_state.h"
+#include "session_state.h"
 #include "transmit/wr.h"
 
 struct fab_ah;
@@ -23,12 +24,13 @@ enum { PORTS_EACH = 16 };
 /* Of a VQP that sends messages, or hears some. */
 struct vqp_messages {
     struct stream_sender sender;
-    uint32_t share;  /* whose part its place is of */
-    struct vqp *q;   /* NULL: it was destroyed, and some of its SENDs are out yet */
-    uint32_t out;    /* SENDs that the device has */
-    uint8_t rewinds; /* when none is, those that are kept come before the queue again */
-    uint8_t failed;  /* enum schema_reason: its SENDs end so */
-    uint8_t active;  /* in the list of those that wait for a word */
+    uint32_t share;     /* whose part its place is of */
+    struct vqp *q;      /* NULL: it was destroyed, and some of its SENDs are out yet */
+    uint32_t out;       /* SENDs that the device has */
+    uint32_t large_out; /* of these, large ones: one at the most */
+    uint8_t rewinds;    /* when none is, those that are kept come before the queue again */
+    uint8_t failed;     /* enum schema_reason: its SENDs end so */
+    uint8_t active;     /* in the list of those that wait for a word */
     /* Whom its SENDs are for; to_kind: enum schema_send_to, 0: nobody. */
     uint8_t to_kind;
     uint32_t to_tenant;
@@ -89,6 +91,9 @@ enum ud_state {
 };
 
 TAILQ_HEAD(active_vqps, vqp_messages);
+TAILQ_HEAD(lending_list, session);
+struct large_read;
+TAILQ_HEAD(large_list, large_read);
 
 struct messages {
     struct exchange exchange;
@@ -109,6 +114,14 @@ struct messages {
     uint32_t sent_by[LANE_DATAGRAMS_OUT]; /* of those that are out: whose handle */
     struct peer_handle *handles;          /* of each peer's place */
     uint32_t handle_hand;                 /* those from here on are of the former address */
+    struct lending_list lendings;         /* of whose lending there is something to do */
+    /* receive/large.c: places, of tenants; those that are used, in the order of coming; READs that
+     * are over, and free places. */
+    struct large_read *larges;
+    struct places large_places;
+    struct large_list large_used;
+    struct wr_queue pulled;
+    uint32_t free_large;
 };
 
 /* Of messages there is something to do behind the poll of this pass, or of the next one. */
@@ -116,6 +129,23 @@ static inline void messages_wait(struct lane *l)
 {
     l->messages_due = 1;
     l->did++;
+}
+
+/* A READ of a large message is over so, and neither queued nor out. */
+static inline void messages_pulled(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    w->ended = (uint8_t)status;
+    queue_push(&l->messages->pulled, w);
+    messages_wait(l);
+}
+
+/* Of what a session lends there is something to do. */
+static inline void messages_list_lending(struct lane *l, struct session *s)
+{
+    if (!s->lending.listed)
+        TAILQ_INSERT_TAIL(&l->messages->lendings, s, by_lending);
+    s->lending.listed = 1;
+    messages_wait(l);
 }
 
 /* A completion whose wr_id is one of those. What is left of a queue pair that was given back is of

@@ -25,13 +25,16 @@ struct session_shown {
     _Atomic uint64_t operations, bytes; /* posted so far, also again */
 };
 
+/* VQPs of each session that no worker names, by which the lane READs large messages for it. */
+enum { LANE_OWN_VQPS = 8 };
+
 /* Made by the control side, which reads the leases, and what is shown of the session. */
 struct lane_memory {
     struct wr *wrs, *free_wr;
     struct vqp *vqps;
     struct region *regions;
     struct grant *grants;
-    struct withdrawal withdrawals[SCHEMA_REPLIES];
+    struct withdrawal withdrawals[WITHDRAWALS];
     struct batch batches[SCHEMA_BATCHES];
     struct counter counters[SCHEMA_COUNTERS];
     _Atomic uint32_t regions_high; /* so many places were ever used */

@@ -11,6 +11,7 @@
 
 #include "agent/lane.h"
 #include "lane_state.h"
+#include "lending_state.h"
 #include "schedule/fair_queue.h"
 #include "session_memory.h"
 
@@ -51,6 +52,7 @@ struct session {
     uint64_t worked_ns;           /* when it last had something for the lane */
     uint64_t turn_ns, turn_bytes; /* the present pass, and what was posted in it */
     uint32_t vqps_high;           /* so many were ever bound */
+    uint32_t vqp_places;          /* max_vqps, and behind those the lane's own (LANE_OWN_VQPS) */
     uint32_t arenas;
     struct lane_arena arena[LANE_SESSION_MAX_ARENAS];
     struct wr *free_wr;
@@ -65,7 +67,7 @@ struct session {
     struct lane_quota *quota;
     struct lane_memory *memory;
     uint32_t registered;  /* regions so far */
-    uint32_t lent_places; /* bit i: withdrawals[i] waits for a lease */
+    uint64_t lent_places; /* bit i: withdrawals[i] waits for a lease */
     uint32_t fence_tag;   /* of the fence that is under way for withdrawals, or 0 */
     struct {
         struct region *place; /* NULL: no registration is awaited */
@@ -87,7 +89,10 @@ struct session {
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
     } reregistration[LANE_SESSION_MAX_ARENAS];
-    uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
+    struct lending lending;
+    TAILQ_ENTRY(session) by_lending;
+    uint32_t own_used; /* bit i: the lane READs a large message on its own VQP i */
+    uint64_t due_ns;   /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     TAILQ_ENTRY(session) by_due;
     TAILQ_ENTRY(session) by_stalled; /* of its tenant's */

@@ -89,15 +89,18 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  * kedge_connect(); -EISCONN: q is bound; -EOPNOTSUPP.
  *
  * On such a VQP, and on struct kedge_msg's, kedge_post_send() takes IBV_WR_SEND and
- * IBV_WR_SEND_WITH_IMM besides, with the flags that a WRITE has: 0 to 3 SGEs of 16 KiB together at
- * the most (-EMSGSIZE), or 128 bytes inline. imm_data arrives as it is. On any other VQP that is
- * -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted before it on
- * its VQP, a WRITE too, has been carried out when it is heard. READs, WRITEs and atomics behind it
- * are not begun until then. IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message behind it in the
- * same queue pair that says so: it takes a receive, which ends with IBV_WC_RECV_RDMA_WITH_IMM, the
- * immediate, and the WRITE's byte_len, however long the receive is. It has one completion
- * (IBV_WC_RDMA_WRITE), which says how either has failed. Lists of WRITEs that end with a message:
- * kedge_notify.h. */
+ * IBV_WR_SEND_WITH_IMM besides, with the flags that a WRITE has: 0 to 3 SGEs of 1 GiB together at
+ * the most (-EMSGSIZE), or 128 bytes inline. One of more than 16 KiB is READ by its receiver's
+ * agent: nothing behind it goes until that is done, and if it fails it completes when nobody can
+ * READ it any more, which may take a lease; after kedge_vqp_destroy() it may be READ for as long.
+ * An agent that does not know such has 16 KiB as the most. imm_data arrives as it is. On any other
+ * VQP that is -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted
+ * before it on its VQP, a WRITE too, has been carried out when it is heard. READs, WRITEs and
+ * atomics behind it are not begun until then. IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message
+ * behind it in the same queue pair that says so: it takes a receive, which ends with
+ * IBV_WC_RECV_RDMA_WITH_IMM, the immediate, and the WRITE's byte_len, however long the receive is.
+ * It has one completion (IBV_WC_RDMA_WRITE), which says how either has failed. Lists of WRITEs that
+ * end with a message: kedge_notify.h. */
 KEDGE_API int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port);
 
 #ifdef __cplusplus

@@ -108,8 +108,10 @@ int lane_sender_hear(struct stream_sender *t, const struct schema_note *n, uint6
     int over = 0;
     *failed = 0;
     switch ((enum schema_note_kind)n->kind) {
+    case SCHEMA_NOTE_READS:
+        over = lane_stream_out_reads(&t->out, n->number, now_ns);
+        break;
     case SCHEMA_NOTE_TAKEN:
-    case SCHEMA_NOTE_READS: /* the next one has arrived, and is not taken yet */
         over = lane_stream_out_taken(&t->out, n->number, now_ns);
         break;
     case SCHEMA_NOTE_REFUSED:

@@ -27,6 +27,7 @@ struct stream_receiver {
     uint8_t news;                 /* enum schema_note_kind; 0: there are none */
     uint8_t failed;               /* enum ibv_wc_status: it has ended so */
     uint8_t ended;                /* its sender is gone: what is late of it comes within bound_ns */
+    uint8_t reads;                /* the next one is READ, until it is taken, refused or fails */
     uint32_t next, later, sooner; /* place + 1: in its bucket or free; of its peer's */
     TAILQ_ENTRY(stream_receiver) by_news;
 };
@@ -121,7 +122,6 @@ void lane_exchange_readdress(struct exchange *x, const uint8_t gid[16], uint32_t
 void lane_exchange_renumber(struct exchange *x, uint32_t qpn);
 
 /* ---- as a receiver */
-
 static inline void lane_exchange_posted(struct exchange *x, uint32_t receives)
 {
     lane_credit_posted(&x->bank, receives);

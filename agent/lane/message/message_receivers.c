@@ -124,8 +124,9 @@ bool lane_receivers_forget(struct exchange *x, struct message_peer *c)
 /* Nothing of one that was silent for so long is under way any more. */
 static bool is_idle(const struct exchange *x, const struct stream_receiver *r, uint64_t now_ns)
 {
-    return r->name != 0 && now_ns - r->heard_ns >=
-                               (r->ended ? ENDED_BOUNDS * x->config.bound_ns : x->config.forget_ns);
+    return r->name != 0 && !r->reads &&
+           now_ns - r->heard_ns >=
+               (r->ended ? ENDED_BOUNDS * x->config.bound_ns : x->config.forget_ns);
 }
 
 static void forget_idle_receivers(struct exchange *x, uint64_t now_ns)
@@ -228,24 +229,27 @@ struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct sc
         set_news(x, r, SCHEMA_NOTE_FAILED);
     else if (verdict == STREAM_SEEN)
         set_news(x, r, SCHEMA_NOTE_TAKEN);
-    return r->failed == 0 && verdict == STREAM_NEXT ? r : NULL;
+    return r->failed == 0 && !r->reads && verdict == STREAM_NEXT ? r : NULL;
 }
 
 void lane_exchange_took(struct exchange *x, struct stream_receiver *r)
 {
     lane_stream_in_taken(&r->in);
+    r->reads = 0;
     set_news(x, r, SCHEMA_NOTE_TAKEN);
 }
 
 void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us)
 {
     r->wait_us = wait_us;
+    r->reads = 0;
     set_news(x, r, SCHEMA_NOTE_REFUSED);
 }
 
 void lane_exchange_fail(struct exchange *x, struct stream_receiver *r, uint8_t status)
 {
     r->failed = status;
+    r->reads = 0;
     set_news(x, r, SCHEMA_NOTE_FAILED);
 }
 
@@ -255,7 +259,10 @@ void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t st
     if (r == NULL)
         set_extra(x, c, stream, SCHEMA_NOTE_UNKNOWN, 0);
     else if (r->news != SCHEMA_NOTE_REFUSED) /* which says more */
-        set_news(x, r, r->failed != 0 ? SCHEMA_NOTE_FAILED : SCHEMA_NOTE_ANSWER);
+        set_news(x, r,
+                 r->failed != 0 ? SCHEMA_NOTE_FAILED
+                 : r->reads     ? SCHEMA_NOTE_READS
+                                : SCHEMA_NOTE_ANSWER);
 }
 
 void lane_exchange_ended(struct exchange *x, struct message_peer *c, uint64_t stream,

@@ -88,6 +88,14 @@ int lane_stream_out_refused(struct stream_out *s, uint32_t number, uint64_t wait
     return count;
 }
 
+int lane_stream_out_reads(struct stream_out *s, uint32_t number, uint64_t now_ns)
+{
+    const int count = lane_stream_out_taken(s, number, now_ns);
+    if (count >= 0 && number == s->first && s->next != s->first)
+        s->refused_ns = 0;
+    return count;
+}
+
 int lane_stream_out_answered(struct stream_out *s, uint32_t next, uint64_t now_ns)
 {
     const int count = lane_stream_out_taken(s, next, now_ns);

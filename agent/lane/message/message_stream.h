@@ -80,6 +80,9 @@ int lane_stream_out_taken(struct stream_out *s, uint32_t next, uint64_t now_ns);
 int lane_stream_out_refused(struct stream_out *s, uint32_t number, uint64_t wait_ns,
                             uint64_t now_ns);
 
+/* The receiver has taken all before it, and READs that one: whoever waited for a buffer has one.
+ * Likewise. */
+int lane_stream_out_reads(struct stream_out *s, uint32_t number, uint64_t now_ns);
 /* Asked, the receiver says that it has taken all before it: those from it on were dropped, since
  * they came ahead of one that was missing, and go again. One that was only late comes twice.
  * Likewise. */

@@ -7,7 +7,9 @@
 
 #include "base/assert.h"
 #include "message_state.h"
+#include "receive/large.h"
 #include "receive/message_datagrams.h"
+#include "request/lending.h"
 #include "request/raises.h"
 #include "request/reply.h"
 #include "schedule/sends.h"
@@ -18,7 +20,8 @@ enum {
     SWEEP = 16,         /* peers, in a millisecond */
     ALONE = 64 * 1024,  /* bytes that are copied in a pass, and the rest of a message */
     SHARED = 16 * 1024, /* likewise, while another session is polled */
-    RNR_WAIT_US = 200   /* for who finds no buffer posted */
+    RNR_WAIT_US = 200,  /* for who finds no buffer posted */
+    LARGES = 64         /* messages that are READ */
 };
 
 /* ---- receives */
@@ -138,7 +141,10 @@ int lane_messages_new(struct lane *l)
     if (l->messages == NULL)
         return -ENOMEM;
     TAILQ_INIT(&l->messages->actives);
-    const int status = make_places(l);
+    TAILQ_INIT(&l->messages->lendings);
+    int status = make_places(l);
+    if (status == 0)
+        status = lane_larges_new(l, at_least(l, LARGES));
     return status == 0 ? make_exchange(l) : status;
 }
 
@@ -159,6 +165,7 @@ void lane_messages_free(struct lane *l)
     if (m == NULL)
         return;
     lane_exchange_free(&m->exchange);
+    lane_larges_free(l);
     lane_ports_free(&m->ports);
     lane_places_free(&m->vqp_places);
     lane_places_free(&m->port_places);
@@ -240,7 +247,13 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     }
     struct session *s = q->session;
     struct wr *receive = q->messages->receives.head;
-    if (receive == NULL || !lane_session_has_two_places(s)) {
+    struct schema_part parts[SCHEMA_PARTS_MOST];
+    if (m->parts != 0 && schema_parts_read(payload, m, parts) != 0) {
+        lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
+        return;
+    }
+    if (receive == NULL || !lane_session_has_two_places(s) ||
+        (m->parts != 0 && !lane_large_has_room(l, q))) {
         COUNT(l, messages_refused, 1);
         lane_exchange_refuse(x, r, RNR_WAIT_US);
         return;
@@ -249,6 +262,10 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     if (m->length > count_room(receive)) {
         lane_exchange_fail(x, r, IBV_WC_REM_INV_REQ_ERR);
         lane_session_complete(l, receive, IBV_WC_LOC_LEN_ERR, SCHEMA_REASON_LONG);
+        return;
+    }
+    if (m->parts != 0) {
+        lane_large_begin(l, r, q, receive, m, parts);
         return;
     }
     struct schema_cqe_sender sender = {
@@ -287,7 +304,7 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     struct exchange *x = &l->messages->exchange;
     const uint8_t *at = receive_at(l, place);
     struct schema_message m;
-    if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0 || m.parts != 0) {
+    if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0) {
         lane_exchange_stray(x);
     } else if (m.kind == SCHEMA_MESSAGE_TO_COUNTER) {
         take_raise(l, &m);
@@ -333,6 +350,8 @@ void lane_arrivals_go_on(struct lane *l)
     }
     if (m->arrived > 0)
         messages_wait(l);
+    lane_larges_go_on(l);
+    lane_lendings_go_on(l);
     lane_datagrams_say(l);
     set_gauges(l);
 }
@@ -342,6 +361,8 @@ void lane_arrivals_look(struct lane *l)
     if (l->messages->unposted_count > 0)
         post_again(l);
     lane_sends_look(l);
+    lane_larges_look(l);
+    lane_lendings_go_on(l);
     lane_exchange_sweep(&l->messages->exchange, l->now_ns, SWEEP);
     lane_datagrams_look(l);
     lane_datagrams_say(l);

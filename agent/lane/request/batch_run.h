@@ -12,6 +12,7 @@
 #define LANE_BATCH_RUN_H
 
 #include "lane_state.h"
+#include "message_state.h"
 #include "request/reply.h"
 #include "session_state.h"
 #include "transmit/wr.h"
@@ -25,11 +26,13 @@ void lane_batch_cancel(struct lane *l, struct session *s, struct batch *b);
 void lane_batch_request_over(struct lane *l, struct wr *w, enum ibv_wc_status status,
                              uint32_t reason);
 
-/* Of any request of a worker's. */
+/* Of any request of a worker's, or a READ for one. */
 static inline void batch_or_complete(struct lane *l, struct wr *w, enum ibv_wc_status status,
                                      uint32_t reason)
 {
-    if (w->special & (SPECIAL_PIECE | SPECIAL_BATCH))
+    if (w->special & SPECIAL_PULL)
+        messages_pulled(l, w, status);
+    else if (w->special & (SPECIAL_PIECE | SPECIAL_BATCH))
         lane_batch_request_over(l, w, status, reason);
     else
         lane_session_complete(l, w, status, reason);

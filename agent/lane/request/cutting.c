@@ -7,10 +7,18 @@
 #include "session_state.h"
 #include "transmit/cut.h"
 
-/* How much goes next, of so many bytes. */
-static uint64_t next_length(const struct lane *l, uint64_t remote_addr, uint64_t bytes)
+/* Of a large message they are short whatever the operator says of workers' requests: a READ that
+ * its worker has not posted itself is not to stand before others. */
+static uint64_t bytes_of_pieces(const struct lane *l, const struct wr *w)
 {
-    const uint64_t cut = l->config.cut_bytes, most = cut - (remote_addr + cut) % CUT_PART;
+    const uint64_t most = l->config.cut_bytes;
+    return (w->special & SPECIAL_PULL) && most > CUT_PULL ? CUT_PULL : most;
+}
+
+/* How much goes next, of so many bytes. */
+static uint64_t next_length(const struct lane *l, const struct wr *w, uint64_t bytes)
+{
+    const uint64_t cut = bytes_of_pieces(l, w), most = cut - (w->remote_addr + cut) % CUT_PART;
     return bytes < most ? bytes : most;
 }
 
@@ -39,7 +47,7 @@ static void take_front(struct wr *w, uint64_t bytes)
 static void take_piece(const struct lane *l, struct wr *w)
 {
     struct cut *c = cut_of(w);
-    w->length = next_length(l, w->remote_addr, c->left);
+    w->length = next_length(l, w, c->left);
     c->left -= w->length;
     take_front(w, w->length);
 }
@@ -56,6 +64,14 @@ void lane_cut_begin(struct lane *l, struct wr *w, const struct schema_sq_desc *d
         c->sge[0] = (struct schema_sge){
             .offset = d->post.offset, .length = d->post.length, .arena = d->post.arena};
     w->special |= SPECIAL_CUT;
+    take_piece(l, w);
+}
+
+void lane_cut_begin_pull(struct lane *l, struct wr *w, const struct schema_sge *sge, uint32_t count)
+{
+    struct cut *c = cut_of(w);
+    *c = (struct cut){.total = w->length, .left = w->length};
+    memcpy(c->sge, sge, count * sizeof c->sge[0]);
     take_piece(l, w);
 }
 

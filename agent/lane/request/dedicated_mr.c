@@ -14,27 +14,35 @@
 #include "base/assert.h"
 #include "lane_state.h"
 #include "request/lease_moves.h"
+#include "request/lending.h"
 #include "request/mr_shares.h"
 #include "request/region.h"
 #include "request/reply.h"
 #include "session_state.h"
 #include "transmit/lane_events.h"
 
-void lane_dedicated_want(struct lane *l, struct session *s, struct region *place,
-                         const struct schema_sq_desc *d)
+uint32_t lane_dedicated_ask(struct lane *l, const struct session *s, const struct schema_sq_desc *d)
 {
-    s->registering.place = place;
-    s->registering.tag = ++l->fences;
-    s->registering.asked = *d;
+    const uint32_t tag = ++l->fences;
+    l->did++; /* so that the control side hears of it */
     lane_event_push(
         l, &(struct lane_event){.kind = LANE_EVENT_WANT_MR,
                                 .session = s->id,
-                                .want_mr = {.tag = s->registering.tag,
+                                .want_mr = {.tag = tag,
                                             .arena = d->reg_mr.arena,
                                             .access = d->reg_mr.access & 0xffff,
                                             .fenced = (d->reg_mr.access & SCHEMA_REG_FENCED) != 0,
                                             .offset = d->reg_mr.offset,
                                             .length = d->reg_mr.length}});
+    return tag;
+}
+
+void lane_dedicated_want(struct lane *l, struct session *s, struct region *place,
+                         const struct schema_sq_desc *d)
+{
+    s->registering.place = place;
+    s->registering.asked = *d;
+    s->registering.tag = lane_dedicated_ask(l, s, d);
 }
 
 static void want_dereg(struct lane *l, struct session *s, uint32_t arena, uint32_t rkey,
@@ -54,6 +62,11 @@ void lane_dedicated_ready(struct lane *l, const struct lane_command *c)
     uint8_t secret[16] = {0};
     if (s->state != SESSION_LIVE) /* it has ended meanwhile: the control side ends this too */
         return;
+    if (c->mr.tag == s->lending.tag) {
+        if (!lane_lending_ready(l, s, c))
+            want_dereg(l, s, s->lending.awaited, c->mr.rkey, ++l->fences);
+        return;
+    }
     struct region *place = s->registering.place;
     BASE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
     s->registering.place = NULL;
@@ -84,6 +97,9 @@ void lane_dedicated_forget(struct lane *l, struct session *s)
 {
     if (s->registering.place != NULL)
         lane_mr_share_give(l, s);
+    if (s->lending.tag != 0)
+        lane_mr_share_give(l, s);
+    s->lending.tag = 0;
     s->registering.place = NULL;
     s->registering.held = false;
 }

@@ -8,6 +8,9 @@
 /* Asks for the registration of the region that d asks for, whose place that is. */
 void lane_dedicated_want(struct lane *l, struct session *s, struct region *place,
                          const struct schema_sq_desc *d);
+/* Asks for a registration; MR_READY has the tag that this returns. */
+uint32_t lane_dedicated_ask(struct lane *l, const struct session *s,
+                            const struct schema_sq_desc *d);
 /* MR_READY. */
 void lane_dedicated_ready(struct lane *l, const struct lane_command *c);
 /* The region, withdrawn already, is WAITING until its registration has gone (MR_GONE). */

@@ -8,6 +8,7 @@
 #include "request/active.h"
 #include "request/check.h"
 #include "request/reply.h"
+#include "schedule/large_sends.h"
 #include "schedule/sends.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
@@ -48,12 +49,22 @@ static uint32_t check_send(const struct lane *l, const struct session *s, const 
         return SCHEMA_REASON_MESSAGES;
     if (reason != 0)
         return reason;
-    if (w->length > SCHEMA_MESSAGE_MOST)
+    if (w->length > SCHEMA_LARGE_MOST)
         return SCHEMA_REASON_LONG;
     if (q->messages != NULL && q->messages->to_kind == SCHEMA_SEND_TO_COUNTER &&
         (w->length != 0 || (w->remote_addr & SEND_IMM) != 0))
         return SCHEMA_REASON_DESCRIPTOR;
     return q->state == VQP_CONNECTED || q->state == VQP_CUTTING ? SCHEMA_REASON_UNADDRESSED : 0;
+}
+
+/* Too long for one receive: its pieces are as the worker names them. */
+static void begin_large(const struct schema_sq_desc *d, const void *extra, struct wr *w)
+{
+    struct schema_sq_sges pieces = {
+        .sge = {{.offset = d->post.offset, .length = d->post.length, .arena = d->post.arena}}};
+    if (d->num_sge > 1)
+        memcpy(&pieces, extra, sizeof pieces);
+    lane_large_send_begin(w, pieces.sge, d->num_sge);
 }
 
 void lane_send_take(struct lane *l, struct session *s, const struct operation *op,
@@ -65,6 +76,8 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
     w->fab = (struct fab_wr){.opcode = op->opcode, .sg_list = w->sge, .imm_data = d->post.imm};
     w->refused = (uint8_t)check_send(l, s, q, d, extra, w);
     w->special |= SPECIAL_SEND;
+    if (w->refused == 0 && w->length > SCHEMA_MESSAGE_MOST)
+        begin_large(d, extra, w);
     if (!is_present(q, d)) {
         q->gen = q->state == VQP_FREE && q->messages == NULL ? d->vqp_gen : q->gen;
         COUNT(l, refused, 1);

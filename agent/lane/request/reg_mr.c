@@ -40,7 +40,8 @@ int lane_region_add(struct lane *l, struct session *s, const struct schema_sq_de
         return -EFAULT;
     if ((d->reg_mr.access & SCHEMA_RECORD_ATOMIC) != 0 && !s->caps->atomics)
         return -EOPNOTSUPP;
-    if (!lane_region_has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) {
+    if ((!lane_region_has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) ||
+        s->lending.tag != 0) { /* that has a place already */
         s->registering.asked = *d;
         s->registering.held = true;
         return -EINPROGRESS;

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "agent/lane.h"
+#include "schema/record.h"
+#include "schema/session.h"
 
 struct schema_sq_desc;
 struct schema_table;
@@ -34,6 +36,12 @@ struct mr_shares {
 };
 
 enum { REGION_ACCESS = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC };
+/* Beside the access of one that the lane registers itself: it is lent (lending_state.h), and no
+ * tenant's. */
+#define REGION_LENT    (1u << 18)
+#define REGION_NOBODYS 0
+/* DEREG_MRs, by their answers' places; and behind these what is lent no more. */
+enum { WITHDRAWALS = SCHEMA_REPLIES + 1, WITHDRAWAL_OF_LENT = SCHEMA_REPLIES };
 
 /* Whether the region's end waits for its lease: until that is over, or by force. */
 static inline bool region_waits(const struct region *region)
@@ -41,7 +49,8 @@ static inline bool region_waits(const struct region *region)
     return !region->lease.fenced && !region->hurried;
 }
 
-/* A DEREG_MR that is not answered yet, at the place of its answer. */
+/* Regions that go: a DEREG_MR that is not answered yet, at the place of its answer, or what is lent
+ * no more. */
 struct withdrawal {
     uint32_t tag;
     int32_t status;

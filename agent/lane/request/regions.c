@@ -193,7 +193,7 @@ int lane_region_publish(struct lane *l, struct session *s, struct region *region
     const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & REGION_ACCESS;
     const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
     struct schema_mr_record r = {
-        .tenant = s->tenant,
+        .tenant = (d->reg_mr.access & REGION_LENT) != 0 ? REGION_NOBODYS : s->tenant,
         .vaddr = d->reg_mr.vaddr,
         .raddr = at->iova,
         .length = length,

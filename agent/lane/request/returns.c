@@ -15,6 +15,7 @@
 #include "resolve/prove.h"
 #include "resolve/region_cache.h"
 #include "resolve/signal_read.h"
+#include "schedule/large_sends.h"
 #include "schedule/sends.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
@@ -99,7 +100,7 @@ static bool end_piece(struct lane *l, struct wr *w)
     unpost_worker(l, w, SIGN_LIFE, true);
     lane_vqp_piece_is_back(q);
     if (!lane_cut_next(l, w) || q->state == VQP_FREE) {
-        complete_request(l, w, IBV_WC_SUCCESS, 0);
+        end_request(l, w, IBV_WC_SUCCESS, 0);
         return false;
     }
     if (w->stale)
@@ -165,6 +166,17 @@ static enum ibv_wc_status end_before(struct lane *l, struct wr *w, enum ibv_wc_s
     return status;
 }
 
+/* It may be READ yet: it ends with its queue, which is in error now, when it is not any more. */
+static void hold_large(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    struct vqp *q = vqp_of(w);
+    lane_large_send_fail(w, status);
+    if (w->stale)
+        lane_arena_unused(l, w);
+    lane_vqp_fail(l, q);
+    lane_vqp_take_back(l, q, w);
+}
+
 /* It was out, and did not end well. */
 static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
@@ -181,11 +193,16 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     const enum sign sign = sign_of(status);
-    if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w, true))
+    const bool is_kept = (w->special & SPECIAL_SEND) && lane_sends_back(l, w, true);
+    if (is_kept)
         status = end_before(l, w, status);
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(vqp_of(w));
     unpost_worker(l, w, sign, false);
+    if (is_kept && (w->special & SPECIAL_LARGE)) {
+        hold_large(l, w, status);
+        return;
+    }
     end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     lane_vqp_fail(l, &w->session->vqps[w->vqp]);
 }

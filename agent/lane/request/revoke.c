@@ -271,7 +271,7 @@ static void rekey_all(struct lane *l, struct session *s, uint32_t arena)
             s->reregistration[arena].stale++;
         }
     }
-    for (uint32_t i = 0; i < s->max_vqps; i++) {
+    for (uint32_t i = 0; i < s->vqp_places; i++) {
         const struct vqp *q = &s->vqps[i];
         for (struct wr *w = q->queue.head; w != NULL; w = w->next)
             rekey_request(s, arena, w);

@@ -11,6 +11,7 @@
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
 #include "request/ending.h"
+#include "request/lending.h"
 #include "request/region.h"
 #include "request/revoke.h"
 #include "request/withdraw.h"
@@ -53,7 +54,7 @@ struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, 
     if (m == NULL)
         return NULL;
     m->wrs = calloc(max_inflight, sizeof m->wrs[0]);
-    m->vqps = calloc(max_vqps, sizeof m->vqps[0]);
+    m->vqps = calloc(max_vqps + LANE_OWN_VQPS, sizeof m->vqps[0]);
     m->regions = calloc(max_mrs, sizeof m->regions[0]);
     m->grants = calloc(max_grants, sizeof m->grants[0]);
     if (m->wrs == NULL || m->vqps == NULL || m->regions == NULL || m->grants == NULL ||
@@ -65,7 +66,7 @@ struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, 
         m->wrs[i - 1].next = m->free_wr;
         m->free_wr = &m->wrs[i - 1];
     }
-    for (uint32_t i = 0; i < max_vqps; i++)
+    for (uint32_t i = 0; i < max_vqps + LANE_OWN_VQPS; i++)
         m->vqps[i].index = i;
     return m;
 }
@@ -102,6 +103,12 @@ static void show_session(const struct session *s, const struct lane_session *add
     atomic_store_explicit(&shown->inflight, &s->inflight, memory_order_release);
 }
 
+/* A request names its VQP by 16 bits. */
+static uint32_t count_places(uint32_t max_vqps)
+{
+    return max_vqps <= UINT16_MAX + 1 - LANE_OWN_VQPS ? max_vqps + LANE_OWN_VQPS : max_vqps;
+}
+
 int lane_session_add(struct lane *l, const struct lane_session *add)
 {
     if (add->memory == NULL || add->id >= l->config.max_sessions ||
@@ -124,6 +131,7 @@ int lane_session_add(struct lane *l, const struct lane_session *add)
         .of = &l->actives[add->tenant_slot],
         .window = &l->tenant_windows[add->tenant_slot],
         .max_vqps = add->max_vqps,
+        .vqp_places = count_places(add->max_vqps),
         .max_regions = add->max_mrs,
         .quota = add->quota,
         .memory = add->memory,
@@ -155,6 +163,7 @@ void lane_session_end(struct lane *l, struct session *s, uint32_t reason, bool f
     lane_lookup_wait_no_more(l, s);
     lane_revocations_forget(l, s);
     lane_dedicated_forget(l, s);
+    lane_lending_forget(l, s);
     lane_session_leave_due(l, s);
     lane_ending_join(l, s);
 }

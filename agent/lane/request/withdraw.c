@@ -14,6 +14,7 @@
 #include "lane_state.h"
 #include "request/active.h"
 #include "request/dedicated_mr.h"
+#include "request/lending.h"
 #include "request/lease_moves.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -30,7 +31,11 @@ static struct withdrawal *withdrawal_of(struct session *s, const struct region *
 
 static void finish_one(struct lane *l, struct session *s, struct withdrawal *w)
 {
-    if (--w->left == 0)
+    if (--w->left > 0)
+        return;
+    if (w == &s->memory->withdrawals[WITHDRAWAL_OF_LENT])
+        lane_lending_gone(l, s);
+    else
         lane_session_answer(l, s, w->tag, w->status);
 }
 
@@ -56,6 +61,20 @@ void lane_withdrawals_let_go(struct lane *l, struct session *s)
     }
 }
 
+/* Whoever READs from here on finds nothing: the device that reads the table for him sees that
+ * before the clock is read (next pass). */
+static void await_leases(struct lane *l, struct session *s, uint32_t place)
+{
+    struct withdrawal *w = &s->memory->withdrawals[place];
+    base_device_show();
+    if (w->lent > 0) {
+        s->lent_places |= 1ull << place;
+        lane_session_await(l, s);
+    }
+    lane_withdrawals_let_go(l, s);
+    finish_one(l, s, w);
+}
+
 bool lane_withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     const uint32_t place = d->dereg_mr.tag % SCHEMA_REPLIES;
@@ -70,18 +89,23 @@ bool lane_withdrawal_begin(struct lane *l, struct session *s, const struct schem
         l->control_units++;
     }
     w->status = missing > 0 ? -ENOENT : 0;
-    /* Whoever READs from here on finds nothing: the device that reads the table for him sees that
-     * before the clock is read (next pass). */
-    base_device_show();
-    if (w->lent > 0) {
-        s->lent_places |= 1u << place;
-        lane_session_await(l, s);
-    }
     if (s->own_withdrawn > 0)
         l->control_units += lane_region_places(s) / PLACES_A_UNIT;
-    lane_withdrawals_let_go(l, s);
-    finish_one(l, s, w);
+    await_leases(l, s, place);
     return true;
+}
+
+void lane_withdrawal_of_lent(struct lane *l, struct session *s)
+{
+    struct withdrawal *w = &s->memory->withdrawals[WITHDRAWAL_OF_LENT];
+    *w = (struct withdrawal){.left = 1};
+    for (uint32_t i = 0; i < s->arenas; i++) {
+        struct region *region = s->lending.region[i];
+        /* Who has guessed the key of its own may have given it back, and harms itself. */
+        if (region != NULL && region->vkey == s->lending.vkey[i] && region->by == 0)
+            lane_region_remove(l, s, region, WITHDRAWAL_OF_LENT);
+    }
+    await_leases(l, s, WITHDRAWAL_OF_LENT);
 }
 
 void lane_withdrawal_hurry(struct session *s, struct region *region)
@@ -91,7 +115,7 @@ void lane_withdrawal_hurry(struct session *s, struct region *region)
         return;
     region->hurried = true;
     if (--w->lent == 0)
-        s->lent_places &= ~(1u << (region->by - 1));
+        s->lent_places &= ~(1ull << (region->by - 1));
 }
 
 void lane_withdrawal_done(struct lane *l, struct session *s, struct region *region)
@@ -104,7 +128,7 @@ void lane_withdrawal_done(struct lane *l, struct session *s, struct region *regi
 
 void lane_withdrawals_forget(struct session *s)
 {
-    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++)
+    for (uint32_t i = 0; i < WITHDRAWALS; i++)
         s->memory->withdrawals[i].left = 0;
     s->lent_places = 0;
     s->fence_tag = 0;
@@ -113,10 +137,10 @@ void lane_withdrawals_forget(struct session *s)
 /* ---- the lease, and after it a fence */
 
 /* Of all these requests at once, in one walk. */
-static void count_leases(struct lane *l, struct session *s, uint32_t places)
+static void count_leases(struct lane *l, struct session *s, uint64_t places)
 {
     const uint64_t due_ns = l->now_ns + lane_region_wait_ns(l);
-    for (uint32_t place = 0; place < SCHEMA_REPLIES; place++)
+    for (uint32_t place = 0; place < WITHDRAWALS; place++)
         if (places >> place & 1)
             s->memory->withdrawals[place].due_ns = due_ns;
     for (uint32_t i = 0; i < lane_region_places(s); i++) {
@@ -132,7 +156,7 @@ static void count_leases(struct lane *l, struct session *s, uint32_t places)
 /* Of one registration for all whose time is over, one at a time: nothing begins in them any more,
  * and what a lane that stood still has begun is waited for. The tag is the lane's own: the session
  * may be another one's when the answer comes. */
-static void want_fence(struct lane *l, struct session *s, uint32_t places)
+static void want_fence(struct lane *l, struct session *s, uint64_t places)
 {
     uint32_t rkey = 0;
     for (uint32_t i = 0; i < lane_region_places(s); i++) {
@@ -155,7 +179,7 @@ static void want_fence(struct lane *l, struct session *s, uint32_t places)
 }
 
 /* Their leases are over: the registrations of their own go, in turns. */
-static void hurry_own(struct lane *l, struct session *s, uint32_t places)
+static void hurry_own(struct lane *l, struct session *s, uint64_t places)
 {
     for (uint32_t i = 0; i < lane_region_places(s); i++) {
         struct region *region = &s->regions[i];
@@ -167,19 +191,19 @@ static void hurry_own(struct lane *l, struct session *s, uint32_t places)
 
 bool lane_withdrawals_go_on(struct lane *l, struct session *s)
 {
-    uint32_t due = 0, begin = 0;
+    uint64_t due = 0, begin = 0;
     s->due_ns = LANE_NEVER; /* a fence's end is when to look again */
-    for (uint32_t place = 0; place < SCHEMA_REPLIES; place++)
+    for (uint32_t place = 0; place < WITHDRAWALS; place++)
         if ((s->lent_places >> place & 1) != 0 && s->memory->withdrawals[place].due_ns == 0)
-            begin |= 1u << place;
+            begin |= 1ull << place;
     if (begin != 0)
         count_leases(l, s, begin);
-    for (uint32_t place = 0; place < SCHEMA_REPLIES; place++) {
+    for (uint32_t place = 0; place < WITHDRAWALS; place++) {
         struct withdrawal *w = &s->memory->withdrawals[place];
         if ((s->lent_places >> place & 1) == 0)
             continue;
         if (l->now_ns >= w->due_ns)
-            due |= 1u << place;
+            due |= 1ull << place;
         else if (w->due_ns < s->due_ns)
             s->due_ns = w->due_ns;
     }

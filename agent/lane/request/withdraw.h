@@ -14,6 +14,9 @@ struct session;
 
 /* DEREG_MR. False: it makes no sense. */
 bool lane_withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+/* Likewise all that the session lends (lending_state.h), of which nothing is being withdrawn yet;
+ * lane_lending_gone() when it is over. */
+void lane_withdrawal_of_lent(struct lane *l, struct session *s);
 /* What is due. False: no lease is waited for any more. */
 bool lane_withdrawals_go_on(struct lane *l, struct session *s);
 /* That of one of its regions is waited for no more. lane_withdrawals_let_go() is the caller's. */

@@ -273,6 +273,8 @@ static enum remote_answer refuse_key(struct lane *l, struct cached *e, struct wr
                                      uint32_t *reason)
 {
     *reason = SCHEMA_REASON_VKEY;
+    if (w->special & SPECIAL_PULL) /* its worker has not said it */
+        return REMOTE_REFUSED;
     if (!e->guessed || e->state == CACHED_VALID) {
         e->guessed = 1;
         count_wrong_key(l, w->session);
@@ -280,9 +282,11 @@ static enum remote_answer refuse_key(struct lane *l, struct cached *e, struct wr
     return REMOTE_REFUSED;
 }
 
-static bool is_for(const struct lane *l, const struct session *s, const struct schema_mr_record *r)
+/* A large message's region is nobody's: who READs it was told of it by its owner's agent. */
+static bool is_for(const struct lane *l, const struct wr *w, const struct schema_mr_record *r)
 {
-    return r->tenant == s->tenant || lane_grant_is_there(l, s, r->vkey, r->secret);
+    return r->tenant == w->session->tenant || (w->special & SPECIAL_PULL) ||
+           lane_grant_is_there(l, w->session, r->vkey, r->secret);
 }
 
 static void refresh_later(struct lane *l, struct cached *e)
@@ -320,7 +324,7 @@ static enum remote_answer look_closely(struct lane *l, struct flow *f, struct ca
         if (e->reading)
             return REMOTE_READING;
     }
-    if (e->state == CACHED_UNKNOWN || !is_for(l, w->session, &e->record))
+    if (e->state == CACHED_UNKNOWN || !is_for(l, w, &e->record))
         return refuse_key(l, e, w, reason);
     if (is_too_short(l, e)) {
         *reason = SCHEMA_REASON_LEASE;
@@ -359,7 +363,7 @@ enum remote_answer lane_remote_resolve(struct lane *l, struct vqp *q, struct wr 
             return answer;
     }
     const struct schema_mr_record *r = &e->record;
-    if (!is_for(l, w->session, r))
+    if (!is_for(l, w, r))
         return refuse_key(l, e, w, reason);
     if (!(r->flags & w->op->access)) {
         *reason = SCHEMA_REASON_ACCESS;

@@ -7,6 +7,7 @@
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
 #include "resolve/liveness.h"
+#include "schedule/large_sends.h"
 #include "schedule/wait_queue.h"
 #include "schema/peers.h"
 #include "session_state.h"
@@ -83,6 +84,7 @@ void lane_sends_end(struct lane *l, struct vqp *q)
         return;
     BASE_ASSERT(t->receives.head == NULL);
     unbind_ports(l, t);
+    lane_large_send_end(l, q);
     lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
     queue_append(&q->session->flushing, &t->kept);
@@ -208,7 +210,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     if (*reason != 0)
         return WAIT_NOTHING;
     join_actives(l, t);
-    const enum vqp_wait wait = find_message_peer(l, q, reason);
+    enum vqp_wait wait = find_message_peer(l, q, reason);
     if (*reason == 0 && k->to != NULL && k->to->mute)
         *reason = SCHEMA_REASON_MESSAGES;
     if (wait != WAIT_NOTHING || *reason != 0)
@@ -222,6 +224,13 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     BASE_ASSERT(w->vkey == k->out.next);
     if (!lane_stream_out_may_post(&k->out, messages_clock(l)))
         return WAIT_RECEIVER;
+    if (lane_large_send_is_out(t))
+        return WAIT_OWN;
+    if (w->special & SPECIAL_LARGE) {
+        wait = lane_large_send_may_post(l, q, w, messages_clock(l), reason);
+        if (wait != WAIT_NOTHING || *reason != 0)
+            return wait;
+    }
     if (!lane_places_may_take(&l->messages->header_places, t->share))
         return WAIT_SMALL;
     const bool waited = k->wait_ns != 0;
@@ -234,12 +243,14 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
 }
 
 /* Its header, and what was inline behind it. */
-static void write_header(struct lane *l, struct wr *w, const struct schema_message *m)
+static void write_header(struct lane *l, struct vqp *q, struct wr *w, struct schema_message *m)
 {
     const struct lane_messages *r = &l->res.messages;
     uint8_t *at = header_at(l, w->index);
     const uint64_t offset = (uint64_t)(at - (uint8_t *)r->memory.addr);
     uint32_t bytes = SCHEMA_MESSAGE_BYTES;
+    if (w->special & SPECIAL_LARGE)
+        bytes += lane_large_send_write(q, w, messages_clock(l), m, at + SCHEMA_MESSAGE_BYTES);
     schema_message_write(m, at);
     if (w->remote_addr & SEND_INLINE) {
         memcpy(at + SCHEMA_MESSAGE_BYTES, w->inline_data, w->length);
@@ -279,9 +290,10 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
     w->fab.compare_add = (uintptr_t)t;
     w->fab.swap = (uint64_t)m.epoch << 32 | m.credit;
     w->fab.remote_addr = lane_exchange_place(&all->exchange, k->to);
-    write_header(l, w, &m);
+    write_header(l, q, w, &m);
     lane_stream_out_posted(&k->out, messages_clock(l));
     t->out++;
+    t->large_out += (w->special & SPECIAL_LARGE) != 0;
 }
 
 /* ---- coming back */
@@ -294,6 +306,7 @@ bool lane_sends_back(struct lane *l, struct wr *w, bool broke)
     lane_places_give(&m->header_places, t->share);
     l->changed |= l->wanting;
     t->out--;
+    t->large_out -= (w->special & SPECIAL_LARGE) != 0;
     lane_exchange_credit_back(&m->exchange, (uint32_t)w->fab.remote_addr,
                               (uint32_t)(w->fab.swap >> 32), (uint32_t)w->fab.swap, broke,
                               l->now_ns);
@@ -440,9 +453,12 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
     COUNT(l, messages_rnr, n->kind == SCHEMA_NOTE_REFUSED);
     if (lane_sender_hear(&t->sender, n, messages_clock(l), &failed) < 0)
         return; /* its peer's agent says what cannot be */
-    if (failed != 0)
+    if (failed != 0) {
+        lane_large_send_let_go(t);
         fail_sends(l, t, reason_of(failed));
-    else if ((int32_t)(t->sender.out.next - before) < 0)
+        return;
+    }
+    if ((int32_t)(t->sender.out.next - before) < 0)
         lane_sends_rewind(l, t);
     else
         go_on(l, t);
@@ -471,8 +487,9 @@ static void look_at(struct lane *l, struct vqp_messages *t)
     const struct stream_patience patience = {
         .ask_ns = r->ask_ns, .questions = r->questions, .refused_ns = r->refused_ns};
     const uint32_t creditless = find_creditless(l, t, &patience);
-    if (creditless != 0) {
-        fail_sends(l, t, creditless);
+    const bool is_late = lane_large_send_is_late(l, t, messages_clock(l));
+    if (creditless != 0 || is_late) {
+        fail_sends(l, t, creditless != 0 ? creditless : SCHEMA_REASON_RECEIVER);
         return;
     }
     uint64_t due_ns;

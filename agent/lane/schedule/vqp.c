@@ -15,6 +15,7 @@
 #include "resolve/path.h"
 #include "resolve/region_cache.h"
 #include "schedule/refusal_status.h"
+#include "schedule/large_sends.h"
 #include "schedule/room.h"
 #include "schedule/sends.h"
 #include "schedule/turn_bytes.h"
@@ -96,6 +97,8 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0)
         return WAIT_OWN;
+    if (lane_large_send_holds(l, q, w))
+        return WAIT_LENDING;
     lane_windows_desert(l, q);
     COUNT(l, refused, 1);
     request_over(l, w, refusal_status(reason), reason);
@@ -307,9 +310,14 @@ static enum vqp_wait flush_request(struct lane *l, struct vqp *q, struct wr *w)
 {
     if (q->outstanding > 0 || q->kept > 0)
         return WAIT_OWN;
+    if (lane_large_send_holds(l, q, w))
+        return WAIT_LENDING;
     lane_windows_desert(l, q);
-    request_over(l, w, IBV_WC_WR_FLUSH_ERR,
-                 wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
+    if (w->special & SPECIAL_LARGE)
+        request_over(l, w, lane_large_send_status(w), lane_large_send_reason(w));
+    else
+        request_over(l, w, IBV_WC_WR_FLUSH_ERR,
+                     wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
     return WAIT_NOTHING;
 }
 

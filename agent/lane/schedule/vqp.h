@@ -42,6 +42,14 @@ static inline void vqp_forget_flow(struct vqp *q)
 void lane_vqp_move(struct vqp *q, enum vqp_state to);
 void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q,
                    const struct schema_sq_desc *d);
+/* One that no worker names (LANE_OWN_VQPS), and that is not busy, whatever it was before: it goes
+ * to that life of an endpoint. It is in nobody's quota. */
+void lane_vqp_open_own(struct lane *l, struct session *s, struct vqp *q, uint32_t slot,
+                       uint32_t gen);
+static inline bool vqp_is_own(const struct vqp *q)
+{
+    return q->index >= q->session->max_vqps;
+}
 /* SEND_TO: nothing of it is queued, out or kept. False: there is no room. */
 bool lane_vqp_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
 /* What is queued goes to its session's list of what is to be flushed. */

@@ -27,8 +27,10 @@ void lane_vqp_move(struct vqp *q, enum vqp_state to)
 static void release_vqp(struct lane *l, struct vqp *q)
 {
     vqp_forget_flow(q);
-    lane_quota_give(&q->session->quota->vqps);
-    COUNT(l, vqps, -1);
+    if (!vqp_is_own(q)) {
+        lane_quota_give(&q->session->quota->vqps);
+        COUNT(l, vqps, -1);
+    }
     lane_vqp_move(q, VQP_FREE);
 }
 
@@ -68,6 +70,23 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
         s->vqps_high = q->index + 1;
     q->peer_slot = d->bind.peer_slot;
     q->peer_gen = d->bind.peer_gen;
+    lane_vqp_move(q, VQP_CONNECTED);
+}
+
+void lane_vqp_open_own(struct lane *l, struct session *s, struct vqp *q, uint32_t slot,
+                       uint32_t gen)
+{
+    BASE_ASSERT(q->index >= s->max_vqps && !vqp_is_busy(q));
+    if (q->state != VQP_FREE)
+        lane_vqp_stop_waiting(l, q);
+    q->session = s;
+    vqp_forget_flow(q);
+    q->region = l->cache;
+    q->begun = 1; /* it follows nobody into another life */
+    q->path_ns = q->flowless_ns = 0;
+    q->peer_slot = slot;
+    q->peer_gen = gen;
+    s->vqps_high = s->vqp_places;
     lane_vqp_move(q, VQP_CONNECTED);
 }
 

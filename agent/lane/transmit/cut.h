@@ -16,7 +16,7 @@
 
 #include "transmit/wr.h"
 
-enum { CUT_PART = 4096, CUT_AT_LEAST = 2 * CUT_PART };
+enum { CUT_PART = 4096, CUT_AT_LEAST = 2 * CUT_PART, CUT_PULL = 128 * 1024 };
 
 /* Of a request with SPECIAL_CUT, where others have their inline bytes. `sge` is what is behind the
  * present piece, as the worker names it, so that each piece has its arenas' present keys. */

@@ -31,6 +31,8 @@ enum special {
     SPECIAL_BATCH = 1 << 10,  /* stands for a whole one behind its pieces, and is never posted */
     SPECIAL_CUT = 1 << 11,    /* posted in pieces, of which it is the next (cut.h) */
     SPECIAL_DOUBT = 1 << 14,  /* that was a refusal: its region's record is not to be believed */
+    SPECIAL_LARGE = 1 << 12,  /* with SEND: its payload is READ (schedule/large_sends.h) */
+    SPECIAL_PULL = 1 << 13,   /* with CUT: that READ, a RECV else (receive/large.h) */
 };
 static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3 && SPECIAL_LISTED == 1 << 5,
               "each a bit of its own");
@@ -70,8 +72,8 @@ struct wr {
     uint8_t ahead, behind, pieces;
     uint8_t rides;  /* when it was posted last it was part of another's work request */
     uint32_t index; /* own READs: of the lookup or the cached region, or the place of a
-                     * WR_SIGNAL_READ; SPECIAL_COPY: its place */
-    _Alignas(8) uint8_t inline_data[SCHEMA_MAX_INLINE]; /* SPECIAL_CUT: struct cut */
+                     * WR_SIGNAL_READ; SPECIAL_COPY: its place; PULL: of the message */
+    _Alignas(8) uint8_t inline_data[SCHEMA_MAX_INLINE]; /* CUT: struct cut; LARGE: large_send */
 };
 
 static_assert(offsetof(struct wr, fab) == 0, "what a queue pair has chained is a request");

@@ -52,6 +52,7 @@ enum schema_control_feature {
     SCHEMA_FEATURE_BATCHES = 1 << 8,     /* BATCH and the others of batches, its lanes */
     SCHEMA_FEATURE_NOTIFY = 1 << 10,     /* WRITE_IMM, SCHEMA_OP_LISTED, and the operations of
                                           * counters, beside MESSAGES */
+    SCHEMA_FEATURE_LARGE = 1 << 12,      /* with MESSAGES: SENDs of SCHEMA_LARGE_MOST */
 };
 
 enum schema_attached_fd {

@@ -13,7 +13,8 @@ enum schema_op {
     SCHEMA_OP_CAS = 3,
     SCHEMA_OP_FAA = 4,
     /* A message to whom SEND_TO has named. remote_addr, vkey: 0. Not more than SCHEMA_SEND_SGES
-     * pieces, and SCHEMA_MESSAGE_MOST bytes. It, and what follows below, ends the session of an
+     * pieces, and SCHEMA_LARGE_MOST bytes, which the receiver READs where they are more than
+     * SCHEMA_MESSAGE_MOST. It, and what follows below, ends the session of an
      * agent that has not said SCHEMA_FEATURE_MESSAGES (control.h) */
     SCHEMA_OP_SEND = 5,
     /* A buffer for one message to this VQP: to its name, or to the port that it hears. Completes
@@ -94,7 +95,8 @@ enum schema_op_flag {
 enum schema_send_to { SCHEMA_SEND_TO_PORT = 1, SCHEMA_SEND_TO_VQP, SCHEMA_SEND_TO_COUNTER };
 
 #define SCHEMA_SEND_SGES    3     /* of a SEND: one is its header's */
-#define SCHEMA_MESSAGE_MOST 16384 /* bytes of a SEND */
+#define SCHEMA_MESSAGE_MOST 16384 /* bytes of a SEND that come with it */
+#define SCHEMA_LARGE_MOST   (1u << 30)
 
 /* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
  * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */

@@ -171,6 +171,26 @@ START_TEST(a_send_has_what_a_write_has_but_fewer_pieces_and_bytes)
 }
 END_TEST
 
+/* Of an agent whose lanes have them READ. */
+START_TEST(a_large_send_goes_to_an_agent_that_knows_such)
+{
+    struct fixture f;
+    setup_with(&f, SCHEMA_FEATURE_MESSAGES | SCHEMA_FEATURE_LARGE);
+    ck_assert_int_eq(kedge_connect_port(f.q, peer_gid, PORT), 0);
+    take_all(&f);
+    struct ibv_sge sge = sge_of(&f, 0, SCHEMA_MESSAGE_MOST + 1);
+    struct ibv_send_wr wr = send_of(&sge, 1);
+    ck_assert_int_eq(post(f.q, &wr), 0);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->post.length, SCHEMA_MESSAGE_MOST + 1);
+    struct ibv_sge many[3] = {sge, sge, sge};
+    for (int i = 0; i < 3; i++)
+        many[i].length = SCHEMA_LARGE_MOST / 2;
+    wr = send_of(many, 3);
+    ck_assert_int_eq(post(f.q, &wr), -EMSGSIZE);
+    teardown(&f);
+}
+END_TEST
+
 /* Of four slots: the largest SEND takes three, and what is before the first two. */
 START_TEST(the_smallest_ring_has_room_for_the_largest_send_in_two_steps)
 {
@@ -201,5 +221,6 @@ END_TEST
     T(a_port_that_is_taken_is_refused_and_one_that_was_given_late_is_had)                          \
     T(a_send_goes_behind_whom_it_is_for_each_byte_as_the_schema_says)                              \
     T(a_send_has_what_a_write_has_but_fewer_pieces_and_bytes)                                      \
+    T(a_large_send_goes_to_an_agent_that_knows_such)                                               \
     T(the_smallest_ring_has_room_for_the_largest_send_in_two_steps)
 KEDGE_CHECK_MAIN("libclient messages", TESTS)

@@ -53,6 +53,7 @@ struct lane_stats {
     uint64_t messages_sent;     /* of workers, that are acknowledged */
     uint64_t messages_received; /* that are in a worker's buffer */
     uint64_t messages_rnr;      /* times that one's receiver had no buffer, as it says */
+    uint64_t messages_large;    /* of those received, READ from where their senders have them */
     uint64_t messages_refused;  /* times that a worker here had none, or no room for a completion */
     uint64_t messages_stray;    /* that came without a credit of ours, or made no sense */
     uint64_t datagrams_sent;    /* for messages */

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/large_sends.h"
+
+#include <string.h>
+
+#include "lending_state.h"
+#include "schedule/sends.h"
+#include "session_state.h"
+#include "vqp_state.h"
+
+/* What a READ may take beside the time for which a receiver may have no buffer: 15 MB/s, which is
+ * little for a wire that many share. */
+enum { NS_A_BYTE = 64 };
+
+void lane_large_send_begin(struct wr *w, const struct schema_sge *pieces, uint32_t count)
+{
+    struct large_send *n = large_send_of(w);
+    *n = (struct large_send){.bytes = w->length};
+    for (uint32_t i = 0; i < count; i++)
+        if (pieces[i].length != 0)
+            n->part[n->parts++] = pieces[i];
+    w->special |= SPECIAL_LARGE;
+    w->length = n->parts * SCHEMA_PART_BYTES;
+    w->fab.num_sge = 1;
+}
+
+static uint32_t arenas_of(const struct large_send *n)
+{
+    uint32_t arenas = 0;
+    for (uint32_t i = 0; i < n->parts; i++)
+        arenas |= 1u << n->part[i].arena;
+    return arenas;
+}
+
+/* From the session's list the layer above takes it. */
+static void want_lending(struct lane *l, struct session *s, uint32_t arenas)
+{
+    s->lending.wants |= arenas;
+    messages_list_lending(l, s);
+}
+
+static void end_lending(struct lane *l, struct session *s)
+{
+    s->lending.ends = 1;
+    messages_list_lending(l, s);
+}
+
+static bool is_over_time(const struct lane *l, const struct large_send *n, uint64_t clock_ns)
+{
+    return n->since_ns != 0 &&
+           clock_ns - n->since_ns >= l->res.messages.refused_ns + NS_A_BYTE * n->bytes;
+}
+
+enum vqp_wait lane_large_send_may_post(struct lane *l, struct vqp *q, struct wr *w,
+                                       uint64_t clock_ns, uint32_t *reason)
+{
+    struct session *s = q->session;
+    const struct large_send *n = large_send_of(w);
+    uint32_t missing = 0;
+    if (is_over_time(l, n, clock_ns)) {
+        *reason = SCHEMA_REASON_RECEIVER;
+        return WAIT_NOTHING;
+    }
+    for (uint32_t left = arenas_of(n); left != 0; left &= left - 1) {
+        const uint32_t arena = (uint32_t)__builtin_ctzll(left);
+        if (!lending_has(&s->lending, arena))
+            missing |= 1u << arena;
+    }
+    if (missing == 0)
+        return WAIT_NOTHING;
+    if (l->now_ns < s->lending.again_ns && s->lending.refused != 0) {
+        *reason = s->lending.refused;
+        return WAIT_NOTHING;
+    }
+    want_lending(l, s, missing);
+    return WAIT_LENDING;
+}
+
+uint32_t lane_large_send_write(struct vqp *q, struct wr *w, uint64_t clock_ns,
+                               struct schema_message *m, void *behind)
+{
+    const struct lending *lent = &q->session->lending;
+    struct large_send *n = large_send_of(w);
+    struct schema_part parts[SCHEMA_PARTS_MOST];
+    for (uint32_t i = 0; i < n->parts; i++)
+        parts[i] = (struct schema_part){.addr = n->part[i].offset,
+                                        .length = n->part[i].length,
+                                        .vkey = lent->vkey[n->part[i].arena]};
+    m->parts = (uint8_t)n->parts;
+    m->length = (uint32_t)n->bytes;
+    n->generation = lent->gone + 1;
+    n->since_ns = n->since_ns != 0 ? n->since_ns : clock_ns;
+    schema_parts_write(parts, n->parts, behind);
+    return n->parts * SCHEMA_PART_BYTES;
+}
+
+/* Nothing is behind it, so that it is the last of those that are kept. */
+static struct wr *find_kept(const struct vqp_messages *t)
+{
+    struct wr *w = t->kept.tail;
+    return w != NULL && (w->special & SPECIAL_LARGE) ? w : NULL;
+}
+
+bool lane_large_send_is_out(const struct vqp_messages *t)
+{
+    return t->large_out > 0 || find_kept(t) != NULL;
+}
+
+bool lane_large_send_is_late(const struct lane *l, const struct vqp_messages *t, uint64_t clock_ns)
+{
+    const struct wr *w = find_kept(t);
+    return w != NULL && t->sender.out.asked == 0 && is_over_time(l, large_send_of(w), clock_ns);
+}
+
+static struct wr *find_queued(const struct vqp_messages *t)
+{
+    struct wr *w = t->q->queue.head;
+    return w != NULL && (w->special & SPECIAL_LARGE) && wr_is_numbered(w) ? w : NULL;
+}
+
+void lane_large_send_let_go(struct vqp_messages *t)
+{
+    const struct wr *kept = find_kept(t), *queued = find_queued(t);
+    if (kept != NULL)
+        large_send_of(kept)->generation = 0;
+    if (queued != NULL)
+        large_send_of(queued)->generation = 0;
+}
+
+static bool is_lent(const struct session *s, const struct wr *w)
+{
+    return large_send_of(w)->generation > s->lending.gone;
+}
+
+bool lane_large_send_holds(struct lane *l, struct vqp *q, struct wr *w)
+{
+    if (!(w->special & SPECIAL_LARGE) || !is_lent(q->session, w))
+        return false;
+    end_lending(l, q->session);
+    return true;
+}
+
+void lane_large_send_fail(struct wr *w, enum ibv_wc_status status)
+{
+    large_send_of(w)->status = status;
+}
+
+enum ibv_wc_status lane_large_send_status(const struct wr *w)
+{
+    const uint32_t status = large_send_of(w)->status;
+    return status != 0 ? (enum ibv_wc_status)status : IBV_WC_WR_FLUSH_ERR;
+}
+
+uint32_t lane_large_send_reason(const struct wr *w)
+{
+    const uint32_t status = large_send_of(w)->status;
+    if (status != 0)
+        return status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0;
+    return wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND;
+}
+
+void lane_large_send_end(struct lane *l, struct vqp *q)
+{
+    const struct vqp_messages *t = q->messages;
+    const struct wr *kept = find_kept(t), *queued = find_queued(t);
+    if (t->large_out > 0 || (kept != NULL && is_lent(q->session, kept)) ||
+        (queued != NULL && is_lent(q->session, queued)))
+        end_lending(l, q->session);
+}
