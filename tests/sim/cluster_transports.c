@@ -22,6 +22,11 @@ void cluster_choose_transports(void)
         cluster.mix = MIX_BOTH;
 }
 
+bool play_transfers_may_wait(void)
+{
+    return cluster.settings.hybrid && cluster.mix != MIX_BOTH;
+}
+
 bool play_transfers_may_be(void)
 {
     return cluster.mix == MIX_BOTH ||

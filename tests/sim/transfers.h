@@ -19,6 +19,9 @@ void play_transfers_begin(void);
  * then: so many that a node that has no other way has to wait for one. In the calm end no such node
  * may. */
 bool play_transfers_may_be(void);
+/* Whether nodes with RC alone are among them: when several connections to a node break at once, one
+ * may wait for its queue pairs that rest, be everything as it should. */
+bool play_transfers_may_wait(void);
 /* Between two passes of a lane of that host: of one of its endpoints, now and then. */
 void play_transfer(struct lane *lane, uint32_t host, struct base_prng *random);
 /* The event is to happen so long after that host, or another one with it, has begun or ended a

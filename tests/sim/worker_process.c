@@ -12,6 +12,7 @@
 #include "operators_wish.h"
 #include "random.h"
 #include "trace.h"
+#include "transfers.h"
 #include "worker_state.h"
 
 enum {
@@ -289,7 +290,7 @@ void play_worker_await(struct play_worker *w)
             return;
         }
     }
-    if (!w->broken && began_ns > w->settings.calm_ns &&
+    if (!w->broken && !play_transfers_may_wait() && began_ns > w->settings.calm_ns &&
         play_now_ns() - began_ns > SLOW_MS * BASE_NS_PER_MS)
         play_violation(w->process->name,
                        "nothing has gone wrong for long, and a request took %llu ms",
