@@ -107,6 +107,12 @@ struct flow {
     TAILQ_ENTRY(flow) by_tenant;   /* in quarantine: of its tenant's */
     struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
     struct flow *twin; /* hybrid: the same endpoint's other one; it is held by the second */
+    /* rc, several connections for each endpoint: of one beside the first the first, which it holds,
+     * and who has the next; of the first the list of these. */
+    struct flow *lead, *siblings;
+    uint32_t pin;      /* which of them it is, from 1 on */
+    uint8_t barred;    /* it could not be made: the first is used instead, until */
+    uint64_t asked_ns; /* when it was last asked for, or barred */
 };
 
 static inline bool flow_path_is_asked(const struct flow *f)
@@ -120,10 +126,17 @@ static inline bool flow_is_idle(const struct flow *f)
     return f->holds == 0 && f->outstanding == 0 && !flow_path_is_asked(f);
 }
 
-/* hybrid: the one by which an endpoint is known: of its window, and of its samples. */
+/* The one by which an endpoint is known: of its window, and of its samples. */
 static inline struct flow *flow_first(struct flow *f)
 {
-    return f->second ? f->twin : f;
+    return f->second ? f->twin : f->lead != NULL ? f->lead : f;
+}
+
+/* Whether a VQP that is pinned to that one of several goes on with f, while its endpoint's first is
+ * that. f may be another endpoint's by now, or nobody's. */
+static inline bool flow_is_sibling_of(const struct flow *f, const struct flow *first, uint32_t pin)
+{
+    return f->lead != NULL && f->lead == first && f->pin == pin && !f->barred;
 }
 
 static inline bool flow_is_suspect(const struct flow *f)

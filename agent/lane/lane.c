@@ -58,9 +58,10 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 && !c->hybrid : r->dcis > 0) &&
-           (!c->hybrid || c->max_links > 0) && r->dcis <= LANE_MAX_DCIS &&
-           r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
-           c->mr_lease_ns > c->bound_ns + c->slack_ns && c->merge_sges <= LANE_MERGE_SGES &&
+           (!c->hybrid || c->max_links > 0) && c->connections_per_peer <= 8 &&
+           r->dcis <= LANE_MAX_DCIS && r->spares <= LANE_MAX_DCIS &&
+           r->max_spares <= LANE_MAX_DCIS && c->mr_lease_ns > c->bound_ns + c->slack_ns &&
+           c->merge_sges <= LANE_MERGE_SGES &&
            (c->cut_bytes == 0 || c->cut_bytes >= CUT_AT_LEAST) &&
            r->scratch.size / LANE_SCRATCH_BYTES > c->max_tenants + 1;
 }

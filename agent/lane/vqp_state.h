@@ -28,6 +28,7 @@ struct vqp {
     uint8_t cut;         /* a piece is out of which more is to come: what is behind it waits */
     uint8_t wait;        /* enum vqp_wait, moved by lane_vqp_wait_move() alone */
     uint8_t list_status; /* enum ibv_wc_status: what has failed first of a list (request/lists.h) */
+    uint8_t pin;         /* of several connections of its endpoint, which it is to have (flow.c) */
     uint16_t gen;
     uint8_t list_reason; /* and its enum schema_reason */
     uint32_t index;

@@ -35,6 +35,8 @@ enum {
 };
 static const uint64_t QUARANTINE_IDLE_NS =
     1000000000; /* unused for so long, one in quarantine goes */
+static const uint64_t SIBLING_IDLE_NS = 10000000000; /* likewise one of several connections */
+static const uint64_t BARRED_NS = 1000000000; /* none is made again before, where one failed */
 
 uint32_t lane_destinations(const struct lane *l)
 {
@@ -76,6 +78,22 @@ static void unlink_quarantined(struct lane *l, struct flow *f)
 
 /* ---- all */
 
+/* ---- several connections for each endpoint */
+
+static void unlink_sibling(struct lane *l, struct flow *f)
+{
+    struct flow **at = &f->lead->siblings;
+    while (*at != f)
+        at = &(*at)->siblings;
+    *at = f->siblings;
+    f->lead->holds--;
+    if (!flow_is_distrusted(f->lead) && f->heard_ns > f->lead->heard_ns) {
+        if (flow_is_proven(f))
+            lane_flow_vouch(l, f->lead);
+        f->lead->heard_ns = f->heard_ns;
+    }
+}
+
 /* It is idle. */
 static void drop_flow(struct lane *l, struct flow *f)
 {
@@ -88,7 +106,9 @@ static void drop_flow(struct lane *l, struct flow *f)
         unlink_quarantined(l, f);
     if (flow_is_suspect(f))
         COUNT(l, suspects, -1);
-    if (!f->quarantined && !f->second && f->window != NULL)
+    if (f->lead != NULL)
+        unlink_sibling(l, f);
+    else if (!f->quarantined && !f->second && f->window != NULL)
         window_close(f->window);
     BASE_ASSERT(f->parked.count == 0);
     lane_flow_take_news(l, f);
@@ -177,12 +197,60 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     return p->flow = f;
 }
 
-struct flow *lane_flow_take(struct lane *l, const struct vqp *q)
+/* Beside the first, with the first's window. None is made where connections may become short:
+ * it takes no other endpoint's. */
+static struct flow *make_sibling(struct lane *l, struct flow *first, uint32_t pin,
+                                 uint32_t tenant_slot)
+{
+    if (2 * l->links >= l->config.max_links)
+        return NULL;
+    first->holds++;
+    struct flow *f = make_flow(l, first->peer_slot, first->peer_gen, tenant_slot);
+    if (f == NULL) {
+        first->holds--;
+        return NULL;
+    }
+    f->lead = first;
+    f->pin = pin;
+    f->siblings = first->siblings;
+    first->siblings = f;
+    f->window = first->window;
+    lane_flow_inherit(l, f, first);
+    return f;
+}
+
+/* The connection that q is pinned to, of as many as an endpoint may have: workers and VQPs are
+ * spread over them. The first one where there is no other, or it cannot be made. */
+static struct flow *choose_sibling(struct lane *l, struct vqp *q, struct flow *first)
+{
+    const uint32_t pin = (q->session->id + q->index) % l->config.connections_per_peer;
+    struct flow *f = first->siblings;
+    q->pin = (uint8_t)pin;
+    if (pin == 0 || !first->rc || first->twin != NULL)
+        return first;
+    while (f != NULL && f->pin != pin)
+        f = f->siblings;
+    if (f == NULL)
+        f = make_sibling(l, first, pin, q->session->tenant_slot);
+    return f != NULL && !f->barred ? f : first;
+}
+
+void lane_flow_bar(struct lane *l, struct flow *f)
+{
+    f->barred = 1;
+    f->asked_ns = l->now_ns;
+    lane_flow_notify(l, f); /* they go on with the first */
+    l->changed = 1;
+}
+
+struct flow *lane_flow_take(struct lane *l, struct vqp *q)
 {
     struct flow *f = q->session->quarantined ? find_quarantined(l, q) : NULL;
     if (f != NULL)
         return f;
     struct flow *own = take_own(l, q);
+    if (own != NULL && !q->session->quarantined && l->config.connections_per_peer > 1)
+        return choose_sibling(l, q, own);
     if (own == NULL || !q->session->quarantined)
         return own;
     own = flow_first(own);
@@ -231,12 +299,18 @@ bool lane_flows_leave(struct lane *l, uint32_t slot)
     if (f != NULL && f->twin != NULL && !leave_flow(l, f->second ? f : f->twin))
         return false;
     f = l->peers[slot].flow;
+    while (f != NULL && f->siblings != NULL)
+        if (!leave_flow(l, f->siblings))
+            return false;
     return f == NULL || leave_flow(l, f);
 }
 
 /* Nobody will use it any more. */
 static bool is_stray(struct lane *l, const struct flow *f)
 {
+    if (f->lead != NULL)
+        return l->peers[f->peer_slot].flow != f->lead ||
+               l->now_ns - f->used_ns > (f->barred ? BARRED_NS : SIBLING_IDLE_NS);
     if (!f->quarantined)
         return l->peers[f->peer_slot].flow != f;
     return !l->culprits[f->tenant_slot].quarantined ||

@@ -31,6 +31,8 @@ void lane_flows_notify(struct lane *l, uint32_t slot)
         lane_flow_notify(l, own);
     if (own != NULL && own->twin != NULL)
         lane_flow_notify(l, own->twin);
+    for (struct flow *f = own != NULL ? own->siblings : NULL; f != NULL; f = f->siblings)
+        lane_flow_notify(l, f);
     if (l->quarantined.count == 0)
         return;
     for (struct flow *f = *quarantined_bucket(&l->quarantined, slot); f != NULL;

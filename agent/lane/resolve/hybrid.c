@@ -51,7 +51,7 @@ static uint32_t place_of(const struct lane *l, struct flow *f)
 
 bool lane_hybrid_are_twins(const struct flow *a, const struct flow *b)
 {
-    return a != NULL && b != NULL && a->twin == b;
+    return a != NULL && b != NULL && (a->twin == b || a->lead == b);
 }
 
 /* ---- one comes and goes */

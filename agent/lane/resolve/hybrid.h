@@ -37,7 +37,8 @@ void lane_hybrid_lost(struct lane *l, struct flow *second);
 /* A flow goes, whichever: it is idle. */
 void lane_hybrid_dropped(struct lane *l, struct flow *f);
 
-/* Whether a VQP that has something out on the one waits before it goes to the other. */
+/* Whether a VQP that has something out on a waits before it goes to b: twins, or the first of
+ * several connections that stands in for another one (flow.h). */
 bool lane_hybrid_are_twins(const struct flow *a, const struct flow *b);
 
 #endif

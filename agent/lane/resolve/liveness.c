@@ -105,7 +105,7 @@ void lane_flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
 void lane_flow_look_up_again(struct lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
-    const bool present = f->quarantined || f->twin != NULL
+    const bool present = f->quarantined || f->twin != NULL || f->lead != NULL
                              ? lane_peer_shared(l, f->peer_slot)->gen == f->peer_gen
                              : p->flow == f;
     if (!present || p->expires_ns <= l->now_ns)

@@ -22,7 +22,8 @@
 #include "transmit/quarantine.h"
 
 enum { QUARANTINE_PART = 4 /* rc: of the connections, of all tenants in quarantine */ };
-static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
+static const uint64_t DEAD_NS = 100000000;    /* until a path is asked for again */
+static const uint64_t PATIENCE_NS = 20000000; /* with one of several connections of an endpoint */
 static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
 
 /* ---- connections, with rc */
@@ -218,6 +219,7 @@ void lane_flow_ask_for_path(struct lane *l, struct flow *f)
                       .lid = p->lid}};
     memcpy(event.want_path.gid, shared->gid, 16);
     path_move(f, PATH_ASKED);
+    f->asked_ns = l->now_ns;
     l->paths_asked++;
     lane_event_push(l, &event);
 }
@@ -234,12 +236,24 @@ static bool is_confirmed(struct lane *l, struct flow *f)
     return true;
 }
 
+/* One of several connections of an endpoint: it would take another's, or its handshake goes on and
+ * on. */
+static bool is_hopeless(const struct lane *l, const struct flow *f)
+{
+    return f->path == PATH_NONE ? l->links == l->config.max_links
+                                : f->path == PATH_ASKED && l->now_ns - f->asked_ns > PATIENCE_NS;
+}
+
 bool lane_flow_has_path(struct lane *l, struct flow *f, const struct session *s)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
     if (f->path == PATH_THERE)
         return true;
+    if (f->lead != NULL && is_hopeless(l, f)) {
+        lane_flow_bar(l, f);
+        return false;
+    }
     if (f->path != PATH_NONE || l->paths_asked == LANE_PATHS)
         return false;
     if (f->rc && !take_link(l, f, s->tenant_slot))
@@ -279,11 +293,15 @@ void lane_flow_take_path(struct lane *l, struct flow *f, const struct lane_comma
             lane_hybrid_leave(l, f, true);
             return;
         }
+        if (f->lead != NULL) { /* likewise */
+            lane_flow_bar(l, f);
+            return;
+        }
         f->pathless = 1;
         lane_flow_doubt(l, f, DEAD_NS);
         return;
     }
-    f->pathless = 0;
+    f->pathless = f->barred = 0;
     lane_quarantine_look_who_waited(l, f);
     f->ah = path->ah;
     f->outdated = 0;

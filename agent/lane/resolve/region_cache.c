@@ -215,7 +215,8 @@ void lane_remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     lane_flow_notify(l, w->flow);
     if (w->flow->twin != NULL)
         lane_flow_notify(l, w->flow->twin);
-    if (l->quarantined.count > 0) /* others of the same peer may wait for it too */
+    if (l->quarantined.count > 0 ||
+        l->config.connections_per_peer > 1) /* others of the same peer may wait for it too */
         lane_flows_notify(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */

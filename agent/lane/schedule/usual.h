@@ -38,9 +38,10 @@ static USUAL_INLINE bool peer_is_usual(struct lane *l, const struct vqp *q)
         return false;
     const struct peer *p = &l->peers[q->peer_slot];
     const struct schema_peer *shared = lane_peer_shared(l, q->peer_slot);
-    return p->flow == f && p->used && shared->valid && shared->gen == q->peer_gen &&
-           (l->tenants_quarantined | l->tenants_resting) == 0 && flow_is_usual(l, f) &&
-           p->expires_ns > l->now_ns + p->renew_us * 1000ull && q->path_ns == 0;
+    return (p->flow == f || flow_is_sibling_of(f, p->flow, q->pin)) && p->used && shared->valid &&
+           shared->gen == q->peer_gen && (l->tenants_quarantined | l->tenants_resting) == 0 &&
+           flow_is_usual(l, f) && p->expires_ns > l->now_ns + p->renew_us * 1000ull &&
+           q->path_ns == 0;
 }
 
 /* A flow that is usual is not stuck: it is not silent, or, where nothing is out to it, its

@@ -153,7 +153,7 @@ static bool has_flow(const struct vqp *q, const struct flow *present)
 {
     const struct flow *f = q->flow;
     if (!q->session->quarantined || f == NULL)
-        return f != NULL && f == present;
+        return f != NULL && (f == present || flow_is_sibling_of(f, present, q->pin));
     return f->quarantined && f->peer_slot == q->peer_slot && f->peer_gen == q->peer_gen &&
            f->tenant_slot == q->session->tenant_slot;
 }

@@ -138,12 +138,21 @@ static void tell_device(struct lane *l, uint64_t ns, uint32_t wanted)
     tell_search(l, device_search(l), &sample);
 }
 
+/* Of all ways to its endpoint. */
+static uint32_t count_out(const struct flow *first)
+{
+    uint32_t out = first->outstanding + (first->twin != NULL ? first->twin->outstanding : 0);
+    for (const struct flow *f = first->siblings; f != NULL; f = f->siblings)
+        out += f->outstanding;
+    return out;
+}
+
 static void tell_destination(struct lane *l, struct window_search *s, uint64_t ns, uint32_t wanted)
 {
     const struct flow *f = &l->flows[s->of - l->flow_windows];
     struct window_sample sample = {
         .ns = ns,
-        .out = f->outstanding + (f->twin != NULL ? f->twin->outstanding : 0),
+        .out = count_out(f),
         .wanted = (uint32_t)(WINDOW_GET(s->of->ops) + WINDOW_GET(s->of->waiting)),
         .floor = DESTINATION_FLOOR};
     s->idle_looks = has_much(s->of) ? 0 : s->idle_looks + 1;

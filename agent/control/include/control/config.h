@@ -106,7 +106,7 @@ struct agent_config {
     /* [pool] */
     char pool[AGENT_TEXT];
     uint64_t pool_number;
-    uint64_t connections, responders, queue_pairs_ahead; /* rc */
+    uint64_t connections, responders, queue_pairs_ahead, connections_per_peer; /* rc */
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
     uint64_t fenced_regions, regions_ahead;

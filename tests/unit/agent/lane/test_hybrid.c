@@ -94,9 +94,9 @@ static void make_known(uint32_t node)
     ck_assert_int_eq(status, 0);
 }
 
-static void open_world(const char *order)
+static void open_world_by(const char *transport, const char *order)
 {
-    ck_assert_int_eq(setenv("KEDGE_TEST_TRANSPORT", "hybrid", 1), 0);
+    ck_assert_int_eq(setenv("KEDGE_TEST_TRANSPORT", transport, 1), 0);
     if (order != NULL)
         setenv("KEDGE_SOFT_ORDER", order, 1);
     else
@@ -115,8 +115,14 @@ static void open_world(const char *order)
         stream[v].node = 1 + v % 2;
 }
 
+static void open_world(const char *order)
+{
+    open_world_by("hybrid", order);
+}
+
 static void close_world(void)
 {
+    world_connections_per_peer = 0;
     world_detach(w, &k);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
         world_detach(w, &owner[i]);
@@ -292,7 +298,8 @@ static void restart(uint32_t node)
 
 static void break_one(void)
 {
-    struct fab_qp *qp = below(2) ? world_link(w, 0, below(64)) : w->node[0].res.dci[below(3)];
+    struct fab_qp *qp =
+        below(2) || w->rc ? world_link(w, 0, below(64)) : w->node[0].res.dci[below(3)];
     if (qp == NULL || fab_qp_state(qp) != IBV_QPS_RTS)
         return;
     world_break(w, 0, qp);
@@ -331,16 +338,16 @@ static void happen(void)
 /* ---- */
 
 /* How many transfers there were. */
-static uint64_t run_stream(uint64_t seed, uint32_t fault_every)
+static uint64_t run_stream(const char *transport, uint64_t seed, uint32_t fault_every)
 {
     char order[32];
     snprintf(order, sizeof order, "late:%lu", (unsigned long)seed);
     state = seed;
     world_ack_timeout = fault_every > 0 ? SHORT : PATIENT;
-    open_world(seed % 4 != 0 ? order : NULL);
+    open_world_by(transport, seed % 4 != 0 ? order : NULL);
     for (uint32_t i = 0; i < PASSES; i++) {
         post_some();
-        if (below(12) == 0)
+        if (below(12) == 0 && w->hybrid)
             world_transfer(w, 0, below(64));
         if (below(24) == 0)
             w->now_ns += 1000000; /* so that the lane keeps house often */
@@ -368,7 +375,7 @@ START_TEST(transfers_lose_repeat_and_reorder_nothing)
 {
     uint64_t transfers = 0;
     for (uint64_t seed = 1; seed <= seeds(); seed++)
-        transfers += run_stream(seed, 0);
+        transfers += run_stream("hybrid", seed, 0);
     ck_assert_uint_gt(transfers, 300 * seeds());
 }
 END_TEST
@@ -377,7 +384,7 @@ START_TEST(nor_do_they_while_queue_pairs_break_and_nodes_die_restart_and_refuse)
 {
     uint64_t transfers = 0;
     for (uint64_t seed = 1; seed <= seeds(); seed++)
-        transfers += run_stream(1000 + seed, 300);
+        transfers += run_stream("hybrid", 1000 + seed, 300);
     ck_assert_uint_gt(transfers, 15 * seeds()); /* over 60 of each where nothing else runs */
 }
 END_TEST
@@ -443,10 +450,98 @@ START_TEST(a_connection_that_cannot_be_made_costs_nothing_but_the_try)
 }
 END_TEST
 
+/* ---- several connections for each peer, without DC */
+
+START_TEST(of_several_connections_each_keeps_its_order_while_they_break_and_nodes_die)
+{
+    for (uint64_t seed = 1; seed <= SEEDS / 4; seed++) {
+        world_connections_per_peer = 1u << seed % 4;
+        (void)run_stream("rc", 2000 + seed, 300);
+    }
+}
+END_TEST
+
+static void use_both(unsigned passes)
+{
+    for (unsigned i = 0; i < passes; i++)
+        for (uint32_t v = 0; v < VQPS; v += 2) { /* of one node */
+            if (has_room(2) && !stream[v].failed && stream[v].posted - stream[v].done < SLOTS / 2)
+                post_next(v);
+            pass();
+        }
+}
+
+/* VQP 0 is pinned to another one than the first; then, with half of WORLD_LINKS in use, VQP 2 has
+ * the first. */
+START_TEST(the_break_of_one_of_several_connections_is_no_matter_to_the_others)
+{
+    world_connections_per_peer = 4;
+    open_world_by("rc", NULL);
+    use_both(200);
+    ck_assert_uint_eq(world_stats(w, 0).links, 2);
+    const uint64_t broken = world_stats(w, 0).qp_broken;
+    for (int round = 0; round < 20; round++) {
+        const struct fab_qp *const kept = world_link_of(w, 0, k.id, 2);
+        struct fab_qp *const qp = world_link_of(w, 0, k.id, 0);
+        ck_assert(qp != NULL && kept != NULL && qp != kept);
+        world_break(w, 0, qp);
+        world_fatal(w, 0, qp);
+        use_both(200);
+        ck_assert(!stream[2].failed);
+        ck_assert_ptr_eq(world_link_of(w, 0, k.id, 2), kept);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, broken + 20);
+    settle();
+    ck_assert_uint_eq(stream[2].bad_adds, 0);
+    close_world();
+}
+END_TEST
+
+/* With half of all connections in use who would have another one goes by the first. */
+START_TEST(where_connections_are_short_the_first_is_used)
+{
+    world_connections_per_peer = 8;
+    world_max_links = 2; /* one for VQP 0, and the first for VQP 2 */
+    open_world_by("rc", NULL);
+    use_both(200);
+    stream[3].node = stream[0].node; /* and VQP 3, which would have another one */
+    use(3, 400);
+    ck_assert_uint_eq(world_stats(w, 0).links, 2);
+    ck_assert_ptr_eq(world_link_of(w, 0, k.id, 2), world_link_of(w, 0, k.id, 3));
+    ck_assert_ptr_ne(world_link_of(w, 0, k.id, 0), world_link_of(w, 0, k.id, 3));
+    ck_assert_uint_eq(world_stats(w, 0).links_evicted, 0);
+    settle();
+    ck_assert(!stream[0].failed && !stream[2].failed);
+    close_world();
+    world_max_links = 0;
+}
+END_TEST
+
+START_TEST(a_connection_beside_the_first_goes_when_it_is_idle)
+{
+    world_connections_per_peer = 4;
+    open_world_by("rc", NULL);
+    use_both(200);
+    ck_assert_uint_eq(world_stats(w, 0).links, 2);
+    settle();
+    for (int i = 0; i < 30; i++)
+        world_sleep(w, 1000000000);
+    ck_assert_uint_lt(world_stats(w, 0).links, 2);
+    use_both(200);
+    settle();
+    ck_assert(!stream[0].failed && !stream[2].failed);
+    close_world();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(transfers_lose_repeat_and_reorder_nothing)                                                   \
     T(nor_do_they_while_queue_pairs_break_and_nodes_die_restart_and_refuse)                        \
     T(what_is_used_much_gets_a_connection_by_itself_and_loses_it_when_it_is_idle)                  \
     T(nodes_with_and_without_dc_are_reached_in_one_cluster)                                        \
-    T(a_connection_that_cannot_be_made_costs_nothing_but_the_try)
+    T(a_connection_that_cannot_be_made_costs_nothing_but_the_try)                                  \
+    T(of_several_connections_each_keeps_its_order_while_they_break_and_nodes_die)                  \
+    T(the_break_of_one_of_several_connections_is_no_matter_to_the_others)                          \
+    T(where_connections_are_short_the_first_is_used)                                               \
+    T(a_connection_beside_the_first_goes_when_it_is_idle)
 KEDGE_CHECK_MAIN("agent.lane.hybrid", TESTS)

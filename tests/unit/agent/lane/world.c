@@ -181,16 +181,15 @@ void world_publish(struct world *w, struct world_node *n)
     schema_table_init(&n->mr_table, SCHEMA_TABLE_MRS, n->mr_memory.addr, 10, d.seed, d.generation);
     ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
 }
-
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
-uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, world_capacity;
+uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, world_capacity,
+                                         world_connections_per_peer;
 uint64_t world_port_rate, world_most_bytes, world_rest_until_ns, world_batch_bytes = 1024 * 1024;
 bool world_own_regions, world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
 _Atomic uint32_t world_clock_doubted = 0;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct fault_plan world_fault;
-
 static void configure(struct world *w, struct world_node *n)
 {
     const uint64_t mr_lease_ns = world_mr_lease_ns[n - w->node];
@@ -235,6 +234,7 @@ static void configure(struct world *w, struct world_node *n)
                              .incarnation = n->incarnation};
     n->config.rc = w->rc;
     n->config.hybrid = w->hybrid;
+    n->config.connections_per_peer = world_connections_per_peer;
     n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
     n->res =

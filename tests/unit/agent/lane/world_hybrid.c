@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lane_state.h"
 #include "resolve/hybrid.h"
+#include "session_state.h"
 #include "transmit/physical_qp.h"
+#include "vqp_state.h"
 #include "world_hybrid.h"
 
 void world_transfer(struct world *w, uint32_t node, uint32_t number)
@@ -28,4 +30,10 @@ struct fab_qp *world_link(struct world *w, uint32_t node, uint32_t number)
             return p->qp;
     }
     return NULL;
+}
+
+struct fab_qp *world_link_of(struct world *w, uint32_t node, uint32_t session, uint32_t vqp)
+{
+    const struct flow *f = w->node[node].lane->sessions[session].vqps[vqp].flow;
+    return f != NULL && f->link != NULL ? f->link->qp : NULL;
 }

@@ -9,10 +9,14 @@
 /* With hybrid, of the next world's nodes: this one has no connections, or no DC target, for others.
  */
 extern bool world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
+/* With rc, likewise: as in lane_config. */
+extern uint32_t world_connections_per_peer;
 /* Of the node's flows one, by that number: what goes there by DC is to go by a connection, or the
  * other way round. */
 void world_transfer(struct world *w, uint32_t node, uint32_t number);
 /* The queue pair of one of the node's connections, by that number, or NULL. */
 struct fab_qp *world_link(struct world *w, uint32_t node, uint32_t number);
+/* That of the connection by which this VQP of a session went last, or NULL. */
+struct fab_qp *world_link_of(struct world *w, uint32_t node, uint32_t session, uint32_t vqp);
 
 #endif
