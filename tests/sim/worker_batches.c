@@ -165,7 +165,7 @@ static bool post_batch(struct play_worker *w)
     struct worker_batch *b = &w->batch;
     struct request *r = begin_request(w, REQUEST_BATCH, 0, WORKER_BATCH_BYTES);
     struct play_slot *slot = w->busy->slot;
-    b->asked_to_end = b->cancelled = false;
+    b->asked_to_end = false;
     for (uint32_t i = 0; i < b->parts; i++) {
         const struct batch_part *p = &b->part[i];
         uint8_t *own = own_memory(w, p);
@@ -235,13 +235,13 @@ bool play_worker_batch_failed(struct play_worker *w, const struct ibv_wc *wc)
         play_violation(w->process->name,
                        "a batch failed by %d, and is said to have at descriptor %u of %u, by %d",
                        wc->status, is.failed, is.count, is.status);
-    w->busy->slot->lost |= writes_some(b);
-    if (wc->vendor_err != SCHEMA_REASON_CANCELLED)
+    if (wc->vendor_err != SCHEMA_REASON_CANCELLED) {
+        w->busy->slot->lost |= writes_some(b);
         return false;
+    }
     if (!b->asked_to_end)
         play_violation(w->process->name, "a batch ends that nobody has cancelled");
-    w->busy->slot->lost = false; /* it will be looked at */
-    b->cancelled = true;
+    b->cancelled = true; /* what is there will be looked at */
     w->count.cancelled++;
     return true;
 }
@@ -305,10 +305,13 @@ static void await_batch(struct play_worker *w)
         (void)give_batch(w);
 }
 
+/* Where it cannot look what is there nobody knows. */
 static void look_at_slot(struct play_worker *w)
 {
-    if (post_plain(w, REQUEST_LOOK, 0, WORKER_BATCH_BYTES))
+    if (!w->broken && post_plain(w, REQUEST_LOOK, 0, WORKER_BATCH_BYTES))
         play_worker_await(w);
+    if (w->session != NULL && w->broken)
+        w->busy->slot->lost |= writes_some(&w->batch);
 }
 
 /* Returns false if nothing of it is out. */
@@ -316,7 +319,7 @@ static bool post_all(struct play_worker *w, struct target *t)
 {
     const bool cancels = happens(w, CANCEL_PPM);
     w->busy = t;
-    w->broken = false;
+    w->broken = w->batch.cancelled = false;
     w->posted = w->done = w->filled = 0;
     if (happens(w, BEFORE_PPM)) {
         const uint32_t bytes = 8 * (uint32_t)play_random_between(&w->random, 1, 64);
@@ -346,6 +349,6 @@ void play_worker_do_batch(struct play_worker *w, struct target *t)
         return;
     }
     play_worker_await(w);
-    if (w->session != NULL && w->batch.cancelled && !w->broken)
+    if (w->session != NULL && w->batch.cancelled)
         look_at_slot(w);
 }
