@@ -7,10 +7,12 @@
 #include "agent.h"
 #include "arenas.h"
 #include "base/clock.h"
+#include "control/lane_choice.h"
 #include "events.h"
 #include "lane_state.h"
 #include "ledger.h"
 #include "limit_watch.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "quotas.h"
 #include "windows.h"
@@ -144,9 +146,23 @@ static bool are_same(struct agent_limits a, struct lane_window b)
     return a.bytes == b.limit_bytes && a.ops == b.limit_ops;
 }
 
+/* Of a pool's lanes those where the tenant has sessions have a part each. */
+static struct agent_limits part_of_tenant(const struct agent *a, const struct pool *p, uint32_t i)
+{
+    struct pool *const first = pool_endpoint(p);
+    const bool has = p->sessions_of[i] > 0;
+    uint32_t parts = 0, number = 0;
+    for (const struct pool *l = first; l != NULL; l = agent_pools_next_lane(first, l)) {
+        number += has && l->sessions_of[i] > 0 && l->lane_number < p->lane_number;
+        parts += l->sessions_of[i] > 0;
+    }
+    return agent_limits_part(a->tenants.at[i].config.window, parts > 0 ? parts : 1, number);
+}
+
 static bool is_told(const struct agent *a, const struct pool *p)
 {
-    const struct agent_limits each = agent_windows_destination(a);
+    const struct agent_limits each =
+        agent_limits_part(agent_windows_destination(a), agent_lanes_count(p), p->lane_number);
     struct lane_window w;
     (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &w);
     bool told = are_same(p->share.told, w) && each.bytes == p->lane->destination_limit.bytes &&
@@ -155,7 +171,7 @@ static bool is_told(const struct agent *a, const struct pool *p)
         if (a->tenants.at[i].state != AGENT_TENANT_LIVE)
             continue;
         (void)lane_window(p->lane, LANE_WINDOW_TENANT, i, &w);
-        told &= are_same(a->tenants.at[i].config.window, w);
+        told &= are_same(part_of_tenant(a, p, i), w);
     }
     return told;
 }
