@@ -13,7 +13,11 @@
 enum {
     SLOT_BYTES = FAB_GRH_BYTES + SCHEMA_HANDSHAKE_BYTES,
     SLOTS = CONNECT_RECVS + CONNECT_SENDS, /* of a queue pair; and as many of a former one's */
-    RECV = 1u << 31,                       /* in a wr_id: a receive; its index in the rest */
+    /* What is behind a handshake, of the longest datagram of a network, which a stranger may send:
+     * without room for it the device would break the queue pair. No agent sends it and nobody reads
+     * it, so that all receives have one place for it, behind all slots. */
+    REST_BYTES = 4096 - SCHEMA_HANDSHAKE_BYTES,
+    RECV = 1u << 31, /* in a wr_id: a receive; its index in the rest */
 };
 
 static const uint64_t AGAIN_NS = 1000000000;  /* the device is ill */
@@ -22,6 +26,11 @@ static const uint64_t SILENT_NS = 5000000000; /* and may say nothing any more */
 static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
 {
     return (uint8_t *)d->mem.addr + ((d->half ? SLOTS : 0) + (size_t)index) * SLOT_BYTES;
+}
+
+static uint8_t *rest_of(const struct datagrams *d)
+{
+    return (uint8_t *)d->mem.addr + (size_t)2 * SLOTS * SLOT_BYTES;
 }
 
 /* ---- addresses */
@@ -231,9 +240,10 @@ void connector_datagram_send(struct connector *c, const uint8_t gid[16], uint16_
 
 static int post_recv(struct datagrams *d, uint32_t index)
 {
-    struct ibv_sge sge = {
-        .addr = (uintptr_t)buffer_at(d, index), .length = SLOT_BYTES, .lkey = d->mr->lkey};
-    struct fab_recv_wr wr = {.wr_id = RECV | index, .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_sge sge[] = {
+        {.addr = (uintptr_t)buffer_at(d, index), .length = SLOT_BYTES, .lkey = d->mr->lkey},
+        {.addr = (uintptr_t)rest_of(d), .length = REST_BYTES, .lkey = d->mr->lkey}};
+    struct fab_recv_wr wr = {.wr_id = RECV | index, .sg_list = sge, .num_sge = 2}, *bad;
     return fab_post_recv(d->qp, &wr, &bad);
 }
 
@@ -299,7 +309,7 @@ static struct fab_ctl ud_creation(const struct connector *c)
                                    .cap = {.send_wr = CONNECT_SENDS,
                                            .recv_wr = CONNECT_RECVS,
                                            .send_sge = 1,
-                                           .recv_sge = 1}}};
+                                           .recv_sge = 2}}};
 }
 
 /* ---- the one before */
@@ -529,7 +539,7 @@ int connector_datagrams_init(struct connector *c, uint32_t addresses)
     d->addresses = addresses;
     int status = c->fill(c->fill_user, &d->qkey, sizeof d->qkey);
     d->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
-    return status == 0 ? fab_mem_alloc_for(c->res.fab, (size_t)2 * SLOTS * SLOT_BYTES,
+    return status == 0 ? fab_mem_alloc_for(c->res.fab, (size_t)2 * SLOTS * SLOT_BYTES + REST_BYTES,
                                            "kedge-handshakes", &d->mem)
                        : status;
 }

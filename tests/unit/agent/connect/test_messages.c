@@ -122,6 +122,26 @@ static void unmake_liar(struct liar *l)
     fab_mem_free(&l->mem);
 }
 
+/* Sends the first so many bytes of its memory. */
+static void send_bytes(struct world *w, struct liar *l, uint32_t to, uint32_t bytes)
+{
+    const struct connector_peer victim = peer_of(w, to);
+    struct ibv_sge sge = {.addr = (uintptr_t)l->mem.addr, .length = bytes, .lkey = l->mr->lkey};
+    struct fab_wr wr = {.wr_id = 1,
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_SEND,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .ah = l->ah,
+                        .dest_qpn = victim.ud_qpn,
+                        .qkey = victim.ud_qkey},
+                  *bad;
+    struct ibv_wc wc;
+    ck_assert_int_eq(fab_post_send(l->qp, &wr, &bad), 0);
+    world_run(w, 20);
+    ck_assert_int_eq(fab_poll(l->cq, 1, &wc), 1);
+}
+
 /* Asks for a connection to `to` in the name of `as`, in that one's last life. */
 static void lie(struct world *w, struct liar *l, uint32_t to, uint32_t as)
 {
@@ -141,18 +161,7 @@ static void lie(struct world *w, struct liar *l, uint32_t to, uint32_t as)
     memcpy(h.from_gid, other.gid, 16);
     memcpy(h.to_gid, victim.gid, 16);
     memcpy(l->mem.addr, &h, sizeof h);
-    struct ibv_sge sge = {.addr = (uintptr_t)l->mem.addr, .length = sizeof h, .lkey = l->mr->lkey};
-    struct fab_wr wr = {.wr_id = 1,
-                        .sg_list = &sge,
-                        .num_sge = 1,
-                        .opcode = IBV_WR_SEND,
-                        .send_flags = IBV_SEND_SIGNALED,
-                        .ah = l->ah,
-                        .dest_qpn = victim.ud_qpn,
-                        .qkey = victim.ud_qkey},
-                  *bad;
-    ck_assert_int_eq(fab_post_send(l->qp, &wr, &bad), 0);
-    world_run(w, 20);
+    send_bytes(w, l, to, sizeof h);
 }
 
 /* Node 2 has the Q_Key: it asks for connections itself. */
@@ -174,6 +183,29 @@ START_TEST(a_request_in_another_nodes_name_ends_none_of_its_connections)
     lie(&w, &liar, 0, 2); /* in its own name it is heard */
     ck_assert_uint_eq(stats_of(&w, 0).forged, 1);
     ck_assert_uint_eq(stats_of(&w, 0).incoming, 3);
+    unmake_liar(&liar);
+    world_close(&w);
+}
+END_TEST
+
+/* As long as the network takes: there is room for it, or it would break the queue pair. */
+START_TEST(a_long_datagram_of_a_stranger_breaks_nothing)
+{
+    struct world w = {0};
+    struct liar liar;
+    world_open(&w, 3);
+    const struct datagrams *d = &w.node[0].c->ud;
+    make_liar(&w, 2, 0, &liar);
+    memset(liar.mem.addr, 0xff, liar.mem.size);
+    for (uint32_t i = 0; i < 5; i++) {
+        const uint32_t bytes = i < 4 ? SCHEMA_HANDSHAKE_BYTES - 1 + i : 4096;
+        send_bytes(&w, &liar, 0, bytes);
+        ck_assert_uint_eq(d->repairs[0].step + d->repairs[1].step, 0); /* none was ever needed */
+        ck_assert(!d->broken);
+        ck_assert_uint_eq(stats_of(&w, 0).dropped, i + 1);
+    }
+    ask(&w, 1, 0, 1);
+    ck_assert_int_eq(await(&w, 1, 1), 0);
     unmake_liar(&liar);
     world_close(&w);
 }
@@ -208,6 +240,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_step_takes_as_many_messages_as_it_may_and_asks_for_another)                                \
+    T(a_long_datagram_of_a_stranger_breaks_nothing)                                                \
     T(a_request_in_another_nodes_name_ends_none_of_its_connections)                                \
     T(a_request_that_comes_again_after_the_good_bye_takes_no_queue_pair)
 KEDGE_CHECK_MAIN("agent.connect.messages", TESTS)
