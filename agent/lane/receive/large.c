@@ -43,11 +43,17 @@ bool lane_large_has_room(const struct lane *l, const struct vqp *q)
 
 /* ---- what becomes of it */
 
+/* Its stream is there, and at it. */
+static bool is_next(const struct large_read *g)
+{
+    const struct stream_receiver *r = g->stream;
+    return r->name == g->name && r->in.next == g->number && r->reads;
+}
+
 /* Its sender waits for it: nothing has ended the stream, or forgotten it. */
 static bool is_awaited(const struct large_read *g)
 {
-    const struct stream_receiver *r = g->stream;
-    return r->name == g->name && r->in.next == g->number && r->reads && !r->ended;
+    return is_next(g) && !g->stream->ended;
 }
 
 static struct session *session_of(const struct lane *l, const struct large_read *g)
@@ -123,6 +129,8 @@ static void give_up(struct lane *l, struct large_read *g)
         else
             lane_exchange_fail(&l->messages->exchange, r, IBV_WC_REM_OP_ERR);
         COUNT(l, messages_refused, 1);
+    } else if (is_next(g)) {
+        r->reads = 0; /* it has ended, and is forgotten as any is */
     }
     give_back(l, g);
 }

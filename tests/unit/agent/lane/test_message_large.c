@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "lane_state.h"
+#include "message_state.h" /* before a w that they would hide */
 #include "message_pair.h"
 #include "schema/record.h"
 #include "world_rc.h"
@@ -166,12 +168,23 @@ static void send_again(uint64_t wr_id)
     send_large(wr_id, 5, LARGE);
 }
 
+/* What is READ is not forgotten, however long nothing is heard of it. */
+static uint32_t count_streams_that_are_read(uint32_t node)
+{
+    const struct exchange *x = &w.node[node].lane->messages->exchange;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->config.receivers; i++)
+        n += x->receiver[i].reads;
+    return n;
+}
+
 START_TEST(a_sender_whose_vqp_is_destroyed_leaves_the_buffer_to_the_next)
 {
     begin_large();
     post_receive(1, 0, LARGER);
     send_large(2, 0, LARGER);
     run_into_reading();
+    ck_assert_uint_eq(count_streams_that_are_read(1), 1);
     post(&sender, (struct schema_sq_desc){.op = SCHEMA_OP_DESTROY, .slots = 1});
     world_run(&w, 10);
     struct schema_sq_desc again = world_message(SCHEMA_OP_SEND, 3, 5, LARGE);
@@ -181,6 +194,7 @@ START_TEST(a_sender_whose_vqp_is_destroyed_leaves_the_buffer_to_the_next)
     post(&sender, again);
     hear_whole(1, 0, 5, LARGE);
     expect_sent(3);
+    ck_assert_uint_eq(count_streams_that_are_read(1), 0);
     end_large();
 }
 END_TEST
