@@ -13,14 +13,15 @@ enum { MAKING_AT_A_TIME = 4 };
 static const uint64_t AFTER_FAILURE_NS = 1000000000; /* the device has no more, or is ill */
 static const uint64_t QUIET_NS = 50000000; /* making one takes what a handshake needs: not before */
 
-static const uint8_t slot_moves[8][8] = {
+static const uint8_t slot_moves[9][9] = {
     [SLOT_EMPTY] = {[SLOT_MAKING] = 1},
     [SLOT_MAKING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1, [SLOT_ENDING] = 1},
     [SLOT_RESTING] = {[SLOT_READY] = 1},
     [SLOT_READY] = {[SLOT_TAKEN] = 1},
-    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1, [SLOT_ENDING] = 1},
+    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1, [SLOT_ENDING] = 1, [SLOT_DRAINING] = 1},
     [SLOT_CLEANING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1, [SLOT_ENDING] = 1},
-    [SLOT_LEFT] = {[SLOT_CLEANING] = 1},
+    [SLOT_LEFT] = {[SLOT_CLEANING] = 1, [SLOT_DRAINING] = 1},
+    [SLOT_DRAINING] = {[SLOT_CLEANING] = 1},
     [SLOT_ENDING] = {[SLOT_EMPTY] = 1},
 };
 
@@ -35,6 +36,8 @@ static void slot_move(struct slot *s, enum slot_state to)
     s->all->made += s->state == SLOT_EMPTY;
     s->all->ending -= s->state == SLOT_ENDING;
     s->all->ending += to == SLOT_ENDING;
+    s->all->draining -= s->state == SLOT_DRAINING;
+    s->all->draining += to == SLOT_DRAINING;
     s->state = (uint8_t)to;
 }
 
@@ -140,6 +143,21 @@ static void slots_wake(struct slots *all)
             slot_move(s, SLOT_READY);
         else
             connector_due(s->c, s->rest_ns);
+    }
+}
+
+static void clean_slot(struct slot *s);
+
+static void slots_end_drains(struct connector *c, struct slots *all)
+{
+    for (uint32_t i = 0; all->draining > 0 && i < all->count; i++) {
+        struct slot *s = &all->at[i];
+        if (s->state != SLOT_DRAINING || s->drained_ns == 0)
+            continue;
+        if (c->now_ns >= s->drained_ns)
+            clean_slot(s);
+        else
+            connector_due(c, s->drained_ns);
     }
 }
 
@@ -256,6 +274,7 @@ void connector_slots_refill(struct connector *c, struct slots *s)
 {
     uint32_t making = 0, resting = 0;
     const uint64_t new_ns = new_rest_ns(c);
+    slots_end_drains(c, s);
     slots_wake(s);
     slots_end_refused(c, s);
     if (s->ready >= c->config.ahead || s->made == s->count)
@@ -269,7 +288,7 @@ void connector_slots_refill(struct connector *c, struct slots *s)
     }
     for (uint32_t i = 0; i < s->count; i++)
         making += s->at[i].state == SLOT_MAKING || s->at[i].state == SLOT_CLEANING ||
-                  s->at[i].state == SLOT_LEFT;
+                  s->at[i].state == SLOT_LEFT || s->at[i].state == SLOT_DRAINING;
     /* Who rests is as good as ready, unless a new one would have to rest less. */
     for (uint32_t i = 0; s->resting > 0 && i < s->count; i++)
         resting += s->at[i].state == SLOT_RESTING && s->at[i].rest_ns <= new_ns;
@@ -368,6 +387,37 @@ static void clean_slot(struct slot *s)
     submit_op(s, on_cleaned);
 }
 
+/* ---- draining: a responder that is put to RESET takes shared receives with it, those that it has
+ * taken for a message which is not whole, and those whose completions nobody has polled, which go
+ * without a word (IBTA vol. 1, 10.3.1). In ERR it gives them back. */
+
+static void on_err(struct fab_ctl *ctl)
+{
+    struct slot *s = end_op(ctl);
+    if (s->c->closing)
+        return;
+    if (ctl->status != 0) {
+        clean_slot(s);
+        return;
+    }
+    s->drained_ns = s->c->now_ns + s->c->config.drain_ns;
+    connector_due(s->c, s->drained_ns);
+}
+
+static void drain_slot(struct slot *s)
+{
+    if (s->all->initiators || s->c->res.srq == NULL) {
+        clean_slot(s);
+        return;
+    }
+    slot_move(s, SLOT_DRAINING);
+    s->drained_ns = 0;
+    s->ctl = (struct fab_ctl){
+        .kind = FAB_MODIFY_QP,
+        .modify = {.x = s->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    submit_op(s, on_err);
+}
+
 static void on_raised(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
@@ -376,7 +426,7 @@ static void on_raised(struct fab_ctl *ctl)
     if (s->busy > 0 || s->c->closing)
         return;
     if (s->state == SLOT_LEFT)
-        clean_slot(s);
+        drain_slot(s);
     else
         s->raised(s->user, s->status);
 }
@@ -408,7 +458,7 @@ static void leave_for(struct slot *s, uint64_t ns)
     if (s->busy)
         slot_move(s, SLOT_LEFT);
     else
-        clean_slot(s);
+        drain_slot(s);
 }
 
 void connector_slot_leave(struct slot *s)

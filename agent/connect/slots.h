@@ -14,8 +14,9 @@ enum slot_state {
     SLOT_READY,   /* in INIT */
     SLOT_TAKEN,   /* a connection's */
     SLOT_CLEANING,
-    SLOT_LEFT,   /* a connection's no longer, but for a change of state that is under way */
-    SLOT_ENDING, /* of no more use, and not destroyed yet */
+    SLOT_LEFT,     /* a connection's no longer, but for a change of state that is under way */
+    SLOT_ENDING,   /* of no more use, and not destroyed yet */
+    SLOT_DRAINING, /* in ERR, so that shared receives which it had taken complete */
 };
 
 struct slot {
@@ -25,9 +26,10 @@ struct slot {
     uint8_t state; /* enum slot_state, moved by slot_move() alone */
     uint8_t busy;  /* of the following, those that are the fabric's */
     struct fab_ctl ctl, then;
-    struct fab_reuse reuse;                 /* CLEANING */
-    uint64_t rest_ns;                       /* it is not used before; the lowest goes first */
-    int status;                             /* of the first one that failed */
+    struct fab_reuse reuse; /* CLEANING */
+    uint64_t rest_ns;       /* it is not used before; the lowest goes first */
+    uint64_t drained_ns;    /* DRAINING: when it is put to RESET, once known; or 0 */
+    int status;             /* of the first one that failed */
     void (*raised)(void *user, int status); /* while a connection raises it */
     void *user;
     void (*tried)(void *user, const struct fab_qp *qp, int status); /* ENDING; NULL: nobody asks */
@@ -41,7 +43,7 @@ struct slot_change { /* of a queue pair's state */
 
 struct slots { /* all of one kind */
     struct slot *at;
-    uint32_t count, made, ready, resting;
+    uint32_t count, made, ready, resting, draining;
     bool initiators;
     uint64_t retry_ns; /* none is made before, since the last one failed */
     int status;        /* with which the last one failed */

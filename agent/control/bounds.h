@@ -66,6 +66,7 @@ enum {
     HANDSHAKE_RETRY_MS = 20,  /* a message is repeated, doubled each time up to 320 ms */
     HANDSHAKE_SILENT_S = 2,   /* a node that says nothing for so long cannot be connected to */
     RESPONDER_IDLE_S = 60,    /* after which an initiator is asked whether it is still there */
+    RESPONDER_DRAIN_MS = 100, /* a lane that is away for longer loses a receive, not a message */
 
     /* Metaservers. How often a registration is renewed follows from their node_lease. */
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */

@@ -178,6 +178,7 @@ static int new_connector(struct pool *p, struct base_errbuf *err)
         .retry_ns = HANDSHAKE_RETRY_MS * 1000000ull,
         .silence_ns = HANDSHAKE_SILENT_S * 1000000000ull,
         .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
+        .drain_ns = RESPONDER_DRAIN_MS * 1000000ull,
         .begun_ns = agent_pool_begun_ns(p),
         .gone_ns = &p->agent->numbers_gone_ns,
         .ops = &p->fab_ops,

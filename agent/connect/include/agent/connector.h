@@ -54,6 +54,8 @@ struct connector_config {
     uint32_t *ops;       /* counts what is under way in the device, beside what others count there;
                           * borrowed. NULL: nobody else wants to know */
     uint64_t idle_ns;    /* a responder not heard of for so long is asked about */
+    uint64_t drain_ns;   /* one that shares receives, and whose connection is over, is in ERR for
+                          * so long: its device gives back what it has, and the lane polls it */
 };
 
 struct connector_resources {

@@ -87,12 +87,21 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
         .retry_ns = 5000000,
         .silence_ns = 2000000000,
         .idle_ns = or_default((uint32_t)n->config.idle_ns, 1000000000),
+        .drain_ns = 100000000,
         .begun_ns = w->now_ns,
         .gone_ns = &n->gone_ns,
     };
     struct connector_resources r = {
-        .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
+        .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq, .srq = n->srq};
     ck_assert_msg(connector_made(&config, &r, fill, w, &n->c, &err) == 0, "%s", err.text);
+}
+
+static struct fab_srq *make_srq(const struct node *n)
+{
+    struct fab_ctl c = {.kind = FAB_CREATE_SRQ,
+                        .srq = {.pd = n->pd, .max_wr = WANTED, .max_sge = 1}};
+    call(n->fab, &c);
+    return c.srq.x;
 }
 
 void node_start(struct world *w, uint32_t i, uint32_t incarnation)
@@ -105,6 +114,7 @@ void node_start(struct world *w, uint32_t i, uint32_t incarnation)
     struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = WANTED * SQ_DEPTH}};
     call(n->fab, &cq);
     n->cq = cq.cq.x;
+    n->srq = w->has_srq ? make_srq(n) : NULL;
     ck_assert_int_eq(fab_mem_alloc(4096, "node", &n->mem), 0);
     struct fab_ctl mr = {.kind = FAB_REG_MR,
                          .mr = {.pd = n->pd,
@@ -134,6 +144,8 @@ void node_kill(struct world *w, uint32_t i)
     connector_free(n->c);
     n->c = NULL;
     destroy(n->fab, FAB_DEREG_MR, n->mr);
+    if (n->srq != NULL)
+        destroy(n->fab, FAB_DESTROY_SRQ, n->srq);
     destroy(n->fab, FAB_DESTROY_CQ, n->cq);
     destroy(n->fab, FAB_FREE_PD, n->pd);
     destroy(n->fab, FAB_FREE_PD, n->system_pd);

@@ -13,6 +13,7 @@ struct node {
     struct fab *fab;
     struct fab_pd *pd, *system_pd;
     struct fab_cq *cq;
+    struct fab_srq *srq; /* or NULL */
     struct fab_mem mem;
     struct fab_mr *mr;
     struct connector_config config;
@@ -32,6 +33,7 @@ struct world {
     bool no_atomics;         /* likewise */
     uint32_t stuck_ppm; /* likewise: of the queue pairs that were used so many never come back */
     bool same_psn;      /* every connection begins with the same packet number */
+    bool has_srq;       /* for nodes that are opened from now on: responders share receives */
     uint32_t nodes;
     struct node node[NODES];
 };

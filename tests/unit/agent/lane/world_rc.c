@@ -118,6 +118,7 @@ void world_rc_open(struct world *w, struct world_node *n)
                                       .retry_cnt = 1,
                                       .retry_ns = 50000,
                                       .silence_ns = 1000000,
+                                      .drain_ns = 50000,
                                       .idle_ns = 1000000000};
     struct connector_resources r = {.fab = n->fab,
                                     .pd = n->pd,
