@@ -268,7 +268,6 @@ static struct target *choose_target(struct play_worker *w)
 
 /* ---- requests */
 
-
 /* Until all have completed, or the session is over. */
 void play_worker_await(struct play_worker *w)
 {

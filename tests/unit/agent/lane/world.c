@@ -183,8 +183,7 @@ void world_publish(struct world *w, struct world_node *n)
 }
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
-uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, world_capacity,
-                                         world_connections_per_peer;
+uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_capacity;
 uint64_t world_port_rate, world_most_bytes, world_rest_until_ns, world_batch_bytes = 1024 * 1024;
 bool world_own_regions, world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
 _Atomic uint32_t world_clock_doubted = 0;
@@ -232,10 +231,7 @@ static void configure(struct world *w, struct world_node *n)
                              .writes_in_order = n->fab->caps.writes_in_order,
                              .pool = POOL,
                              .incarnation = n->incarnation};
-    n->config.rc = w->rc;
-    n->config.hybrid = w->hybrid;
-    n->config.connections_per_peer = world_connections_per_peer;
-    n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
+    world_hybrid_configure(w, n);
     memcpy(n->config.gid, n->fab->caps.gid, 16);
     n->res =
         (struct lane_device_objects){.fab = n->fab,

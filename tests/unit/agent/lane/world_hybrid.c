@@ -6,6 +6,16 @@
 #include "vqp_state.h"
 #include "world_hybrid.h"
 
+uint32_t world_max_links, world_connections_per_peer;
+
+void world_hybrid_configure(const struct world *w, struct world_node *n)
+{
+    n->config.rc = w->rc;
+    n->config.hybrid = w->hybrid;
+    n->config.connections_per_peer = world_connections_per_peer;
+    n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
+}
+
 void world_transfer(struct world *w, uint32_t node, uint32_t number)
 {
     struct lane *l = w->node[node].lane;

@@ -11,6 +11,8 @@
 extern bool world_no_rc[WORLD_NODES], world_no_dc[WORLD_NODES];
 /* With rc, likewise: as in lane_config. */
 extern uint32_t world_connections_per_peer;
+/* How a node reaches others: of a node that is about to begin. */
+void world_hybrid_configure(const struct world *w, struct world_node *n);
 /* Of the node's flows one, by that number: what goes there by DC is to go by a connection, or the
  * other way round. */
 void world_transfer(struct world *w, uint32_t node, uint32_t number);
