@@ -19,7 +19,7 @@
     NUMBER(window_bytes, FIELD_SIZE, 1, RESOURCE_NUMBER_MAX, "WINDOW BYTES", WIDE,                 \
            "in flight at a time")                                                                  \
     NUMBER(window_ops, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "WINDOW OPS", WIDE,                    \
-           "requests in flight at a time")                                                         \
+           "work requests in flight at a time")                                                    \
     NUMBER(control_ops_per_s, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "CONTROL OPS/S", WIDE,          \
            "what they ask for beside data operations: attaching, regions, connections")            \
     NUMBER(region_names, FIELD_COUNT, 1, 65536, "REGION NAMES", WIDE,                              \

@@ -23,7 +23,7 @@
     NUMBER(bytes, FIELD_SIZE, 1, RESOURCE_NUMBER_MAX, "BYTES", NARROW,                             \
            "in flight at a time, such as 1MiB; 0: no limit")                                       \
     NUMBER(ops, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "OPS", NARROW,                                \
-           "requests in flight at a time; 0: no limit")
+           "work requests in flight at a time; 0: no limit")
 /* clang-format on */
 
 #endif
