@@ -20,10 +20,9 @@
  * flushed, in order; its receives stay posted until it is destroyed. Who hears is not to blame: of
  * a message that is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its VQP hears on.
  *
- * An agent carries messages where its operator says so (messages in kedge-agent.conf(5)) and nodes
- * are reached by DC. Else max_recvs (struct kedge_session_info) is 0, and every call here is
- * -EOPNOTSUPP and changes nothing. A SEND to a node whose agent carries none is refused
- * (IBV_WC_LOC_QP_OP_ERR).
+ * An agent carries messages where its operator says so (messages in kedge-agent.conf(5)). Else
+ * max_recvs (struct kedge_session_info) is 0, and every call here is -EOPNOTSUPP and changes
+ * nothing. A SEND to a node whose agent carries none is refused (IBV_WC_LOC_QP_OP_ERR).
  */
 #ifndef KEDGE_MSG_H
 #define KEDGE_MSG_H
