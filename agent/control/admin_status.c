@@ -138,7 +138,15 @@ static void status_counts(const struct session_counts *c, uint64_t refused, stru
     base_json_object_end(t);
 }
 
-/* Name, lease and what it keeps ready. */
+static void status_dcis(const struct pool *endpoint, struct base_text *t)
+{
+    struct dci_counts sum = {.resting = 0};
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        agent_dcis_count(p, &sum);
+    agent_dcis_status(&sum, world_now_ns(endpoint->world), t);
+}
+
+/* Name, lease and what it keeps ready, of all its lanes. */
 static void status_pool(const struct pool *p, const char *key, struct base_text *t)
 {
     base_json_object(t, key);
@@ -146,21 +154,23 @@ static void status_pool(const struct pool *p, const char *key, struct base_text 
     base_json_u64(t, "number", p->number);
     base_json_u64(t, "mr_lease_ms", p->mr_lease_ns / BASE_NS_PER_MS);
     agent_prewarm_status(p, t);
-    agent_dcis_status(p, t);
+    status_dcis(p, t);
 }
 
 static void status_lane(const struct pool *p, struct base_text *t)
 {
     struct lane_stats s;
+    struct dci_counts dcis = {.resting = 0};
     base_json_object(t, NULL);
     base_json_u64(t, "number", p->lane_number);
     base_json_u64_or_null(t, "cpu", agent_lane_cpu(p), AGENT_ANY_CPU);
     base_json_u64(t, "requests_per_s", p->lane_rate.per_s);
     status_counts(&p->count, 0, t);
-    agent_dcis_status(p, t);
+    agent_dcis_count(p, &dcis);
+    agent_dcis_status(&dcis, world_now_ns(p->world), t);
     lane_stats(p->lane, &s);
     print_lane(&s, t);
-    agent_windows_pool_status(p, t);
+    agent_windows_lane_status(p, t);
     base_json_object_end(t);
 }
 

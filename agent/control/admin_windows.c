@@ -206,12 +206,30 @@ static void named_metrics(const struct agent *a, struct base_text *t)
 
 /* ---- all of them */
 
-void agent_windows_pool_status(const struct pool *p, struct base_text *t)
+void agent_windows_lane_status(const struct pool *p, struct base_text *t)
 {
     struct lane_window n;
     (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &n);
     base_json_object(t, "device_window");
     print_window(t, &n);
+}
+
+/* Each lane has a part of the limit, where there is one. */
+void agent_windows_pool_status(const struct pool *endpoint, struct base_text *t)
+{
+    struct lane_window n, sum = {.limit_ops = 0};
+    bool unbounded = false;
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &n);
+        add_window(&sum, &n);
+        sum.limit_bytes += n.limit_bytes;
+        sum.limit_ops += n.limit_ops;
+        unbounded |= n.found_ops == 0;
+    }
+    if (unbounded)
+        sum.found_ops = 0;
+    base_json_object(t, "device_window");
+    print_window(t, &sum);
 }
 
 void agent_windows_status(struct agent *a, struct base_text *t)

@@ -127,14 +127,22 @@ uint32_t agent_dcis_missing(const struct pool *p)
     return n;
 }
 
-void agent_dcis_status(const struct pool *p, struct base_text *t)
+void agent_dcis_count(const struct pool *p, struct dci_counts *sum)
 {
-    const uint64_t now_ns = world_now_ns(p->world), until_ns = agent_dcis_rest_ns(p);
-    const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-    base_json_u64(t, "dcis_resting", agent_dcis_resting(p));
+    const uint64_t until_ns = agent_dcis_rest_ns(p);
+    sum->resting += agent_dcis_resting(p);
+    sum->until_ns = until_ns > sum->until_ns ? until_ns : sum->until_ns;
+    sum->missing += agent_dcis_missing(p);
+    sum->replaced += p->repairs.replaced;
+}
+
+void agent_dcis_status(const struct dci_counts *sum, uint64_t now_ns, struct base_text *t)
+{
+    const uint64_t left_ns = sum->until_ns > now_ns ? sum->until_ns - now_ns : 0;
+    base_json_u64(t, "dcis_resting", sum->resting);
     base_json_u64(t, "dcis_rest_for_ms", (left_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS);
-    base_json_u64(t, "dcis_missing", agent_dcis_missing(p));
-    base_json_u64(t, "dcis_replaced", p->repairs.replaced);
+    base_json_u64(t, "dcis_missing", sum->missing);
+    base_json_u64(t, "dcis_replaced", sum->replaced);
 }
 
 bool agent_dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)

@@ -63,9 +63,16 @@ bool agent_dci_is_of_now(const struct pool *p, const struct agent_dci *d);
 uint32_t agent_dcis_resting(const struct pool *p);
 /* How many of a pool's have no queue pair: one that was given up, until another is made. */
 uint32_t agent_dcis_missing(const struct pool *p);
-/* As members of the pool's status: how many rest, and for how long from now the last of them; how
- * many are missing, and how often one was given up. */
-void agent_dcis_status(const struct pool *p, struct base_text *t);
+/* Of the DCIs of lanes: how many rest, and until when the last of them does (0: none); how many are
+ * missing, and how often one was given up. */
+struct dci_counts {
+    uint32_t resting, missing;
+    uint64_t until_ns, replaced;
+};
+/* Adds those of one lane. */
+void agent_dcis_count(const struct pool *p, struct dci_counts *sum);
+/* As members of an object of the status. */
+void agent_dcis_status(const struct dci_counts *sum, uint64_t now_ns, struct base_text *t);
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
 uint32_t agent_dci_sges(const struct fab_caps *caps);

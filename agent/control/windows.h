@@ -35,8 +35,9 @@ int agent_windows_reload(struct agent *a, const struct agent_config *fresh,
                          struct base_errbuf *err);
 /* admin_windows.c: a member of the status's object; and metrics. */
 void agent_windows_status(struct agent *a, struct base_text *t);
-/* Of a pool's object: its lane's part of the device's window. */
-void agent_windows_pool_status(const struct pool *p, struct base_text *t);
+/* Of a lane's object: its part of the device's window; and of its pool's: that of all its lanes. */
+void agent_windows_lane_status(const struct pool *p, struct base_text *t);
+void agent_windows_pool_status(const struct pool *endpoint, struct base_text *t);
 void agent_windows_metrics(struct agent *a, struct base_text *t);
 
 #endif

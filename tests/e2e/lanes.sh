@@ -7,7 +7,7 @@
 source "$(dirname "$0")/lib.sh"
 [[ ${KEDGE_TEST_TRANSPORT:-auto} != rc && $provider == soft ]] ||
     { skip "several lanes need DC"; exit 77; }
-more_pool=$'lanes = 2\nmax_vqps = 64'
+more_pool=$'lanes = 2\nmax_vqps = 64\nwindow_ops = 96'
 start
 ctl() { "$bin/rdmactl" --agent-socket "$work/a.admin" "$@"; }
 of_lanes() { # agent expression
@@ -18,6 +18,10 @@ until_is '[0,1]' "the pool has two lanes" of_lanes a .number
 until_is '[8,8]' "each keeps a part of the sessions ready" of_lanes a .sessions.ready
 until_is '1' "and it is one pool" eval \
     "curl -sf --unix-socket $work/a.admin http://a/v1/status | jq '.pools | length'"
+until_is 96 "whose part of the device's window is that of all its lanes" eval \
+    "curl -sf --unix-socket $work/a.admin http://a/v1/status |
+        jq '.pools[0].device_window.limit_ops'"
+until_is 96 "of which each has a part" eval "of_lanes a .device_window.limit_ops | jq add"
 until_is 1 "and one endpoint to its metaserver" eval \
     "$bin/rdmactl --server $admin node get node-a -o json | jq '.endpoints | length'"
 

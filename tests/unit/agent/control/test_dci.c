@@ -265,11 +265,13 @@ END_TEST
 /* How many rest, and for how long, as the agent's status says it. */
 static void status_says(uint32_t resting, uint32_t for_ms)
 {
+    struct dci_counts sum = {.resting = 0};
     struct base_text t;
     char expected[128];
+    agent_dcis_count(&w.pool, &sum);
     base_text_init(&t, 256);
     base_json_object(&t, NULL);
-    agent_dcis_status(&w.pool, &t);
+    agent_dcis_status(&sum, world_now_ns(w.pool.world), &t);
     base_json_object_end(&t);
     snprintf(expected, sizeof expected,
              "{\"dcis_resting\":%u,\"dcis_rest_for_ms\":%u,"
@@ -277,6 +279,11 @@ static void status_says(uint32_t resting, uint32_t for_ms)
              resting, for_ms, w.gone);
     ck_assert_str_eq(base_text_str(&t), expected);
     base_text_fini(&t);
+    const struct dci_counts one = sum; /* and of two lanes */
+    agent_dcis_count(&w.pool, &sum);
+    ck_assert_uint_eq(sum.resting, 2 * resting);
+    ck_assert_uint_eq(sum.replaced, 2 * one.replaced);
+    ck_assert_uint_eq(sum.until_ns, one.until_ns);
 }
 
 /* What it posted may fill more than half of all packet numbers, and would be before it and behind
