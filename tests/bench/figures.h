@@ -120,7 +120,8 @@ struct perf_cut {
 
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
-enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_MODES };
+/* PERF_DESCRIPTOR: the lane as with PERF_ADAPTIVE, and its worker waits in epoll_wait(). */
+enum perf_mode { PERF_BUSY, PERF_ADAPTIVE, PERF_EVENT, PERF_DESCRIPTOR, PERF_MODES };
 struct perf_polled {                       /* medians of the turns */
     double per_second;                     /* READs */
     double ratio, least_ratio, most_ratio; /* of these in the same turn, to busy's */

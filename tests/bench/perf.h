@@ -175,6 +175,7 @@ int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, str
 
 /* Its READs or WRITEs, once some were measured: of a depth as o had it. */
 struct perf_path *perf_worker_path(struct perf_worker *w);
+struct kedge_session *perf_worker_session(const struct perf_worker *w);
 
 /* Counters of an agent by their names in its metrics, all pools' together; 0 for those that it does
  * not have, and then *all is false. */

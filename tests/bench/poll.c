@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Busy, adaptive and event polling of a lane side by side, in the patterns of RDMAbox (III-B):
  * READs in clusters as large as they come, in clusters of half of that with short gaps, and single
- * ones with long gaps. And a worker on the lane's own processor, and a lane with nothing to do. */
+ * ones with long gaps. And a worker on the lane's own processor, and a lane with nothing to do. And
+ * all of it once more with a worker that does not poll but waits in epoll_wait(), as a program with
+ * an event loop does. */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -9,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "kedge.h"
 #include "perf.h"
 
 enum { CELL_MS = 200, PATIENCE_S = 10, WARM = 1000 };
@@ -26,8 +30,10 @@ static const struct {
     [PERF_SAME] = {"same_processor", "single ones, on the lane's processor", 0},
     [PERF_IDLE] = {"idle", "none", 0},
 };
-static const char *const modes[PERF_MODES] = {
-    [PERF_BUSY] = "busy", [PERF_ADAPTIVE] = "adaptive", [PERF_EVENT] = "event"};
+static const char *const modes[PERF_MODES] = {[PERF_BUSY] = "busy",
+                                              [PERF_ADAPTIVE] = "adaptive",
+                                              [PERF_EVENT] = "event",
+                                              [PERF_DESCRIPTOR] = "descriptor"};
 
 static uint32_t cluster_of(const struct perf_options *o, enum perf_load load)
 {
@@ -99,11 +105,35 @@ static int count(int pid, struct counted *out, struct base_errbuf *err)
 
 /* ---- one cell of the table */
 
-static int read_cluster(struct perf_path *path, uint32_t size, struct base_errbuf *err)
+/* An agent, and a worker of it. */
+struct side {
+    struct perf_options o;
+    struct perf_worker *w;
+    int pid;
+    int epfd; /* -1: it polls */
+};
+
+/* Until there is something to poll for: at once where there is, or where it does not wait. */
+static int wait_in_epoll(const struct side *s, int timeout_ms, struct base_errbuf *err)
 {
+    struct epoll_event event;
+    const int armed = s->epfd >= 0 ? kedge_arm(perf_worker_session(s->w)) : 1;
+    if (armed < 0)
+        return perf_failed(armed, "kedge_arm", err);
+    if (armed == 0 && epoll_wait(s->epfd, &event, 1, timeout_ms) < 0 && errno != EINTR)
+        return base_err(err, -errno, "epoll_wait: %s", strerror(errno));
+    return 0;
+}
+
+static int read_cluster(const struct side *s, uint32_t size, struct base_errbuf *err)
+{
+    struct perf_path *path = perf_worker_path(s->w);
     int status = path->post(path, 0, size, err);
     const uint64_t end_ns = base_clock_ns() + PATIENCE_S * BASE_NS_PER_S;
     for (uint32_t done = 0; status == 0 && done < size;) {
+        status = wait_in_epoll(s, PATIENCE_S * 1000, err);
+        if (status != 0)
+            return status;
         const int got = path->poll(path, err);
         if (got < 0)
             return got;
@@ -116,17 +146,28 @@ static int read_cluster(struct perf_path *path, uint32_t size, struct base_errbu
 }
 
 /* Once at least. */
-static int read_for_a_while(struct perf_worker *w, uint32_t size, uint64_t gap_ns, uint64_t *done,
+static int read_for_a_while(const struct side *s, uint32_t size, uint64_t gap_ns, uint64_t *done,
                             struct base_errbuf *err)
 {
     const uint64_t end_ns = base_clock_ns() + CELL_MS * BASE_NS_PER_MS;
     int status;
     do {
-        status = read_cluster(perf_worker_path(w), size, err);
+        status = read_cluster(s, size, err);
         *done += size;
         for (const uint64_t next_ns = base_clock_ns() + gap_ns; base_clock_ns() < next_ns;)
             ;
     } while (status == 0 && base_clock_ns() < end_ns);
+    return status;
+}
+
+/* One that waits in epoll_wait() is armed meanwhile. */
+static int idle_for_a_while(const struct side *s, struct base_errbuf *err)
+{
+    const uint64_t begin_ns = base_clock_ns();
+    const int status = s->epfd >= 0 ? wait_in_epoll(s, CELL_MS, err) : 0;
+    const uint64_t took_us = (base_clock_ns() - begin_ns) / BASE_NS_PER_US;
+    if (status == 0 && took_us < CELL_MS * 1000)
+        usleep((useconds_t)(CELL_MS * 1000 - took_us));
     return status;
 }
 
@@ -142,20 +183,21 @@ struct cell {
     double per_second, switches, interrupts, share;
 };
 
-static int measure_cell(const struct perf_options *o, struct perf_worker *w, int pid,
-                        enum perf_load load, struct cell *out, struct base_errbuf *err)
+static int measure_cell(const struct side *s, enum perf_load load, struct cell *out,
+                        struct base_errbuf *err)
 {
+    const struct perf_options *o = &s->o;
     struct counted before, after;
     uint64_t done = 0;
     stay_on(load == PERF_SAME ? o->lane_cpu : o->worker_cpu);
-    int status = count(pid, &before, err);
+    int status = count(s->pid, &before, err);
     if (status == 0 && load == PERF_IDLE)
-        usleep(CELL_MS * 1000);
+        status = idle_for_a_while(s, err);
     else if (status == 0)
-        status = read_for_a_while(w, cluster_of(o, load), loads[load].gap_us * BASE_NS_PER_US,
+        status = read_for_a_while(s, cluster_of(o, load), loads[load].gap_us * BASE_NS_PER_US,
                                   &done, err);
     if (status == 0)
-        status = count(pid, &after, err);
+        status = count(s->pid, &after, err);
     stay_on(o->worker_cpu);
     if (status != 0)
         return status;
@@ -169,13 +211,6 @@ static int measure_cell(const struct perf_options *o, struct perf_worker *w, int
 }
 
 /* ---- turns */
-
-/* An agent, and a worker of it. */
-struct side {
-    struct perf_options o;
-    struct perf_worker *w;
-    int pid;
-};
 
 /* A lane that polls without an end is stopped while others are measured: all have one processor. */
 static void let_run(const struct side *s, enum perf_mode mode, bool runs)
@@ -195,8 +230,7 @@ static int take_turn(struct side side[PERF_MODES], int turn,
         let_run(s, mode, true);
         status = perf_worker_measure(s->w, &s->o, &unused, err); /* and compares the bytes */
         for (int load = 0; load < PERF_LOADS && status == 0; load++)
-            status =
-                measure_cell(&s->o, s->w, s->pid, (enum perf_load)load, &cell[load][mode], err);
+            status = measure_cell(s, (enum perf_load)load, &cell[load][mode], err);
         let_run(s, mode, false);
     }
     return status;
@@ -238,12 +272,26 @@ static void conclude(struct perf_polled *out, int load, int mode, int turns)
                                 .most_ratio = ratio[turns - 1]};
 }
 
+/* Its worker waits in epoll_wait() from here on. */
+static int use_epoll(struct side *s, struct base_errbuf *err)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    const int fd = kedge_fd(perf_worker_session(s->w));
+    if (fd < 0)
+        return perf_failed(fd, "kedge_fd", err);
+    s->epfd = epoll_create1(EPOLL_CLOEXEC);
+    if (s->epfd < 0 || epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return base_err(err, -errno, "epoll: %s", strerror(errno));
+    return 0;
+}
+
 int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct side side[PERF_MODES] = {
-        [PERF_ADAPTIVE] = {.o = *o, .pid = o->agent_pid[0]},
-        [PERF_EVENT] = {.o = *o, .pid = o->more_pid[0]},
-        [PERF_BUSY] = {.o = *o, .pid = o->more_pid[1]},
+        [PERF_ADAPTIVE] = {.o = *o, .pid = o->agent_pid[0], .epfd = -1},
+        [PERF_EVENT] = {.o = *o, .pid = o->more_pid[0], .epfd = -1},
+        [PERF_BUSY] = {.o = *o, .pid = o->more_pid[1], .epfd = -1},
+        [PERF_DESCRIPTOR] = {.o = *o, .pid = o->agent_pid[0], .epfd = -1},
     };
     int status = 0;
     if (!o->pinned)
@@ -254,12 +302,16 @@ int perf_poll(const struct perf_options *o, struct perf_result *r, struct base_e
         side[i].o.count = WARM;
         status = perf_worker_new(&side[i].o, r, &side[i].w, err);
     }
+    if (status == 0)
+        status = use_epoll(&side[PERF_DESCRIPTOR], err);
     let_run(&side[PERF_BUSY], PERF_BUSY, false);
     for (int i = 0; i < (int)o->count && status == 0; i++)
         status = take_turn(side, i, cells[i], err);
     let_run(&side[PERF_BUSY], PERF_BUSY, true);
     for (int i = 0; i < PERF_MODES; i++)
         perf_worker_free(side[i].w);
+    if (side[PERF_DESCRIPTOR].epfd >= 0)
+        close(side[PERF_DESCRIPTOR].epfd);
     for (int load = 0; load < PERF_LOADS && status == 0; load++)
         for (int mode = 0; mode < PERF_MODES; mode++)
             conclude(&r->polled[load][mode], load, mode, (int)o->count);

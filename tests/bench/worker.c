@@ -227,6 +227,11 @@ struct perf_path *perf_worker_path(struct perf_worker *w)
     return &w->path;
 }
 
+struct kedge_session *perf_worker_session(const struct perf_worker *w)
+{
+    return w->s;
+}
+
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
                         struct base_errbuf *err)
 {
