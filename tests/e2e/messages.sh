@@ -2,72 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers of two nodes send each other messages: each comes once, in order and whole; what can go
 # wrong is an error of verbs at the queue pair that it concerns, in bounded time, and nobody else's.
-source "$(dirname "$0")/lib.sh"
-needs_built kedge-messenger kedge-hostile
-# An agent that begins anew has the address that it had.
-[[ $provider != soft ]] || gids=(fd00::{0..8})
-agents=0
-start
-agents=2
-begins() { # agent lines of [pool]...
-    local name=$1; shift
-    more_tenants="[tenant other]
-socket = $work/$name-other.sock"
-    mkdir -p -m 0700 "$work/state-$name"
-    agent_configure "$name" "$@"
-    daemon_start "$name" kedge-agentd || fail "agent $name did not start"
-    agent_wait "$name" || fail "agent $name did not register"
-}
+source "$(dirname "$0")/lib-messages.sh"
+needs_built kedge-hostile
 begins a "messages = yes"
 begins b "messages = yes"
-
-# A worker that hears, in the background, until it does; sets $gid and ${hearer[NAME]}.
-declare -A hearer=()
-hears() { # name socket mode...
-    local name=$1 socket=$2; shift 2
-    KEDGE_SOCKET=$work/$socket.sock "$bin/kedge-messenger" "$@" >"$work/$name.out" 2>&1 &
-    hearer[$name]=$!
-    worker_pids+=($!)
-    for _ in $(seq $((600 * slow))); do
-        gid=$(sed -n 's/^hears //p' "$work/$name.out")
-        [[ -z $gid ]] || return 0
-        kill -0 "${hearer[$name]}" 2>/dev/null || break
-        sleep 0.05
-    done
-    fail "$name does not hear: $(cat "$work/$name.out")"
-}
-ends() { # name signal
-    kill -"$2" "${hearer[$1]}"
-    wait "${hearer[$1]}" 2>/dev/null || true
-}
-part=1
-[[ $provider == soft ]] || part=10 # of what is repeated: a guest is slow
-messenger() { # socket mode...; prints what it says
-    local socket=$1; shift
-    KEDGE_SOCKET=$work/$socket.sock timeout $((60 * slow)) "$bin/kedge-messenger" "$@" 2>&1
-}
-says() { # pattern sentence socket mode...
-    local pattern=$1 sentence=$2 out; shift 2
-    out=$(messenger "$@") || true
-    grep -Pzq -- "$pattern" <<<"$out" || fail "$sentence: it says $out"
-    ok "$sentence: $(tr '\n' ' ' <<<"$out")"
-}
-pings() { # count sentence socket port bytes depth
-    says "^$(($1 / part)) answered\n" "$2" "$3" ping "$gid" "$4" $(($1 / part)) "$5" "$6"
-}
-still_hears() { # name
-    kill -0 "${hearer[$1]}" 2>/dev/null || fail "$1 has ended: $(cat "$work/$1.out")"
-}
-lane() { # agent field
-    "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq ".lane.$2"
-}
-# Of which no word came at all a message may wait for all its questions; else it hears at once.
-in_time() { # most_ms sentence text
-    local ms
-    ms=$(sed -n 's/^after \([0-9]*\) ms$/\1/p' <<<"$3")
-    [[ -n $ms ]] && ((ms <= $1 * slow)) || fail "$2: $3"
-    ok "$2, after $ms ms"
-}
 
 says '^64\n' "a session has so many receives" a max
 hears echo b echo 80
@@ -90,7 +28,7 @@ still_hears echo
 # Errors, each at the queue pair that it concerns.
 hears full b hear 81 0 64
 says '^1 ended with 13: .*\nbeside others\nand 100 behind it\n' \
-    "no buffer: RNR, for that queue pair alone" a beside "$gid" 81 80
+    "no buffer: RNR, for that queue pair alone" a beside "$gid" 81 80 24
 hears short b hear 82 3 100
 says '^1 ended with 9: .*\n2 ended with 5: .*a message before it was refused' \
     "too long for the buffer" a send "$gid" 82 3 101
@@ -113,7 +51,7 @@ still_hears echo
 # Whoever never pops has his senders wait, and nobody else's.
 hears deaf b deaf 84 4
 says '^1 ended with 13: .*\nbeside others\nand 100 behind it\n' "who pops nothing" \
-    a beside "$gid" 81 80
+    a beside "$gid" 81 80 24
 says '^4 ended with 0: .*\n1 ended with 13: .*\n11 ended with 5: ' \
     "what it has receives for is there, the next one is not" a send "$gid" 84 16 64
 pings 1000 "others' messages go on beside it" a 80 0 16
@@ -129,14 +67,8 @@ for role in messages message-flood ports; do
 done
 
 # The receiver's worker dies.
-streams() { # name: a worker that streams to port 85 of $gid
-    KEDGE_SOCKET=$work/a.sock "$bin/kedge-messenger" stream "$gid" 85 >"$work/$1.out" 2>&1 &
-    stream=$!
-    worker_pids+=($stream)
-    until_is 1 "a stream goes on" grep -c '^streams' "$work/$1.out"
-}
 hears other b sink 85
-streams stream
+streams stream 24
 ends other KILL
 wait "$stream" || fail "the stream: $(cat "$work/stream.out")"
 grep -Eq '^1 ended with 11: ' "$work/stream.out" || fail "it ended: $(cat "$work/stream.out")"
@@ -147,7 +79,7 @@ ends other TERM
 
 # The receiver's agent dies, and begins anew: what its former life has granted buys nothing.
 hears other b sink 85
-streams stream
+streams stream 24
 kill -KILL "${pids[b]}"
 wait "${pids[b]}" 2>/dev/null || true
 wait "$stream" || fail "the stream: $(cat "$work/stream.out")"

@@ -12,14 +12,16 @@
  *   bind PORT                   "bound", or why not
  *   ping GID PORT N BYTES DEPTH sends N messages, DEPTH of them not answered at a time, and hears
  *                               the answers; BYTES 0: of all lengths
- *   send GID PORT N BYTES       sends N at once, and prints what each ends with: a line for all
- *                               that end alike, behind each other, and how long it took
- *   beside GID PORT OTHER       one message to PORT; until it ends pings OTHER, and 100 times
- *                               more then
- *   stream GID PORT             sends until one fails: prints how many went well, and with what
+ *   send GID PORT N BYTES       sends N (64 at most) at once, and prints what each ends with: a
+ *                               line for all that end alike, behind each other, and how long it
+ *                               took
+ *   beside GID PORT OTHER BYTES one message to PORT; until it ends pings OTHER, and 100 times
+ *                               more then, with messages of 16 KiB
+ *   stream GID PORT BYTES       sends until one fails: prints how many went well, and with what
  *                               and after how many ms without a completion the next one ended
  *
- * Those that hear print "hears GID" first. */
+ * Those that hear print "hears GID" first. MESSENGER_MOST is of how many bytes buffers are, and the
+ * longest message of a mode with BYTES 0 (16384). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -33,7 +35,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-enum { MOST = 16384, LEAST = 24, BUFFERS = 64, PATIENCE_MS = 20000 };
+enum { SMALL = 16384, LARGEST = 1 << 26, LEAST = 24, BUFFERS = 64, PATIENCE_MS = 20000 };
+enum { MEMORY = 1 << 25 }; /* of each kind of buffers, or two of them if that is more */
 
 struct letter {
     uint64_t sender, number;
@@ -42,7 +45,8 @@ struct letter {
 
 static struct kedge_session *session;
 static struct kedge_session_info info;
-static uint8_t *sends, *receives; /* BUFFERS of MOST */
+static uint32_t most = SMALL, buffers = BUFFERS;
+static uint8_t *sends, *receives; /* buffers of most */
 static uint32_t sends_lkey, receives_lkey;
 
 static _Noreturn void die(const char *what)
@@ -75,12 +79,21 @@ static uint32_t number_of(const char *text)
 
 static void begin(void)
 {
+    const char *longest = getenv("MESSENGER_MOST");
     void *at;
+    if (longest != NULL)
+        most = number_of(longest);
+    if (most < SMALL || most > LARGEST) {
+        printf("MESSENGER_MOST is %d to %d\n", SMALL, LARGEST);
+        exit(2);
+    }
+    if (buffers > MEMORY / most)
+        buffers = most > MEMORY / 2 ? 2 : MEMORY / most;
     must(kedge_open(NULL, &session), "open");
     kedge_session_query(session, &info);
-    must(kedge_alloc(session, (size_t)BUFFERS * MOST, &at, &sends_lkey), "memory");
+    must(kedge_alloc(session, (size_t)buffers * most, &at, &sends_lkey), "memory");
     sends = at;
-    must(kedge_alloc(session, (size_t)BUFFERS * MOST, &at, &receives_lkey), "memory");
+    must(kedge_alloc(session, (size_t)buffers * most, &at, &receives_lkey), "memory");
     receives = at;
 }
 
@@ -95,12 +108,12 @@ static struct kedge_vqp *new_vqp(void)
 
 static uint8_t byte_of(const struct letter *l, uint32_t i)
 {
-    return (uint8_t)(l->sender + l->number * 31 + i * 7 + i / 256);
+    return (uint8_t)(l->sender + l->number * 31 + i * 7 + i / 256 + (i >> 16) * 13);
 }
 
 static uint32_t length_of(uint64_t number, uint32_t bytes)
 {
-    return bytes != 0 ? bytes : LEAST + (uint32_t)(number * 2654435761u % (MOST - LEAST + 1));
+    return bytes != 0 ? bytes : LEAST + (uint32_t)(number * 2654435761u % (most - LEAST + 1));
 }
 
 static void write_letter(uint8_t *at, uint64_t sender, uint64_t number, uint32_t bytes)
@@ -126,24 +139,44 @@ static struct letter read_letter(const uint8_t *at, uint32_t bytes)
 
 /* ---- posting */
 
+enum { PIECES = 3 };
+
+/* What is longer than small ones is in several pieces. Returns how many. */
+static int cut(const uint8_t *at, uint32_t lkey, uint32_t bytes, struct ibv_sge sge[PIECES])
+{
+    const uint32_t lengths[PIECES] = {1001, bytes / 2, bytes - bytes / 2 - 1001};
+    if (bytes <= SMALL) {
+        sge[0] = (struct ibv_sge){.addr = (uintptr_t)at, .length = bytes, .lkey = lkey};
+        return 1;
+    }
+    for (int i = 0; i < PIECES; at += lengths[i++])
+        sge[i] = (struct ibv_sge){.addr = (uintptr_t)at, .length = lengths[i], .lkey = lkey};
+    return PIECES;
+}
+
 static void post_receive(struct kedge_vqp *q, uint32_t i, uint32_t bytes)
 {
-    struct ibv_sge sge = {
-        .addr = (uintptr_t)(receives + (size_t)i * MOST), .length = bytes, .lkey = receives_lkey};
-    struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_sge sge[PIECES];
+    const int pieces = cut(receives + (size_t)i * most, receives_lkey, bytes, sge);
+    struct ibv_recv_wr wr = {.wr_id = i, .sg_list = sge, .num_sge = pieces}, *bad;
     must(kedge_post_recv(q, &wr, &bad), "receive");
+}
+
+static struct ibv_send_wr request(uint64_t wr_id, const uint8_t *at, uint32_t lkey, uint32_t bytes,
+                                  struct ibv_sge sge[PIECES])
+{
+    return (struct ibv_send_wr){.wr_id = wr_id,
+                                .sg_list = sge,
+                                .num_sge = cut(at, lkey, bytes, sge),
+                                .opcode = IBV_WR_SEND,
+                                .send_flags = IBV_SEND_SIGNALED};
 }
 
 static int post_send(struct kedge_vqp *q, uint64_t wr_id, const uint8_t *at, uint32_t lkey,
                      uint32_t bytes)
 {
-    struct ibv_sge sge = {.addr = (uintptr_t)at, .length = bytes, .lkey = lkey};
-    struct ibv_send_wr wr = {.wr_id = wr_id,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = IBV_WR_SEND,
-                             .send_flags = IBV_SEND_SIGNALED};
-    struct ibv_send_wr *bad;
+    struct ibv_sge sge[PIECES];
+    struct ibv_send_wr wr = request(wr_id, at, lkey, bytes, sge), *bad;
     return kedge_post_send(q, &wr, &bad);
 }
 
@@ -198,22 +231,22 @@ static void check_order(const struct letter *l)
 static void take(const struct kedge_msg *m, struct kedge_vqp *q, bool answers)
 {
     const uint32_t i = (uint32_t)m->wc.wr_id;
-    const uint8_t *at = receives + (size_t)i * MOST;
+    const uint8_t *at = receives + (size_t)i * most;
     if (m->wc.status != IBV_WC_SUCCESS)
         die_of("a receive", &m->wc);
     const struct letter l = read_letter(at, m->wc.byte_len);
     check_order(&l);
     if (!answers || m->from == NULL ||
         post_send(m->from, i, at, receives_lkey, m->wc.byte_len) != 0) /* its sender has gone */
-        post_receive(q, i, MOST);
+        post_receive(q, i, most);
 }
 
 /* A sender that has gone costs nobody else a message. */
 static void hear_all(const char *port, bool answers)
 {
     struct kedge_vqp *q = hear(port);
-    for (uint32_t i = 0; i < BUFFERS && i < info.max_recvs; i++)
-        post_receive(q, i, MOST);
+    for (uint32_t i = 0; i < buffers && i < info.max_recvs; i++)
+        post_receive(q, i, most);
     for (;;) {
         struct kedge_msg m;
         struct ibv_wc wc;
@@ -224,7 +257,7 @@ static void hear_all(const char *port, bool answers)
             struct kedge_vqp *from = kedge_vqp_find(session, wc.qp_num);
             if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR && from != NULL)
                 kedge_vqp_destroy(from); /* and what else was to go there */
-            post_receive(q, (uint32_t)wc.wr_id, MOST);
+            post_receive(q, (uint32_t)wc.wr_id, most);
         }
         if (!any)
             wait_for(-1);
@@ -261,7 +294,7 @@ static void ping_more(struct pinging *p)
     for (; p->sent < p->count && p->sent - p->answered < p->depth && p->sent - p->done < p->depth;
          p->sent++) {
         const uint32_t i = (uint32_t)(p->sent % p->depth), bytes = length_of(p->sent, p->bytes);
-        uint8_t *at = sends + (size_t)i * MOST;
+        uint8_t *at = sends + (size_t)i * most;
         write_letter(at, p->sender, p->sent, bytes);
         must(post_send(p->q, p->sent, at, sends_lkey, bytes), "send");
     }
@@ -274,14 +307,14 @@ static void hear_answers(struct pinging *p)
         const uint32_t i = (uint32_t)m.wc.wr_id;
         if (m.wc.status != IBV_WC_SUCCESS)
             die_of("an answer", &m.wc);
-        const struct letter l = read_letter(receives + (size_t)i * MOST, m.wc.byte_len);
+        const struct letter l = read_letter(receives + (size_t)i * most, m.wc.byte_len);
         if (l.number != p->answered || l.sender != p->sender || m.from != p->q) {
             printf("answer %llu came in the place of %llu\n", (unsigned long long)l.number,
                    (unsigned long long)p->answered);
             exit(1);
         }
         p->answered++;
-        post_receive(p->q, i, MOST);
+        post_receive(p->q, i, most);
     }
 }
 
@@ -295,7 +328,7 @@ static struct pinging begin_pinging(struct kedge_vqp *q, uint64_t count, uint32_
                         .bytes = bytes,
                         .depth = depth};
     for (uint32_t i = 0; i < depth; i++)
-        post_receive(q, i, MOST);
+        post_receive(q, i, most);
     return p;
 }
 
@@ -322,15 +355,30 @@ static void print_ends(const struct ibv_wc *wc, uint32_t count)
         printf("%u ended with %d: %s\n", count, (int)wc->status, kedge_reason_str(wc->vendor_err));
 }
 
+/* As one list, so that all are there when the first one is refused. */
+static void post_all(struct kedge_vqp *q, uint32_t count, uint32_t bytes)
+{
+    static struct ibv_send_wr wr[BUFFERS], *bad;
+    static struct ibv_sge sge[BUFFERS][PIECES];
+    if (count < 1 || count > buffers) {
+        printf("%u at once, of %u\n", count, buffers);
+        exit(2);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *at = sends + (size_t)i * most;
+        write_letter(at, (uint64_t)getpid() << 16, i, bytes);
+        wr[i] = request(i, at, sends_lkey, bytes, sge[i]);
+        wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
+    }
+    must(kedge_post_send(q, wr, &bad), "send");
+}
+
 static void send_some(struct kedge_vqp *q, uint32_t count, uint32_t bytes)
 {
     const uint64_t begun_ns = base_clock_ns();
     struct ibv_wc wc, last = {.status = IBV_WC_SUCCESS};
     uint32_t alike = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        write_letter(sends + (size_t)i % BUFFERS * MOST, (uint64_t)getpid() << 16, i, bytes);
-        must(post_send(q, i, sends + (size_t)i % BUFFERS * MOST, sends_lkey, bytes), "send");
-    }
+    post_all(q, count, bytes);
     for (uint32_t i = 0; i < count; i++) {
         while (kedge_poll(session, 1, &wc) != 1)
             if (kedge_wait(session, PATIENCE_MS) != 1)
@@ -346,13 +394,13 @@ static void send_some(struct kedge_vqp *q, uint32_t count, uint32_t bytes)
 }
 
 /* The one that fails is in nobody's way but its own queue pair's. */
-static void beside(struct kedge_vqp *bad, struct kedge_vqp *good)
+static void beside(struct kedge_vqp *bad, struct kedge_vqp *good, uint32_t bytes)
 {
     enum { MORE = 100, BAD = 1 << 30 };
-    struct pinging p = begin_pinging(good, 1, 0, 1);
+    struct pinging p = begin_pinging(good, 1, SMALL, 1);
     bool over = false;
-    write_letter(sends + (size_t)1 * MOST, 1, 0, LEAST);
-    must(post_send(bad, BAD, sends + (size_t)1 * MOST, sends_lkey, LEAST), "send");
+    write_letter(sends + most, 1, 0, bytes);
+    must(post_send(bad, BAD, sends + most, sends_lkey, bytes), "send");
     for (uint64_t last = UINT64_MAX; p.answered < last;) {
         struct ibv_wc wc;
         bool any = false;
@@ -378,16 +426,17 @@ static void beside(struct kedge_vqp *bad, struct kedge_vqp *good)
     printf("and 100 behind it\n");
 }
 
-static void stream(struct kedge_vqp *q)
+static void stream(struct kedge_vqp *q, uint32_t bytes)
 {
-    enum { AHEAD = 16 };
+    const uint32_t ahead = buffers < 16 ? buffers : 16, begun = most > SMALL ? 3 : 1000;
     uint64_t sent = 0, done = 0, last_ns = base_clock_ns();
     for (;;) {
         struct ibv_wc wc;
-        for (; sent - done < AHEAD; sent++) {
-            uint8_t *at = sends + sent % AHEAD * MOST;
-            write_letter(at, (uint64_t)getpid() << 16, sent, LEAST);
-            must(post_send(q, sent, at, sends_lkey, LEAST), "send");
+        for (; sent - done < ahead; sent++) {
+            const uint32_t length = length_of(sent, bytes);
+            uint8_t *at = sends + sent % ahead * most;
+            write_letter(at, (uint64_t)getpid() << 16, sent, length);
+            must(post_send(q, sent, at, sends_lkey, length), "send");
         }
         if (kedge_poll(session, 1, &wc) != 1) {
             wait_for(PATIENCE_MS);
@@ -402,7 +451,7 @@ static void stream(struct kedge_vqp *q)
         }
         done++;
         last_ns = base_clock_ns();
-        if (done == 1000) {
+        if (done == begun) {
             printf("streams\n");
             fflush(stdout);
         }
@@ -424,16 +473,16 @@ int main(int argc, char **argv)
     else if (strcmp(what, "hear") == 0 && argc == 5)
         hear_some(argv[2], number_of(argv[3]), number_of(argv[4]), true);
     else if (strcmp(what, "deaf") == 0 && argc == 4)
-        hear_some(argv[2], number_of(argv[3]), MOST, false);
+        hear_some(argv[2], number_of(argv[3]), most, false);
     else if (strcmp(what, "ping") == 0 && argc == 7)
         ping(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]),
              number_of(argv[6]));
     else if (strcmp(what, "send") == 0 && argc == 6)
         send_some(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]));
-    else if (strcmp(what, "beside") == 0 && argc == 5)
-        beside(connect_to(argv[2], argv[3]), connect_to(argv[2], argv[4]));
-    else if (strcmp(what, "stream") == 0 && argc == 4)
-        stream(connect_to(argv[2], argv[3]));
+    else if (strcmp(what, "beside") == 0 && argc == 6)
+        beside(connect_to(argv[2], argv[3]), connect_to(argv[2], argv[4]), number_of(argv[5]));
+    else if (strcmp(what, "stream") == 0 && argc == 5)
+        stream(connect_to(argv[2], argv[3]), number_of(argv[4]));
     else
         return 2;
     kedge_close(session);

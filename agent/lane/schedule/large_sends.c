@@ -156,7 +156,8 @@ uint32_t lane_large_send_reason(const struct wr *w)
     const uint32_t status = large_send_of(w)->status;
     if (status != 0)
         return status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0;
-    return wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND;
+    const bool was_written = large_send_of(w)->since_ns != 0;
+    return was_written ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND;
 }
 
 void lane_large_send_end(struct lane *l, struct vqp *q)
