@@ -162,11 +162,14 @@ void attack_crowded_socket(struct hostile *h)
 {
     static int epoll[EPOLLS], copy[COPIES];
     uint32_t watches = 0;
+    int refusal = 0;
     (void)signal(SIGIO, SIG_IGN);
     hostile_begin(h);
     while (!hostile_over(h)) {
         struct raw r;
-        if (raw_try(h->socket, &r) != 0) {
+        const int status = raw_try(h->socket, &r);
+        if (status != 0) {
+            refusal = status;
             h->errors++;
             usleep(1000);
             continue;
@@ -178,6 +181,7 @@ void attack_crowded_socket(struct hostile *h)
         let_go(fd, epoll, copy);
     }
     if (watches == 0)
-        hostile_fail("it was never let in");
+        hostile_fail("it was never let in: asked %u times, the last time %d", (unsigned)h->errors,
+                     refusal);
     printf("%u watches on its attach socket\n", watches);
 }
