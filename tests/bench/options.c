@@ -40,7 +40,7 @@ static const char help[] =
     "  poll                      lanes that poll busily, adaptively and by events, side by side;\n"
     "                            and a worker on the lane's processor; needs --local\n"
     "  send                      messages of one worker to itself, in turns with SENDs on the\n"
-    "                            fabric; needs --local\n"
+    "                            fabric, or READs where they are large; needs --local\n"
     "  notify                    WRITEs alone, and with a notification, in turns; needs --local\n"
     "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
     "                            others, needs --local; with --model, what merging and chaining\n"

@@ -5,11 +5,16 @@
 
 #include "perf.h"
 
-/* SENDs of o->size, o->depth at a time, on that soft device. One at a time; it stays for as long as
- * the process. */
+/* Its receiver READs it (docs/messages.md#large-messages). */
+static inline bool perf_send_is_large(const struct perf_options *o)
+{
+    return o->size > 16384;
+}
+/* SENDs of o->size, o->depth at a time, on that soft device; READs of as much where messages are
+ * large. One at a time; it stays for as long as the process. */
 int perf_send_direct(const struct perf_options *o, const char *device, struct perf_path **out,
                      struct base_errbuf *err);
-/* What its receives hold, each at its slot's place. */
+/* What its receives hold, or its READs have brought, each at its slot's place. */
 const void *perf_send_direct_heard(void);
 
 #endif

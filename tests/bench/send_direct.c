@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SENDs on the fabric itself: a DCI on one soft device, and a DC target with an SRQ on another,
- * both in this thread. Objects are not freed one by one: the process ends. */
+/* SENDs on the fabric itself, or READs in the place of large messages: a DCI on one soft device,
+ * and a DC target with an SRQ on another, both in this thread. Objects are not freed one by one:
+ * the process ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "send.h"
 
 enum { POLL = 64, TIMEOUT = 14, DC_KEY = 0x5e4d };
+enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ };
 
 struct end {
     struct fab *fab;
@@ -28,6 +30,7 @@ static struct {
     struct fab_wr *wr;
     struct ibv_sge *sge;
     uint32_t size;
+    bool reads;
 } d;
 
 static int call(struct fab *fab, struct fab_ctl *ctl, const char *what, struct base_errbuf *err)
@@ -53,8 +56,7 @@ static int open_end(struct end *e, const char *device, uint64_t bytes, uint32_t 
         return base_err(err, status, "memory: %s", strerror(-status));
     struct fab_ctl mr = {
         .kind = FAB_REG_MR,
-        .mr = {
-            .pd = e->pd, .mem = &e->mem, .length = e->mem.size, .access = IBV_ACCESS_LOCAL_WRITE}};
+        .mr = {.pd = e->pd, .mem = &e->mem, .length = e->mem.size, .access = ACCESS}};
     status = call(e->fab, &mr, "registering memory", err);
     e->mr = mr.mr.x;
     return status;
@@ -79,7 +81,8 @@ static int open_target(uint32_t depth, struct base_errbuf *err)
     d.srq = srq.srq.x;
     struct fab_ctl dct = {
         .kind = FAB_CREATE_DCT,
-        .dct = {.pd = d.hears.pd, .cq = d.hears.cq, .srq = d.srq, .dc_key = DC_KEY}};
+        .dct = {
+            .pd = d.hears.pd, .cq = d.hears.cq, .srq = d.srq, .dc_key = DC_KEY, .access = ACCESS}};
     status = call(d.hears.fab, &dct, "a DC target", err);
     d.dct = dct.dct.x;
     for (uint32_t i = 0; i < depth && status == 0; i++)
@@ -161,11 +164,15 @@ static int fill_requests(uint32_t depth, struct base_errbuf *err)
         d.wr[i] = (struct fab_wr){.wr_id = i,
                                   .sg_list = &d.sge[i],
                                   .num_sge = 1,
-                                  .opcode = IBV_WR_SEND,
+                                  .opcode = d.reads ? IBV_WR_RDMA_READ : IBV_WR_SEND,
                                   .send_flags = IBV_SEND_SIGNALED,
                                   .ah = ah.ah.x,
                                   .dest_qpn = d.dct->dctn};
         d.wr[i].dc_key = DC_KEY;
+        if (d.reads) {
+            d.wr[i].remote_addr = d.hears.mr->addr + (uint64_t)i * stride;
+            d.wr[i].key.rkey = d.hears.mr->rkey;
+        }
     }
     return status;
 }
@@ -175,6 +182,7 @@ int perf_send_direct(const struct perf_options *o, const char *device, struct pe
 {
     const uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
     d.size = o->size;
+    d.reads = perf_send_is_large(o);
     d.path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
     d.wr = calloc(o->depth, sizeof *d.wr);
     d.sge = calloc(o->depth, sizeof *d.sge);
@@ -190,12 +198,12 @@ int perf_send_direct(const struct perf_options *o, const char *device, struct pe
     if (status == 0)
         status = fill_requests(o->depth, err);
     if (status == 0)
-        perf_pattern(d.sends.mem.addr, bytes);
+        perf_pattern(d.reads ? d.hears.mem.addr : d.sends.mem.addr, bytes);
     *out = &d.path;
     return status;
 }
 
 const void *perf_send_direct_heard(void)
 {
-    return d.hears.mem.addr;
+    return d.reads ? d.sends.mem.addr : d.hears.mem.addr;
 }
