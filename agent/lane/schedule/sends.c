@@ -236,8 +236,10 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     const bool waited = k->wait_ns != 0;
     if (lane_exchange_has_credit(&l->messages->exchange, k, l->now_ns))
         return WAIT_NOTHING;
-    if (!waited)
+    if (!waited) {
         k->wait_ns = messages_clock(l);
+        t->sought = 0;
+    }
     messages_wait(l);
     return WAIT_CREDIT;
 }
@@ -481,6 +483,22 @@ static uint32_t find_creditless(const struct lane *l, const struct vqp_messages 
     return waits_ns >= most_ns && waits_ns >= patience->refused_ns ? SCHEMA_REASON_RECEIVER : 0;
 }
 
+/* Who waits for credit, and hears nothing, may have had its peer's number before that changed: who
+ * is not known there is not told. So it is looked up anew, once, while there is patience left. */
+static void seek_silent(struct lane *l, struct vqp_messages *t,
+                        const struct stream_patience *patience)
+{
+    const struct stream_sender *k = &t->sender;
+    const uint64_t half_ns = lane_stream_patience_ns(patience) / 2;
+    if (t->sought || k->wait_ns == 0 || t->q->flow == NULL ||
+        messages_clock(l) - k->wait_ns < half_ns || l->now_ns - k->to->heard_ns < half_ns)
+        return;
+    t->sought = 1;
+    k->to->qpn = 0;
+    lane_flow_look_up_again(l, t->q->flow);
+    lane_flow_notify(l, t->q->flow);
+}
+
 static void look_at(struct lane *l, struct vqp_messages *t)
 {
     const struct lane_messages *r = &l->res.messages;
@@ -492,6 +510,7 @@ static void look_at(struct lane *l, struct vqp_messages *t)
         fail_sends(l, t, creditless != 0 ? creditless : SCHEMA_REASON_RECEIVER);
         return;
     }
+    seek_silent(l, t, &patience);
     uint64_t due_ns;
     switch (lane_stream_out_look(&t->sender.out, &patience, messages_clock(l), &due_ns)) {
     case STREAM_WAITS:
