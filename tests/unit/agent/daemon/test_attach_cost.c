@@ -297,7 +297,8 @@ START_TEST(who_has_made_calls_long_keeps_the_control_thread_no_more)
             ;
     const uint64_t took_ns = base_clock_thread_ns() - since_ns;
     const uint64_t guilty_ns = sockets.costs.at[0].debt_ns;
-    ck_assert_uint_eq(sockets.costs.known, 1);
+    for (uint32_t i = 1; i < sockets.costs.known; i++) /* where a call is slow, one of its */
+        ck_assert_uint_lt(sockets.costs.at[i].debt_ns, FORGIVEN_NS);
     ck_assert_int_eq(next_error(honest), -EPROTO);
     ck_assert_int_eq(next_error(honest), 0);
     ck_assert_msg(guilty_ns > FORGIVEN_NS, "%lu ns", (unsigned long)guilty_ns);
