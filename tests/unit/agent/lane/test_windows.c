@@ -518,9 +518,10 @@ END_TEST
 
 START_TEST(without_a_window_a_tenant_with_64_workers_gets_no_more_than_one_with_1)
 {
-    static const uint32_t sizes[] = {64, 1024, 4096}; /* which soft moves at once */
+    static const uint32_t sizes[] = {64, 1024, 4096, 8192};
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
         crowd_open(c, &world);
+        by_passes = sizes[k] > 4096; /* which soft does not move at once, but at a pace */
         for (int i = 0; i < 64; i++)
             crowd_join(c, 1, 1, 8, sizes[k]);
         crowd_join(c, 2, 1, 31, sizes[k]);
@@ -528,11 +529,12 @@ START_TEST(without_a_window_a_tenant_with_64_workers_gets_no_more_than_one_with_
         run_until_done(500);
         forget_bytes();
         run_until_done(10000);
-        ck_assert_uint_gt(bytes_of(2) * 100, (bytes_of(1) + bytes_of(2)) * 45);
+        ck_assert_uint_gt(bytes_of(2) * 100, (bytes_of(1) + bytes_of(2)) * (by_passes ? 43 : 45));
         ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_DEVICE, 0).limit_ops, 0);
         crowd_watch.per_poll = 0;
         crowd_settle(c);
         crowd_close(c);
+        by_passes = false;
     }
 }
 END_TEST
