@@ -40,6 +40,7 @@ struct session {
     uint32_t sq_mask, cq_mask, room_kept; /* with more in its ring its worker may want room */
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
+    uint32_t told_head;        /* sq_head, when it was looked at last whether its worker sleeps */
     uint32_t rung_tail;        /* the worker's, when it rang last */
     uint32_t shown_cpu;        /* the lane's, as its worker was told last */
     uint32_t told_armed;       /* rw->armed, when its completion channel was told last */

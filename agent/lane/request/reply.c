@@ -301,6 +301,7 @@ void lane_sessions_publish(struct lane *l)
         STAILQ_FOREACH(s, &l->dirty, by_dirty) {
             const uint8_t told = s->dirty;
             s->dirty = SESSION_TOLD;
+            s->told_head = s->sq_head;
             if (may_sleep(s) && (is_awaited(s, told) || is_armed(s)))
                 join_wakes(l, s);
             if (l->handover.cpu != 0)

@@ -153,6 +153,27 @@ START_TEST(who_wants_room_in_a_full_ring_is_woken_when_there_is_as_much)
 }
 END_TEST
 
+/* What it saw of the ring was from before the lane took the first half of what it had posted, so
+ * that it found no room, while the lane never finds the ring as full as that. */
+START_TEST(who_saw_no_room_before_the_lane_took_some_is_woken_too)
+{
+    const uint32_t half = SLOTS - schema_room_awaited(SLOTS);
+    begin();
+    for (uint32_t n = 0; n < half; n++)
+        post_to(NEAR, near_key, 0);
+    world_run(w, AWHILE);
+    ck_assert_uint_eq(atomic_load(&k.r->sq_head), atomic_load(&k.w->sq_tail));
+    ck_assert_uint_eq(wakes, 0);
+    for (uint32_t n = 0; n < half; n++)
+        post_to(NEAR, near_key, 0);
+    atomic_store(&k.w->want_wake, SCHEMA_WAKE_ROOM | schema_room_awaited(SLOTS));
+    world_run(w, AWHILE);
+    ck_assert_uint_eq(atomic_load(&k.r->sq_head), atomic_load(&k.w->sq_tail));
+    ck_assert_uint_ge(wakes, 1);
+    end();
+}
+END_TEST
+
 /* Its own word decides for itself alone, whatever it is. */
 START_TEST(who_wants_what_makes_no_sense_waits_for_it_and_nobody_else_does)
 {
@@ -179,6 +200,7 @@ END_TEST
     T(who_wants_many_is_woken_when_one_fails)                                                      \
     T(who_wants_many_is_woken_by_an_answer)                                                        \
     T(who_wants_room_in_a_full_ring_is_woken_when_there_is_as_much)                                \
+    T(who_saw_no_room_before_the_lane_took_some_is_woken_too)                                      \
     T(who_wants_what_makes_no_sense_waits_for_it_and_nobody_else_does)
 
 KEDGE_CHECK_MAIN("agent.lane.wakes_many", TESTS)
