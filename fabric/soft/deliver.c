@@ -180,7 +180,9 @@ enum soft_outcome soft_deliver(struct soft_qp *qp, const struct soft_target *t,
                            m->arrival.status != IBV_WC_SUCCESS || overflow);
     if (outcome != SOFT_DONE)
         return outcome;
-    if (m->arrival.status != IBV_WC_SUCCESS) /* the receiver's own fault breaks it, on RC */
+    /* The receiver's own fault breaks it: a stranger's datagram that is longer than a receive too,
+     * as cards may have it (rxe drops that one). */
+    if (m->arrival.status != IBV_WC_SUCCESS)
         soft_break_peer(qp, t, IBV_EVENT_QP_FATAL);
     return SOFT_DONE;
 }

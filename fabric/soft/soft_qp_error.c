@@ -28,7 +28,8 @@ void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_e
 {
     struct soft_fab *f = soft_of(qp->base.pd->fab);
     uint32_t send_cq = atomic_load(&t->qp->send_cq), recv_cq = atomic_load(&t->qp->recv_cq);
-    if (atomic_load(&t->qp->kind) != SOFT_RC || !soft_qp_to_err(t->qp, t->qpn, cause))
+    const uint32_t kind = atomic_load(&t->qp->kind);
+    if ((kind != SOFT_RC && kind != SOFT_UD) || !soft_qp_to_err(t->qp, t->qpn, cause))
         return; /* a DC target stays (it has nobody's connection to lose) */
     atomic_fetch_add(&t->context->attention, 1);
     if (send_cq == 0 || recv_cq == 0)

@@ -10,7 +10,7 @@
 bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause);
 /* A queue pair of ours is in ERR: those who poll its CQs flush it, and are woken for that. */
 void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp);
-/* Breaks the peer's RC queue pair, whose owner learns of it at its next poll. */
+/* Breaks the peer's queue pair, whose owner learns of it at its next poll; a DC target stays. */
 void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause);
 
 #endif

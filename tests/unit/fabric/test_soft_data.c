@@ -434,6 +434,28 @@ START_TEST(datagrams_bring_their_header_or_are_lost)
 }
 END_TEST
 
+START_TEST(a_receive_that_is_too_short_for_a_datagram_breaks_its_queue_pair)
+{
+    struct pair p;
+    struct bed_wr w;
+    pair_open(&p, bed_patient);
+    struct fab_qp *from = bed_qp(&p.a, FAB_QP_UD, bed_patient);
+    struct fab_qp *to = bed_qp(&p.b, FAB_QP_UD, bed_patient);
+    fill(&p, &w, IBV_WR_SEND, 0, 0, 64);
+    w.wr.dest_qpn = to->qpn;
+    w.wr.dc_key = 0;
+    w.wr.qkey = BED_QKEY;
+    ck_assert_int_eq(bed_recv(&p.b, to, 4, 0, 103), 0);
+    ck_assert_int_eq(bed_post_wait(from, &w.wr), IBV_WC_SUCCESS);
+    ck_assert_int_eq(bed_wait(p.b.cq).status, IBV_WC_LOC_LEN_ERR);
+    ck_assert_int_eq(fab_qp_state(to), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_qp_state(from), IBV_QPS_RTS);
+    bed_qp_free(from);
+    bed_qp_free(to);
+    pair_close(&p);
+}
+END_TEST
+
 START_TEST(resetting_drops_what_is_queued_and_completed)
 {
     struct pair p;
@@ -569,6 +591,7 @@ END_TEST
     T(a_write_with_immediate_writes_when_there_is_a_receive)                                       \
     T(a_receive_that_is_too_short_is_the_senders_error_too)                                        \
     T(datagrams_bring_their_header_or_are_lost)                                                    \
+    T(a_receive_that_is_too_short_for_a_datagram_breaks_its_queue_pair)                            \
     T(resetting_drops_what_is_queued_and_completed)                                                \
     T(resetting_drops_the_events_of_the_life_before)                                               \
     T(a_send_queue_has_the_room_it_was_given)                                                      \
