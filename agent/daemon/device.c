@@ -60,6 +60,15 @@ static int check_lanes(const struct agent *a, struct base_errbuf *err)
         (unsigned long long)a->config.lanes);
 }
 
+static void say_unused(const struct agent *a)
+{
+    if (a->config.connections_per_peer > 1 && !a->rc)
+        base_log(BASE_LOG_WARN,
+                 "connections_per_peer is for RC alone, and this agent uses DC: a peer has one "
+                 "connection at most (transport = rc in [fabric] has several)",
+                 "connections_per_peer=%llu", (unsigned long long)a->config.connections_per_peer);
+}
+
 static int choose_transport(struct agent *a, struct base_errbuf *err)
 {
     const struct fab_caps *caps = &a->fab->caps;
@@ -74,6 +83,7 @@ static int choose_transport(struct agent *a, struct base_errbuf *err)
                  "this device has atomics over RC and none over DC: regions and requests with "
                  "atomics are refused (with transport = rc in [fabric] of all agents there are)",
                  "device=\"%s\"", a->config.device);
+    say_unused(a);
     if (a->rc ? has_rc : has_dc)
         return check_lanes(a, err);
     const char *why = caps->dc_why;
