@@ -18,6 +18,8 @@ enum {
     REST_MOST_MS = 16000,
     REST_ROUND_MS = 8,
     REST_STRANGE = 4, /* rounds, or looks */
+    REST_HASTY_MS = 32,
+    REST_HASTY_MOST = 6, /* doublings */
     REST_STRANGE_PERCENT = 30
 };
 
@@ -194,16 +196,20 @@ static uint64_t count_completed(const struct lane *l)
 
 static void begin_rest(struct lane *l, uint32_t wanted)
 {
-    const uint64_t before_ns = l->search.rest.for_ns;
+    const struct window_rest before = l->search.rest;
     const uint64_t least_ns = (uint64_t)REST_LEAST_MS * NS_PER_MS,
                    most_ns = (uint64_t)REST_MOST_MS * NS_PER_MS;
-    uint64_t for_ns = before_ns == 0 ? least_ns : 2 * before_ns;
+    uint64_t for_ns = before.for_ns == 0 ? least_ns : 2 * before.for_ns;
     for_ns = for_ns < most_ns ? for_ns : most_ns;
     l->search.rests = 1;
-    l->search.rest = (struct window_rest){.for_ns = for_ns,
-                                          .until_ns = l->now_ns + for_ns,
-                                          .wanted = wanted,
-                                          .completed = count_completed(l)};
+    l->search.rest = (struct window_rest){
+        .for_ns = for_ns,
+        .until_ns = l->now_ns + for_ns,
+        .wanted = wanted,
+        .hasty = before.hasty,
+        .more_spent = before.more_spent,
+        .not_before_ns = l->now_ns + ((uint64_t)REST_HASTY_MS * NS_PER_MS << before.hasty),
+        .completed = count_completed(l)};
 }
 
 static bool is_another_rate(struct window_rest *r, uint64_t rate)
@@ -239,9 +245,18 @@ static bool rest_is_over(struct lane *l, uint64_t ns, uint32_t wanted)
     if (wanted <= BEGIN_WANTED)
         return false;
     const bool another = ns <= WINDOW_AWAY_NS && is_another_load(r, ns, ended, wanted);
-    if (another)
+    const bool more = r->more >= REST_STRANGE && !r->more_spent;
+    if (another && (more || l->now_ns >= r->not_before_ns)) {
         r->for_ns = 0;
-    return another || l->now_ns >= r->until_ns;
+        r->more_spent |= more;
+        r->hasty += !more && r->hasty < REST_HASTY_MOST;
+        return true;
+    }
+    if (l->now_ns < r->until_ns)
+        return false;
+    r->hasty -= r->hasty > 0;
+    r->more_spent = false;
+    return true;
 }
 
 /* ---- each look */

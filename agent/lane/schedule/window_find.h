@@ -10,7 +10,8 @@
  *
  * Where no window gains anything the search rests, and nothing is counted, for half a second and
  * longer each time, 16 s at most; until much more is wanted than then, or what ends is 30 % more or
- * less, which the lane's own counter tells. */
+ * less, which the lane's own counter tells: then not before some time, which is twice as long each
+ * time that it comes to that, so that who lets its load swing has no others pay for it. */
 #ifndef LANE_WINDOW_FIND_H
 #define LANE_WINDOW_FIND_H
 
@@ -39,6 +40,9 @@ struct window_rest {
     uint64_t completed;        /* the lane's counter, at the look before */
     uint64_t rate;             /* requests in a s; 0: of no round yet */
     uint32_t strange;          /* rounds, one after the other, that were unlike it */
+    uint32_t hasty;            /* rests that ended for that, of late */
+    uint64_t not_before_ns;    /* none ends for that */
+    bool more_spent;           /* but once for twice as much, until one has lasted */
 };
 
 struct window_search_all {

@@ -10,8 +10,10 @@
  * - A window that is shared, the device's, has a size only where that gains something, and no limit
  *   is tried once more before it is believed: else what a busy host does by itself would be taken
  *   for a card that slows down. Where none gains, the lane need not count (window_find.c).
- * - One that does much better or worse than when it was tried is tried anew at once, with all; so
- *   is no limit when twice as much is wanted as then. */
+ * - One that does much better or worse than when it was tried is tried anew at once, with all. Who
+ *   lets its load swing has no others pay for that: each time this takes twice as many rounds to
+ *   begin, and where a size is kept only its neighbours are tried for it. No limit is tried anew at
+ *   once when twice as much is wanted as then, which is so once, until a size was kept for long. */
 #include <stddef.h>
 
 #include "schedule/window_policy.h"
@@ -23,9 +25,10 @@ enum {
     TRY_MOST_NS = 16 * TRY_NS, /* after which trying ends, whatever was learned */
     SETTLE_NS = 2 * NS_PER_MS, /* at most, until what is out is of the size that is tried */
     KEEP_ROUNDS = 60,
-    KEEPS = 8, /* after which all are tried again */
-    STRANGE_ROUNDS = 4,
-    ALIKE_PERCENT = 1, /* sizes that differ by no more are as good */
+    KEEPS = 8,          /* after which all are tried again */
+    STRANGE_ROUNDS = 4, /* and twice as many each time that it was so before */
+    HASTY_MOST = 4,     /* which is longer than a size is kept */
+    ALIKE_PERCENT = 1,  /* sizes that differ by no more are as good */
     BAD_PERCENT = 8,
     GAIN_PERCENT = 3, /* of a size beside no limit, where it is shared */
     STRANGE_PERCENT = 30
@@ -92,7 +95,7 @@ static void keep_best(struct window_finder *f)
     l->best = best_that_gains(l);
     l->expected = l->rate[l->best];
     l->stage = STAGE_KEEP;
-    l->rounds = l->strange = 0;
+    l->rounds = l->strange = l->more = 0;
     f->explores = false;
     f->content = l->best == NO_LIMIT;
     go_to(f, l->best);
@@ -223,6 +226,28 @@ static void end_try(struct window_finder *f, const struct window_sample *s)
 
 /* ---- what is kept */
 
+/* Much more is wanted than when sizes were tried, which once ends what is kept at once. */
+static bool ends_for_more(const struct window_ladder *l)
+{
+    return l->more >= STRANGE_ROUNDS && !l->more_spent;
+}
+
+/* It is another load. For the first time all may be otherwise. */
+static void end_strange(struct window_finder *f, const struct window_sample *s, uint64_t rate)
+{
+    struct window_ladder *l = &f->ladder;
+    const bool again = l->hasty > 0 && l->best != NO_LIMIT;
+    if (ends_for_more(l))
+        l->more_spent = 1;
+    else
+        l->hasty += l->hasty < HASTY_MOST;
+    l->expected = rate > 0 ? rate : 1;
+    if (again && l->kept < KEEPS)
+        try_neighbours(f, s);
+    else
+        try_all(f, s);
+}
+
 static void end_kept_round(struct window_finder *f, const struct window_sample *s)
 {
     struct window_ladder *l = &f->ladder;
@@ -234,15 +259,24 @@ static void end_kept_round(struct window_finder *f, const struct window_sample *
     begin_round(l);
     if (s->may_explore) {
         l->strange = alike ? 0 : l->strange + 1;
+        l->more = !more ? 0 : l->more + (l->more < STRANGE_ROUNDS);
         if (alike)
             l->expected = (7 * l->expected + rate) / 8;
     }
     l->rounds += l->rounds < KEEP_ROUNDS;
     if (!s->may_explore)
         return;
-    if (l->strange >= STRANGE_ROUNDS || (l->rounds >= KEEP_ROUNDS && l->kept >= KEEPS))
+    if (ends_for_more(l) || l->strange >= STRANGE_ROUNDS << l->hasty) {
+        end_strange(f, s, rate);
+        return;
+    }
+    if (l->rounds < KEEP_ROUNDS)
+        return;
+    l->hasty -= l->hasty > 0;
+    l->more_spent = 0;
+    if (l->kept >= KEEPS)
         try_all(f, s);
-    else if (l->rounds >= KEEP_ROUNDS)
+    else
         try_neighbours(f, s);
 }
 

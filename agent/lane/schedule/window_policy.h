@@ -45,6 +45,8 @@ struct window_ladder {
     uint8_t bad;                 /* rungs one after the other that were worse */
     uint8_t rounds, strange;     /* of keeping; of those, at the end, that were unlike it */
     uint8_t kept;                /* times that it was kept, since all rungs were tried */
+    uint8_t hasty;               /* times that strange rounds have ended that, of late */
+    uint8_t more, more_spent;    /* rounds at the end with twice as much wanted; one end for them */
     uint8_t unsettled;           /* what is out is of another size still */
     uint8_t shared;              /* as samples say */
     uint8_t confirms;            /* no limit is tried once more before a size is kept */

@@ -121,6 +121,33 @@ START_TEST(where_no_window_gains_anything_nothing_is_counted)
 }
 END_TEST
 
+/* A tenant that has much to do whenever nothing is tried, and little as soon as something is: by
+ * the looks alone, a millisecond each. */
+START_TEST(who_lets_its_load_swing_does_not_have_sizes_tried_all_the_time)
+{
+    enum { LOOKS = 20000, ENDED = 500, LENGTH = 64 };
+    crowd_open(c, &world);
+    struct lane *lane = world.node[0].lane;
+    find_sizes(LANE_WINDOW_LADDER);
+    uint32_t tried = 0, rests = 0;
+    for (int i = 0; i < LOOKS; i++) {
+        const bool on = lane->search.on;
+        lane->now_ns += 1000000;
+        for (int k = 0; k < ENDED; k++)
+            window_note_done(lane->device_window, LENGTH, 1);
+        atomic_fetch_add(&lane->counters.completed, ENDED);
+        lane_windows_find(lane, on ? 40 : 200);
+        tried += lane->search.on;
+        rests += on && !lane->search.on;
+    }
+    ck_assert_uint_gt(rests, 4);
+    ck_assert_uint_le(tried, LOOKS / 5);
+    world.now_ns = lane->now_ns;
+    find_sizes(LANE_WINDOW_STATIC);
+    crowd_close(c);
+}
+END_TEST
+
 /* A size that was found is for who has much out: a stranger who makes the lane find a small one,
  * and fills it with what takes long, keeps nobody waiting who has little. */
 START_TEST(at_a_size_that_was_found_only_who_has_much_out_waits)
@@ -168,6 +195,7 @@ END_TEST
     T(a_lane_that_finds_sizes_wakes_to_look_while_requests_are_out)                                \
     T(what_a_policy_counts_has_ended_well)                                                         \
     T(where_no_window_gains_anything_nothing_is_counted)                                           \
+    T(who_lets_its_load_swing_does_not_have_sizes_tried_all_the_time)                              \
     T(at_a_size_that_was_found_only_who_has_much_out_waits)
 
 KEDGE_CHECK_MAIN("agent.lane.window_find", TESTS)

@@ -88,6 +88,8 @@ struct run {
     uint64_t ms, part_of[TENANTS], changes;
     double least_part;
     bool others, shared;
+    bool swung;    /* half of what could be done is wanted by nobody now */
+    uint32_t asks; /* in place of what the load wants, or 0 */
 };
 
 static double draw(struct run *r)
@@ -105,6 +107,8 @@ static const struct plant *plant_of(const struct run *r)
 static uint32_t wanted_of(const struct run *r)
 {
     const struct load *l = r->load;
+    if (r->asks != 0)
+        return r->asks;
     const uint32_t wanted =
         l->later_wanted > 0 && r->ms >= WARM_MS + RUN_MS / 2 ? l->later_wanted : l->wanted;
     return l->on_ms == 0 || r->ms % (l->on_ms + l->off_ms) < l->on_ms ? wanted : 0;
@@ -145,6 +149,7 @@ static void go_on(struct run *r)
     const uint32_t size = r->finder.policy != NULL ? r->finder.size : r->fixed;
     const uint32_t out = size == 0 || wanted < size ? wanted : size;
     double ended = out == 0 ? 0 : rate_of(p, out) * (1 + p->noise * (2 * draw(r) - 1));
+    ended /= r->swung ? 2 : 1;
     if (out > 0)
         note_parts(r, out, ended);
     if (++r->ms % PARTS_MS == 0)
@@ -289,6 +294,43 @@ START_TEST(two_destinations_of_unlike_speed_have_sizes_of_their_own)
         ck_assert_uint_le(b.finder.size, 24);
         ck_assert(a.finder.size == 0 || a.finder.size > b.finder.size);
     }
+}
+END_TEST
+
+/* A tenant that sees what is tried does much meanwhile, and little as soon as a size is kept, or
+ * the other way round. */
+START_TEST(who_lets_its_load_swing_does_not_have_sizes_tried_all_the_time)
+{
+    enum { LONG_MS = 20000 };
+    for (int much_while_tried = 0; much_while_tried < 2; much_while_tried++) {
+        struct run r = begin(&loads[1], LANE_WINDOW_LADDER, 1);
+        uint64_t tried = 0;
+        r.shared = true;
+        while (r.ms < LONG_MS) {
+            r.swung = r.finder.explores == (much_while_tried == 0);
+            go_on(&r);
+            tried += r.finder.explores;
+        }
+        ck_assert_uint_le(tried, LONG_MS / 5);
+        ck_assert_uint_gt(tried, LONG_MS / 100);
+    }
+}
+END_TEST
+
+/* Likewise by what it asks for, where no limit is kept. */
+START_TEST(who_asks_for_more_when_nothing_is_tried_does_not_have_it_tried_all_the_time)
+{
+    enum { LONG_MS = 20000 };
+    struct run r = begin(&loads[5], LANE_WINDOW_LADDER, 1);
+    uint64_t tried = 0;
+    r.shared = true;
+    while (r.ms < LONG_MS) {
+        r.asks = r.finder.explores ? 40 : 200;
+        go_on(&r);
+        tried += r.finder.explores;
+    }
+    ck_assert_uint_le(tried, LONG_MS / 5);
+    ck_assert_uint_gt(tried, LONG_MS / 100);
 }
 END_TEST
 
@@ -454,6 +496,8 @@ END_TEST
     T(what_a_busy_host_does_is_not_taken_for_a_knee)                                               \
     T(who_finds_that_no_limit_does_best_says_so)                                                   \
     T(two_destinations_of_unlike_speed_have_sizes_of_their_own)                                    \
+    T(who_lets_its_load_swing_does_not_have_sizes_tried_all_the_time)                              \
+    T(who_asks_for_more_when_nothing_is_tried_does_not_have_it_tried_all_the_time)                 \
     T(idle_time_teaches_nothing)                                                                   \
     T(a_load_that_goes_in_the_middle_ends_the_trying)                                              \
     T(what_does_not_settle_does_not_hold_up_the_trying)                                            \
