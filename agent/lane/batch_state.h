@@ -21,6 +21,14 @@ enum {
 };
 #define BATCH_NO_SLAB UINT32_MAX
 
+/* What others stand behind (schedule/batch_pace.h). */
+struct batch_pace {
+    uint64_t out;             /* bytes of pieces that are posted, and of each what it costs */
+    uint64_t posted, others;  /* pieces so far; requests of others when it was looked last */
+    uint64_t beside_until_ns; /* until when pieces are short for their sake */
+    uint8_t yields;           /* a piece has let others go first, and none has gone since */
+};
+
 struct batch_pool {
     uint8_t *memory;
     uint32_t *next; /* of each slab: the next one of its batch, or of those that are free */
@@ -28,6 +36,7 @@ struct batch_pool {
     uint32_t *used; /* by tenant's place: slabs */
     uint64_t pass;  /* the last one that pieces were made in */
     uint32_t made;  /* of how many descriptors, in that one */
+    struct batch_pace pace;
 };
 
 /* What a worker has listed, as it was checked when it came. */
@@ -48,6 +57,7 @@ enum batch_state { BATCH_FREE, BATCH_FILLING, BATCH_READY, BATCH_POSTED, BATCH_S
 /* Where the next descriptor is. */
 struct batch_at {
     uint32_t index, slab;
+    uint32_t begun; /* posted: so many bytes of it pieces have had */
 };
 
 struct batch {

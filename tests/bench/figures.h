@@ -102,7 +102,7 @@ struct perf_merge_way {
 enum { PERF_BATCH_TURNS = 5 };
 struct perf_batches {
     uint64_t prepare_ns, rounds; /* rounds: batches that others' READs were beside of */
-    double small_gb_per_s, large_gb_per_s;
+    double small_gb_per_s, large_gb_per_s, beside_gb_per_s; /* beside: of the small ones */
     double alone_p50_ns, beside_p50_ns, alone_p99_ns, beside_p99_ns;
     double ratio, p99_ratio; /* of those in the same turn */
 };

@@ -31,6 +31,7 @@ static inline struct batch_desc *batch_desc_at(const struct batch_pool *p,
 
 static inline void batch_advance(const struct batch_pool *p, struct batch_at *at)
 {
+    at->begun = 0;
     if (++at->index % BATCH_SLAB_DESCS == 0)
         at->slab = p->next[at->slab];
 }

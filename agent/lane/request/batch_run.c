@@ -8,20 +8,27 @@
 #include "request/active.h"
 #include "request/batch.h"
 #include "request/batch_pool.h"
+#include "schedule/batch_pace.h"
 #include "schedule/vqp.h"
 #include "schedule/wait_queue.h"
+#include "transmit/cut.h"
 #include "transmit/operation.h"
 
+/* The first of each where there are no others (schedule/batch_pace.h), and beside some, who wait
+ * for what a pass makes and posts. */
 enum {
-    /* Of a piece. While others are polled it is what they may have to wait for. */
-    PIECE_BYTES = 64 * 1024,
-    PIECE_BYTES_BESIDE = 8 * 1024,
-    PIECE_MOST = 64,   /* descriptors */
-    MADE_MOST = 4096,  /* descriptors that pieces are made of in a pass, and of each batch one */
-    MADE_BESIDE = 256, /* likewise while others are polled, who wait for that */
-    WHOLE_BYTES = 8,   /* pieces are cut at a multiple of it, as in merge.c */
-    SIGNAL_EACH = 8,   /* pieces have a completion of the device's */
-    REFILL_PIECES = 2  /* a batch has others when one in so many is over */
+    PIECE_BYTES = 64 * 1024, /* of a piece */
+    PIECE_BYTES_BESIDE = 2 * 1024,
+    AHEAD_BYTES =
+        512 * 1024,          /* of pieces that are made at a time, so that few are long ones when */
+    AHEAD_BESIDE = 8 * 1024, /* somebody comes */
+    MADE_MOST = 4096,        /* descriptors that pieces are made of in a pass; of each batch one */
+    MADE_BESIDE = 64,
+    PIECE_MOST = 64,  /* descriptors */
+    WHOLE_BYTES = 8,  /* pieces are merged at a multiple of it, as in merge.c */
+    CUT_BYTES = 64,   /* and cut at one */
+    SIGNAL_EACH = 8,  /* pieces have a completion of the device's */
+    REFILL_PIECES = 2 /* a batch has others when one in so many is over */
 };
 
 static struct batch *batch_of(const struct wr *w)
@@ -46,6 +53,16 @@ static bool writes_twice(const struct session *s, const struct wr *w, const stru
     return false;
 }
 
+/* What no piece has had of the next descriptor: it may be more than goes in one. */
+static struct batch_desc rest_of_next(const struct lane *l, const struct batch *b)
+{
+    struct batch_desc d = *batch_desc_at(&l->batches, &b->at);
+    d.remote_addr += b->at.begun;
+    d.offset += b->at.begun;
+    d.length -= b->at.begun;
+    return d;
+}
+
 /* It is more of the last SGE, or the next. False: there is no room for that. */
 static bool add_bytes(const struct session *s, struct wr *w, const struct batch_desc *d)
 {
@@ -67,7 +84,7 @@ static bool add_bytes(const struct session *s, struct wr *w, const struct batch_
 
 static uint64_t most_bytes(const struct lane *l)
 {
-    const uint64_t most = l->active_count > 1 ? PIECE_BYTES_BESIDE : PIECE_BYTES;
+    const uint64_t most = batch_pace_is_beside(l) ? PIECE_BYTES_BESIDE : PIECE_BYTES;
     return l->res.fab->caps.max_msg_size < most ? l->res.fab->caps.max_msg_size : most;
 }
 
@@ -94,12 +111,15 @@ static void begin_piece(struct batch *b, struct wr *w, const struct batch_desc *
     w->fab = (struct fab_wr){.opcode = op->opcode, .sg_list = w->sge};
     w->session = marker->session;
     w->op = op;
-    w->wr_id = (uint64_t)b->at.index << 32; /* and how many */
+    w->wr_id = (uint64_t)b->at.index << 32; /* and how many are over with it */
     w->remote_addr = d->remote_addr;
     w->vkey = d->vkey;
     w->vqp = marker->vqp;
     w->vqp_gen = marker->vqp_gen;
-    w->special = b->at.index > 0 ? SPECIAL_PIECE | SPECIAL_RELAXED : SPECIAL_PIECE;
+    w->special = SPECIAL_PIECE;
+    if (b->at.index > 0 || b->at.begun > 0)
+        w->special |= SPECIAL_RELAXED;
+    cut_of(w)->left = 0;
     w->kind = WR_WORKER;
     w->index = marker->index;
 }
@@ -114,23 +134,41 @@ static uint32_t count_of(const struct wr *w)
     return (uint32_t)w->wr_id;
 }
 
-/* Of the next descriptors, as many as go together. */
+/* What of it goes in a piece of its own: all, or up to a multiple of CUT_BYTES, so that no word
+ * that is aligned at the peer is in two. True: that is all. */
+static bool take_front(const struct lane *l, struct batch *b, struct wr *w, struct batch_desc *d)
+{
+    const uint64_t most = most_bytes(l), end = (d->remote_addr + most) / CUT_BYTES * CUT_BYTES;
+    if (d->length <= most)
+        return true;
+    const uint32_t front = (uint32_t)(end > d->remote_addr ? end - d->remote_addr : most);
+    cut_of(w)->left = d->length - front; /* which is to be in bounds, too */
+    d->length = front;
+    b->at.begun += front;
+    return false;
+}
+
+/* Of the next descriptors, as many as go together, or a part of one. */
 static struct wr *make_piece(struct lane *l, struct session *s, struct batch *b)
 {
     struct wr *w = b->free_piece;
-    const struct batch_desc *d = batch_desc_at(&l->batches, &b->at);
+    struct batch_desc d = rest_of_next(l, b);
     b->free_piece = w->next;
-    begin_piece(b, w, d);
-    (void)add_bytes(s, w, d);
+    begin_piece(b, w, &d);
+    b->out++;
+    active_count_out(s->of, 1);
+    const bool whole = take_front(l, b, w, &d);
+    (void)add_bytes(s, w, &d);
+    if (!whole)
+        return w;
     do {
         w->wr_id++;
         batch_advance(&l->batches, &b->at);
         if (batch_is_whole(b))
             break;
-        d = batch_desc_at(&l->batches, &b->at);
-    } while (count_of(w) < PIECE_MOST && may_merge(l) && goes_on(l, s, w, d) && add_bytes(s, w, d));
-    b->out++;
-    active_count_out(s->of, 1);
+        d = rest_of_next(l, b);
+    } while (count_of(w) < PIECE_MOST && may_merge(l) && goes_on(l, s, w, &d) &&
+             add_bytes(s, w, &d));
     return w;
 }
 
@@ -139,22 +177,25 @@ static struct wr *make_piece(struct lane *l, struct session *s, struct batch *b)
 static uint32_t left_to_make(struct lane *l)
 {
     const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
-    const uint32_t most = l->active_count > 1 ? MADE_BESIDE : MADE_MOST;
+    const uint32_t most = batch_pace_is_beside(l) ? MADE_BESIDE : MADE_MOST;
     if (l->batches.pass != pass)
         l->batches.made = 0;
     l->batches.pass = pass;
     return l->batches.made < most ? most - l->batches.made : 0;
 }
 
-/* As many as there are places for, the first one first; one in any case, since the marker behind
- * them would be over else. */
+/* As many as there are places for, or as are soon carried out, the first one first; one in any
+ * case, since the marker behind them would be over else. */
 static struct wr_queue make_pieces(struct lane *l, struct session *s, struct batch *b)
 {
     struct wr_queue made = {.head = NULL};
+    const uint64_t most = batch_pace_is_beside(l) ? AHEAD_BESIDE : AHEAD_BYTES;
+    uint64_t bytes = 0;
     while (b->free_piece != NULL && !batch_is_whole(b) &&
-           (made.count == 0 || left_to_make(l) > 0)) {
+           (made.count == 0 || (left_to_make(l) > 0 && bytes < most))) {
         struct wr *w = make_piece(l, s, b);
-        l->batches.made += count_of(w);
+        l->batches.made += count_of(w) > 0 ? count_of(w) : 1;
+        bytes += w->length;
         queue_push(&made, w);
         w->signaled = made.count % SIGNAL_EACH == 0;
     }
@@ -343,6 +384,7 @@ void lane_batch_post(struct lane *l, struct session *s, const struct operation *
     b->failed = SCHEMA_BATCH_NONE;
     b->status = b->reason = b->cancelled = b->over = 0;
     show_begin(s, d->batch.post.number, b);
+    lane_batch_pace_begin(l);
     const bool waits = q->queue.head != NULL;
     struct wr_queue made = make_pieces(l, s, b);
     session_count(&s->memory->shown.queued, (int)made.count);

@@ -15,6 +15,7 @@
 #include "resolve/prove.h"
 #include "resolve/region_cache.h"
 #include "resolve/signal_read.h"
+#include "schedule/batch_pace.h"
 #include "schedule/large_sends.h"
 #include "schedule/sends.h"
 #include "schedule/vqp.h"
@@ -118,6 +119,7 @@ static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     if (w->special & SPECIAL_PIECE) {
+        lane_batch_pace_back(l, w);
         unpost_worker(l, w, SIGN_LIFE, true);
         end_request(l, w, IBV_WC_SUCCESS, 0);
         return false;
@@ -140,6 +142,8 @@ static void go_again(struct lane *l, struct wr *w)
         lane_small_give(l, w);
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(q);
+    if (w->special & SPECIAL_PIECE)
+        lane_batch_pace_back(l, w);
     unpost_worker(l, w, SIGN_NONE, false);
     if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w, true))
         lane_sends_lost(w);
@@ -198,6 +202,8 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         status = end_before(l, w, status);
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(vqp_of(w));
+    if (w->special & SPECIAL_PIECE)
+        lane_batch_pace_back(l, w);
     unpost_worker(l, w, sign, false);
     if (is_kept && (w->special & SPECIAL_LARGE)) {
         hold_large(l, w, status);

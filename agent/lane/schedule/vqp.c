@@ -14,6 +14,7 @@
 #include "resolve/lookup.h"
 #include "resolve/path.h"
 #include "resolve/region_cache.h"
+#include "schedule/batch_pace.h"
 #include "schedule/refusal_status.h"
 #include "schedule/large_sends.h"
 #include "schedule/room.h"
@@ -31,10 +32,7 @@
 #include "transmit/small.h"
 #include "transmit/wr.h"
 
-enum {
-    TURN_PIECES = 8 * 1024, /* of a batch's, in a pass, while other sessions are polled */
-    GO_MOST = 64            /* of a VQP's queue at a time */
-};
+enum { GO_MOST = 64 /* of a VQP's queue at a time */ };
 
 /* How long a request waits for a flow, beside twice the time that one may be out. */
 static const uint64_t FLOWLESS_NS = 1000000000;
@@ -264,11 +262,9 @@ static bool has_turn(struct lane *l, const struct vqp *q, const struct wr *w)
     const uint64_t bytes = w->length;
     if (bytes <= TURN_FREE)
         return true;
-    const uint64_t most =
-        (w->special & SPECIAL_PIECE) && l->active_count > 1 ? TURN_PIECES : TURN_BYTES;
     turn_begin(l, s);
-    return s->turn_bytes == 0 || s->turn_bytes + bytes <= most || lane_windows_are_full(l, q) ||
-           room_is_turn(l, q);
+    return s->turn_bytes == 0 || s->turn_bytes + bytes <= TURN_BYTES ||
+           lane_windows_are_full(l, q) || room_is_turn(l, q);
 }
 
 /* NOTHING, and *over: it is over; else it may be posted as it is now. */
@@ -365,16 +361,23 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     return WAIT_NOTHING;
 }
 
-/* It may be posted but for the windows. No piece goes where not all that is left may. */
+/* No piece goes where not all that is left may. */
+static bool may_reach_rest(struct lane *l, struct vqp *q, struct wr *w, uint32_t *reason)
+{
+    const uint64_t left = cut_of(w)->left;
+    w->length += left;
+    const enum remote_answer answer = lane_remote_resolve(l, q, w, reason);
+    w->length -= left;
+    return answer != REMOTE_REFUSED;
+}
+
+/* It may be posted but for the windows. */
 static __attribute__((noinline)) enum vqp_wait post_piece(struct lane *l, struct vqp *q,
                                                           struct physical_qp *p, struct wr *w)
 {
     const uint64_t left = cut_of(w)->left;
     uint32_t reason;
-    w->length += left;
-    const enum remote_answer answer = lane_remote_resolve(l, q, w, &reason);
-    w->length -= left;
-    if (answer == REMOTE_REFUSED)
+    if (!may_reach_rest(l, q, w, &reason))
         return refuse_request(l, q, w, reason);
     flow_address(l, q->flow, q->peer_slot, w);
     const enum vqp_wait wait = windows_enter(l, q, w);
@@ -383,6 +386,25 @@ static __attribute__((noinline)) enum vqp_wait post_piece(struct lane *l, struct
     post_request(l, q, p, w);
     if ((q->cut = left > 0) && q->state == VQP_CONNECTED)
         lane_vqp_move(q, VQP_CUTTING);
+    return WAIT_NOTHING;
+}
+
+/* It may be posted but for what others stand behind, and the windows. */
+static __attribute__((noinline)) enum vqp_wait post_of_batch(struct lane *l, struct vqp *q,
+                                                             struct physical_qp *p, struct wr *w)
+{
+    enum vqp_wait wait = lane_batch_pace_ask(l, w);
+    uint32_t reason;
+    if (wait != WAIT_NOTHING)
+        return wait;
+    if (cut_of(w)->left > 0 && !may_reach_rest(l, q, w, &reason))
+        return refuse_request(l, q, w, reason);
+    flow_address(l, q->flow, q->peer_slot, w);
+    wait = windows_enter(l, q, w);
+    if (wait != WAIT_NOTHING)
+        return wait;
+    post_request(l, q, p, w);
+    lane_batch_pace_posted(l, w);
     return WAIT_NOTHING;
 }
 
@@ -445,6 +467,8 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
             return wait;
         if (w->special & SPECIAL_CUT)
             return post_piece(l, q, p, w);
+        if (w->special & SPECIAL_PIECE)
+            return post_of_batch(l, q, p, w);
     }
     flow_address(l, q->flow, q->peer_slot, w);
     wait = windows_enter(l, q, w);

@@ -39,6 +39,8 @@
          "the queue pair of the device that it goes through broke, or is not there yet")           \
     WAIT(SMALL, "inline_memory",                                                                   \
          "the memory for inline data that the device itself does not take is all in use")          \
+    WAIT(BATCHES, "batch_room",                                                                    \
+         "as much of batches is out as others are to stand behind")                                \
     WAIT(LENDING, "message_lending",                                                               \
          "the region that its large message is read from is being made, or withdrawn")             \
     WAIT(INITIATOR, "quarantine_initiator",                                                        \

@@ -25,6 +25,7 @@ static void count_post(const struct fab_wr *wr)
     if (bytes > watch.posts.most_bytes)
         watch.posts.most_bytes = bytes;
     watch.posts.requests++;
+    watch.posts.bytes += bytes;
     watch.posts.signaled += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
     watch.posts.last_not_after = wr->key.not_after_ns;
     if (wr->num_sge > watch.posts.most_sges)

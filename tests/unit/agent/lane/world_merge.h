@@ -11,6 +11,7 @@ struct world_posts {
     uint32_t signaled;       /* of them */
     int most_sges;           /* of one of them */
     uint64_t most_bytes;     /* likewise */
+    uint64_t bytes;          /* of all */
     uint64_t last_not_after; /* of the last one */
     /* Not NULL: the device takes nothing after its not_after_ns by this clock, and so much passes
      * between the lane's look at it and the doorbell. */

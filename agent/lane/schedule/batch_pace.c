@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/batch_pace.h"
+
+#include "base/assert.h"
+
+enum {
+    /* Of what the port carries in a millisecond, one of so many. */
+    BESIDE_PART = 500,
+    ALONE_PART = 50,
+    /* Where the port's rate is not known: one piece, and two. */
+    BESIDE_BYTES = 2048,
+    ALONE_BYTES = 128 * 1024,
+    PIECE_COST = 256 /* bytes that are carried while a device begins another request */
+};
+static const uint64_t BESIDE_NS = 10000000; /* since others' last request */
+
+static uint64_t cost_of(const struct wr *w)
+{
+    return w->length + PIECE_COST;
+}
+
+/* Requests that were posted, and no pieces. */
+static uint64_t count_others(const struct lane *l)
+{
+    return atomic_load_explicit(&l->counters.posted, memory_order_relaxed) - l->batches.pace.posted;
+}
+
+/* Whether some were since it was asked last. */
+static bool have_others_come(struct lane *l)
+{
+    struct batch_pace *p = &l->batches.pace;
+    const uint64_t others = count_others(l);
+    const bool come = others != p->others;
+    p->others = others;
+    return come;
+}
+
+void lane_batch_pace_begin(struct lane *l)
+{
+    if (have_others_come(l) && l->active_count > 1)
+        l->batches.pace.beside_until_ns = l->now_ns + BESIDE_NS;
+}
+
+static uint64_t most_out(const struct lane *l)
+{
+    const uint64_t rate = l->config.port_rate;
+    const bool beside = batch_pace_is_beside(l);
+    if (rate == 0)
+        return beside ? BESIDE_BYTES : ALONE_BYTES;
+    return rate / (beside ? BESIDE_PART : ALONE_PART);
+}
+
+enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
+{
+    struct batch_pace *p = &l->batches.pace;
+    if (have_others_come(l)) {
+        p->beside_until_ns = l->now_ns + BESIDE_NS;
+        p->yields = !p->yields;
+        if (p->yields)
+            return WAIT_PASS;
+    }
+    return p->out > 0 && p->out + cost_of(w) > most_out(l) ? WAIT_BATCHES : WAIT_NOTHING;
+}
+
+void lane_batch_pace_posted(struct lane *l, const struct wr *w)
+{
+    l->batches.pace.posted++;
+    l->batches.pace.out += cost_of(w);
+    l->batches.pace.yields = 0;
+}
+
+void lane_batch_pace_back(struct lane *l, const struct wr *w)
+{
+    BASE_ASSERT(l->batches.pace.out >= cost_of(w));
+    l->batches.pace.out -= cost_of(w);
+    l->changed |= l->wanting;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of a batch is out at a time, alone and beside others, and which requests of it the
+ * device completes. */
+#include <string.h>
+
+#include "../../check_main.h"
+#include "lane_state.h"
+#include "world_batch.h"
+#include "world_held.h"
+#include "world_merge.h"
+#include "world_rc.h"
+
+enum {
+    PASSES = 400000,
+    SETTLE = 20, /* passes, in which all goes that may, and nobody is held to be silent */
+    BLOCK = 512,
+    BLOCKS = WORLD_ARENA / BLOCK,
+    MANY = 2000,
+    RATE = 1000, /* bytes in a microsecond */
+    COST = 256   /* a piece counts as so many bytes more */
+};
+
+static struct world world;
+static struct world *w = &world;
+static struct world_mergers m;
+static struct world_posts *posts;
+static struct schema_batch_entry entry[MANY];
+
+static void open_scene(uint32_t workers)
+{
+    world_mergers_open(w, &m, workers);
+    for (uint32_t b = 0; b < WORLD_ARENA; b++)
+        ((uint8_t *)m.worker[0].arena.addr)[b] = (uint8_t)(b / BLOCK + b % 7 + 1);
+    memset(m.owner.arena.addr, 0, WORLD_ARENA);
+    posts = world_watch_posts(&w->node[0]);
+}
+
+static void close_scene(void)
+{
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
+    ck_assert_uint_eq(w->node[0].lane->batches.pace.out, 0);
+    world_watch_end();
+    world_mergers_close(w, &m);
+}
+
+/* WRITEs that go round the arena, one behind the other. */
+static struct world_batch make(uint32_t count, uint32_t length)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t at = (uint64_t)i * length % WORLD_ARENA;
+        entry[i] = world_entry(at, length, m.vkey, at);
+    }
+    return world_batch_make(w, &m.worker[0], SCHEMA_OP_WRITE, entry, count);
+}
+
+static void expect_good(const struct world_batch *b, uint32_t count)
+{
+    const struct schema_cqe e = world_done(w, b->worker, PASSES);
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_batch_shown(b)->done, count);
+}
+
+static void post_read(void)
+{
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, m.vkey, 0);
+    world_post(&m.worker[1], &d);
+    lane_doorbell(w->node[0].lane, m.worker[1].id);
+}
+
+/* ---- how much is out */
+
+/* What the device is given while it completes nothing. */
+static uint64_t count_out(uint32_t workers, uint32_t length)
+{
+    open_scene(workers);
+    const struct world_batch b = make(MANY, length);
+    if (workers > 1) { /* somebody was here just now */
+        post_read();
+        ck_assert_uint_eq(world_done(w, &m.worker[1], PASSES).status, IBV_WC_SUCCESS);
+    }
+    const uint64_t before = posts->bytes;
+    world_hold(&w->node[0], NULL);
+    world_batch_post(w, &b, 1, 0, 0);
+    world_run(w, SETTLE);
+    const uint64_t out = posts->bytes - before;
+    uint32_t waits[SCHEMA_WAITS];
+    lane_waits(m.worker[0].memory, false, waits);
+    ck_assert_uint_eq(waits[SCHEMA_WAIT_BATCHES], 1);
+    world_held_end();
+    expect_good(&b, MANY);
+    close_scene();
+    return out;
+}
+
+START_TEST(of_a_batch_alone_128_kib_are_out_and_beside_others_one_piece)
+{
+    const uint64_t alone = count_out(1, BLOCK), beside = count_out(2, BLOCK);
+    ck_assert_uint_le(alone, 128 * 1024);
+    ck_assert_uint_gt(alone, 64 * 1024);
+    ck_assert_uint_eq(beside, 2048);
+}
+END_TEST
+
+START_TEST(where_the_rate_is_known_it_is_what_the_port_carries_in_a_time)
+{
+    world_port_rate = RATE * 1000ull;
+    world_apart = true; /* each is a piece */
+    const uint64_t alone = count_out(1, BLOCK), beside = count_out(2, BLOCK);
+    world_apart = false;
+    world_port_rate = 0;
+    ck_assert_uint_eq(alone, RATE * 20 / (BLOCK + COST) * BLOCK);
+    ck_assert_uint_eq(beside, RATE * 2 / (BLOCK + COST) * BLOCK);
+}
+END_TEST
+
+START_TEST(when_a_piece_is_over_the_next_one_goes)
+{
+    open_scene(2);
+    const struct world_batch b = make(MANY, BLOCK);
+    world_hold(&w->node[0], NULL);
+    world_batch_post(w, &b, 1, 0, 0);
+    world_run(w, SETTLE);
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t before = posts->requests;
+        world_give_some(1);
+        world_run(w, 3);
+        ck_assert_uint_eq(posts->requests - before, 1);
+    }
+    world_held_end();
+    expect_good(&b, MANY);
+    close_scene();
+}
+END_TEST
+
+/* ---- who goes first */
+
+/* In no pass in which others' requests go, but for every second. */
+START_TEST(pieces_go_in_every_second_pass_beside_others)
+{
+    enum { ROUNDS = 40 };
+    uint32_t with = 0, most = 0, in_a_row = 0, between = 0;
+    open_scene(2);
+    const struct world_batch b = make(MANY, BLOCK);
+    world_batch_post(w, &b, 1, 0, 0);
+    world_run(w, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct schema_cqe e;
+        const uint32_t before = posts->requests;
+        post_read();
+        world_run(w, 1);
+        ck_assert(world_poll(w, &m.worker[1], &e, 0));
+        const uint32_t pieces = posts->requests - before - 1;
+        with += pieces > 0;
+        most = pieces > most ? pieces : most;
+        in_a_row = pieces > 0 ? in_a_row + 1 : 0;
+        between += in_a_row > 1;
+    }
+    ck_assert_uint_eq(world_batch_shown(&b)->ended, 0);
+    ck_assert_uint_eq(between, 0);
+    ck_assert_uint_ge(with, ROUNDS / 2 - 1);
+    ck_assert_uint_le(most, 1);
+    expect_good(&b, MANY);
+    close_scene();
+}
+END_TEST
+
+/* ---- long descriptors */
+
+START_TEST(a_long_descriptor_goes_in_parts_beside_others)
+{
+    enum { AT = 24, LENGTH = 10000 };
+    open_scene(2);
+    entry[0] = world_entry(AT, LENGTH, m.vkey, AT);
+    entry[1] = world_entry(AT + LENGTH, 8, m.vkey, AT + LENGTH);
+    const struct world_batch b = world_batch_make(w, &m.worker[0], SCHEMA_OP_WRITE, entry, 2);
+    const uint32_t before = posts->requests;
+    world_batch_post(w, &b, 1, 0, 0);
+    expect_good(&b, 2);
+    ck_assert_uint_eq(posts->most_bytes, 2048);
+    ck_assert_uint_ge(posts->requests - before, LENGTH / 2048);
+    ck_assert_int_eq(memcmp((uint8_t *)m.owner.arena.addr + AT,
+                            (uint8_t *)m.worker[0].arena.addr + AT, LENGTH + 8),
+                     0);
+    ck_assert_uint_eq(((uint8_t *)m.owner.arena.addr)[AT - 1], 0);
+    ck_assert_uint_eq(((uint8_t *)m.owner.arena.addr)[AT + LENGTH + 8], 0);
+    close_scene();
+}
+END_TEST
+
+/* Nothing of one is written whose last byte may not be. */
+START_TEST(no_part_goes_of_one_that_is_too_long_for_its_region)
+{
+    open_scene(2);
+    entry[0] = world_entry(0, BLOCK, m.vkey, 0);
+    entry[1] = world_entry(BLOCK, 16384, m.vkey, WORLD_ARENA - 16384 + 1);
+    const struct world_batch b = world_batch_make(w, &m.worker[0], SCHEMA_OP_WRITE, entry, 2);
+    world_batch_post(w, &b, 1, 0, 0);
+    ck_assert_uint_ne(world_done(w, b.worker, PASSES).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_batch_shown(&b)->done, 1);
+    ck_assert_uint_eq(world_batch_shown(&b)->failed, 1);
+    for (uint32_t i = BLOCK; i < WORLD_ARENA; i++)
+        ck_assert_uint_eq(((uint8_t *)m.owner.arena.addr)[i], 0);
+    close_scene();
+}
+END_TEST
+
+/* ---- what a batch asks of the device, and when it makes more */
+
+/* One in eight of a list, the last of which is one of them. */
+START_TEST(of_eight_pieces_of_a_list_one_has_a_completion)
+{
+    enum { PIECES = 64 };
+    world_apart = true;
+    open_scene(1);
+    const struct world_batch b = make(PIECES, BLOCK);
+    const uint32_t requests = posts->requests, signaled = posts->signaled;
+    world_batch_post(w, &b, 1, 0, 0);
+    expect_good(&b, PIECES);
+    ck_assert_uint_eq(posts->requests - requests, PIECES);
+    ck_assert_uint_eq(posts->signaled - signaled, PIECES / 8);
+    close_scene();
+    world_apart = false;
+}
+END_TEST
+
+START_TEST(more_pieces_are_made_when_half_of_them_are_over)
+{
+    enum { PIECES = 64, EACH = 8 /* for a completion of the device's */ };
+    world_apart = true;
+    open_scene(1);
+    const struct world_batch b = make(4 * PIECES, BLOCK);
+    const uint32_t before = posts->requests;
+    world_hold(&w->node[0], NULL);
+    world_batch_post(w, &b, 1, 0, 0);
+    world_run(w, SETTLE);
+    ck_assert_uint_eq(posts->requests - before, PIECES);
+    world_give_some(PIECES / 2 / EACH - 1);
+    world_run(w, SETTLE);
+    ck_assert_uint_eq(posts->requests - before, PIECES);
+    world_give_some(1);
+    world_run(w, SETTLE);
+    ck_assert_uint_eq(posts->requests - before, PIECES + PIECES / 2);
+    world_held_end();
+    expect_good(&b, 4 * PIECES);
+    close_scene();
+    world_apart = false;
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(of_a_batch_alone_128_kib_are_out_and_beside_others_one_piece)                                \
+    T(where_the_rate_is_known_it_is_what_the_port_carries_in_a_time)                               \
+    T(when_a_piece_is_over_the_next_one_goes)                                                      \
+    T(pieces_go_in_every_second_pass_beside_others)                                                \
+    T(a_long_descriptor_goes_in_parts_beside_others)                                               \
+    T(no_part_goes_of_one_that_is_too_long_for_its_region)                                         \
+    T(of_eight_pieces_of_a_list_one_has_a_completion)                                              \
+    T(more_pieces_are_made_when_half_of_them_are_over)
+KEDGE_CHECK_MAIN("agent.lane.batch_pace", TESTS)
