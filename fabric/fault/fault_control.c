@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "fault/gone.h"
@@ -519,14 +518,11 @@ static void begin_op(struct fault_fab *f, struct fab_ctl *outer, bool unheard)
 void fault_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct fault_fab *f = fault_of(fab);
-    uint64_t one = 1;
     pthread_mutex_lock(&f->lock);
     *f->submitted_tail = ctl;
     f->submitted_tail = &ctl->next;
     pthread_mutex_unlock(&f->lock);
-    if (write(f->ctl_efd, &one, sizeof one) < 0) {
-        /* Full, and so readable. */
-    }
+    fab_bell_ring(&f->ctl);
 }
 
 static struct fab_ctl *take_submitted(struct fault_fab *f, struct fault_plan_state *now)
@@ -544,8 +540,7 @@ int fault_run(struct fab *fab)
 {
     struct fault_fab *f = fault_of(fab);
     struct fault_plan_state now;
-    uint64_t count;
-    (void)!read(f->ctl_efd, &count, sizeof count); /* the inner one may have something */
+    fab_bell_hear(&f->ctl); /* the inner one may have something */
     f->completed = 0;
     fault_dct_look(f);
     for (struct fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ static void close_descriptors(const struct fault_fab *f)
 {
     const int fds[] = {f->ctl_epfd,
                        f->events_epfd,
-                       f->ctl_efd,
+                       f->ctl.fd,
                        f->slow[FAULT_REGISTERS].fd,
                        f->slow[FAULT_DRAINS].fd,
                        f->slow[FAULT_HANGS].fd,
@@ -62,9 +61,11 @@ static int open_descriptors(struct fault_fab *f)
     f->gone.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
     int status = f->ctl_epfd < 0 ? -errno : 0;
-    f->ctl_efd = status == 0 ? eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) : -1;
+    f->ctl.fd = -1;
     if (status == 0)
-        status = watch_descriptor(f, f->ctl_efd);
+        status = fab_bell_open(&f->ctl);
+    if (status == 0)
+        status = watch_descriptor(f, f->ctl.fd);
     for (int i = 0; i < FAULT_SLOWS; i++) {
         f->slow[i].fd =
             status == 0 ? timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC) : -1;

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/random.h"
+#include "fabric/bell.h"
 #include "fabric/events.h"
 #include "fabric/fault.h"
 #include "fabric/provider.h"
@@ -36,7 +37,7 @@ struct fault_stream {
 struct fault_fab {
     struct fab base;
     struct fab *inner;
-    int ctl_efd;              /* readable when run() has something to take */
+    struct fab_bell ctl;      /* when run() has something to take */
     int ctl_epfd;             /* that, and the inner provider's */
     struct fab_events events; /* our own, beside the inner provider's */
     int events_epfd;          /* of both */

@@ -159,7 +159,9 @@ void soft_chan_drain(struct fab_chan *base)
     uint64_t expirations;
     while (read(chan->fifo, bytes, sizeof bytes) == (ssize_t)sizeof bytes)
         ;
-    if (read(chan->timer, &expirations, sizeof expirations) < 0)
+    const uint64_t due_ns = atomic_load(&chan->due_ns);
+    if (due_ns == 0 || base_clock_ns() < due_ns ||
+        read(chan->timer, &expirations, sizeof expirations) < 0)
         return;                     /* not due: it stays set */
     atomic_store(&chan->due_ns, 0); /* a CQ that still waits sets it again at its next poll */
 }

@@ -102,7 +102,6 @@ static int map_file(struct soft_map *map, const struct soft_mr_shared *s)
 static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shared *s, uint32_t key,
                                    int *status)
 {
-    uint64_t one = 1;
     struct soft_map *map = calloc(1, sizeof *map);
     *status = map == NULL ? -ENOMEM : 0;
     if (map == NULL)
@@ -144,9 +143,8 @@ static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shar
     f->maps = map;
     pthread_mutex_unlock(&f->lock);
     atomic_store(&f->map_of[key & (SOFT_MRS - 1)], map);
-    if (map->start != NULL && write(f->ctl_efd, &one, sizeof one) < 0) {
-        /* Full, and so readable: the control thread will look for stale mappings now and then. */
-    }
+    if (map->start != NULL) /* the control thread will look for stale mappings now and then */
+        fab_bell_ring(&f->ctl);
     return map;
 }
 

@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "fabric/bell.h"
 #include "fabric/events.h"
 #include "fabric/provider.h"
 #include "soft/keys.h"
@@ -45,9 +46,11 @@ struct soft_fab {
     soft_owner owner;
     int fd; /* of the device file; holds the lock that says this context lives */
     int dir_fd;
-    int ctl_efd;  /* control: readable when run() has something to do */
-    int ctl_tfd;  /* a timer for what stays pending */
-    int ctl_epfd; /* both */
+    struct fab_bell ctl;    /* when run() has something to do */
+    int ctl_tfd;            /* a timer for what stays pending */
+    int ctl_epfd;           /* both */
+    uint64_t ctl_period_ns; /* control thread: what the timer is set to; 0: not set */
+    uint64_t ctl_due_ns;    /* and when it is over, at the soonest */
     char dir[SOFT_DIR_BYTES];
     uint32_t chans;       /* control thread: numbers given to channels */
     pthread_mutex_t lock; /* submitted, maps, qp_of's changes: never held for long */

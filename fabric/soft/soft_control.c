@@ -95,40 +95,49 @@ static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
 void soft_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct soft_fab *f = soft_of(fab);
-    uint64_t one = 1;
     if (ctl->kind == FAB_QUIESCE_MR)
         ctl->quiesce.progress = NULL;
     pthread_mutex_lock(&f->lock);
     *f->submitted_tail = ctl;
     f->submitted_tail = &ctl->next;
     pthread_mutex_unlock(&f->lock);
-    if (write(f->ctl_efd, &one, sizeof one) < 0) {
-        /* Full, and so readable. */
-    }
+    fab_bell_ring(&f->ctl);
 }
 
 /* What stays pending is looked at again every millisecond; mappings that may be stale, which only
- * keep memory from being freed, every second. Nothing of either, no timer. */
+ * keep memory from being freed, every second. Nothing of either, no timer. One that runs for that
+ * already is left as it is. */
 static void set_timer(struct soft_fab *f)
 {
-    struct itimerspec when = {0};
     pthread_mutex_lock(&f->lock);
-    when.it_value.tv_sec = f->maps != NULL && f->pending == NULL;
+    const uint64_t period_ns = f->pending != NULL ? BASE_NS_PER_MS
+                               : f->maps != NULL  ? BASE_NS_PER_S
+                                                  : 0;
     pthread_mutex_unlock(&f->lock);
-    when.it_value.tv_nsec = f->pending != NULL ? 1000000 : 0;
+    if (period_ns == f->ctl_period_ns)
+        return;
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(period_ns / BASE_NS_PER_S),
+                                                 .tv_nsec = (long)(period_ns % BASE_NS_PER_S)}};
+    f->ctl_period_ns = period_ns;
+    f->ctl_due_ns = base_clock_ns() + period_ns;
     (void)timerfd_settime(f->ctl_tfd, 0, &when, NULL);
+}
+
+/* Who turns as fast as it can asks the clock, and the descriptor only when it may be readable. */
+static void hear_timer(struct soft_fab *f)
+{
+    uint64_t count;
+    if (f->ctl_period_ns != 0 && base_clock_ns() >= f->ctl_due_ns &&
+        read(f->ctl_tfd, &count, sizeof count) > 0)
+        f->ctl_period_ns = 0;
 }
 
 int soft_run(struct fab *fab)
 {
     struct soft_fab *f = soft_of(fab);
-    uint64_t count;
     int completed = 0;
-    int due[] = {f->ctl_efd, f->ctl_tfd};
-    for (int i = 0; i < 2; i++)
-        if (read(due[i], &count, sizeof count) < 0) {
-            /* It was not. */
-        }
+    fab_bell_hear(&f->ctl);
+    hear_timer(f);
     pthread_mutex_lock(&f->lock);
     struct fab_ctl *list = f->pending, **tail = &list;
     while (*tail != NULL)

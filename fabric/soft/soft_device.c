@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -176,11 +175,11 @@ static int open_file(struct soft_fab *f, struct base_errbuf *err)
 static int open_fds(struct soft_fab *f)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    (void)fab_bell_open(&f->ctl);
     f->ctl_tfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
-    if (f->ctl_efd < 0 || f->ctl_tfd < 0 || f->ctl_epfd < 0 ||
-        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_efd, &event) != 0 ||
+    if (f->ctl.fd < 0 || f->ctl_tfd < 0 || f->ctl_epfd < 0 ||
+        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl.fd, &event) != 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_tfd, &event) != 0)
         return -errno;
     return 0;
@@ -198,7 +197,7 @@ static void tear_down(struct soft_fab *f)
     }
     soft_model_fini(f);
     fab_events_fini(&f->events);
-    int fds[] = {f->fd, f->dir_fd, f->ctl_efd, f->ctl_tfd, f->ctl_epfd};
+    int fds[] = {f->fd, f->dir_fd, f->ctl.fd, f->ctl_tfd, f->ctl_epfd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -300,7 +299,7 @@ static int soft_open(const struct fab_open_attr *attr, struct fab **out, struct 
     f->base.caps.service = attr->service;
     if (attr->service.mtu != 0 && attr->service.mtu < f->base.caps.mtu)
         f->base.caps.mtu = attr->service.mtu;
-    f->fd = f->dir_fd = f->ctl_efd = f->ctl_tfd = f->ctl_epfd = -1;
+    f->fd = f->dir_fd = f->ctl.fd = f->ctl_tfd = f->ctl_epfd = -1;
     f->submitted_tail = &f->submitted;
     pthread_mutex_init(&f->lock, NULL);
 

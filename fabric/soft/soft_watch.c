@@ -36,7 +36,6 @@ static void owner_died(struct soft_fab *f, soft_owner owner)
 {
     struct soft_watch *w = f->watch;
     uint32_t index = (uint32_t)owner - 1;
-    uint64_t one = 1;
     pthread_mutex_lock(&w->lock);
     if (atomic_load(&w->seen[index]) == owner) /* and not the context's next owner */
         forget_process(w, index);
@@ -44,9 +43,7 @@ static void owner_died(struct soft_fab *f, soft_owner owner)
     if (soft_owner_process_lives(f, owner))
         return;
     soft_reclaim(f, owner);
-    if (write(f->ctl_efd, &one, sizeof one) < 0) {
-        /* Full, and so readable: its memory is to be unmapped. */
-    }
+    fab_bell_ring(&f->ctl); /* its memory is to be unmapped */
 }
 
 static void *watch_thread(void *arg)
