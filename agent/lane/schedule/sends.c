@@ -330,7 +330,7 @@ static void drain_kept(struct lane *l, struct vqp_messages *t)
     }
     if (t->sender.out.first == t->sender.out.end)
         leave_actives(l, t);
-    if (any && t->q->flow != NULL)
+    if (any && vqp_names_flow(t->q))
         lane_flow_notify(l, t->q->flow);
 }
 
@@ -379,7 +379,7 @@ void lane_sends_rewind(struct lane *l, struct vqp_messages *t)
     if (t->out > 0)
         return;
     take_kept_back(l, t);
-    if (t->q->flow != NULL)
+    if (vqp_names_flow(t->q))
         lane_flow_notify(l, t->q->flow);
 }
 
@@ -429,7 +429,7 @@ static void fail_sends(struct lane *l, struct vqp_messages *t, uint32_t reason)
     if (reason == SCHEMA_REASON_PEER_DOWN && t->sender.to != NULL)
         t->sender.to->qpn = 0; /* both ends may have another at once: it is found anew */
     lane_sends_stop(l, t);
-    if (t->q->flow == NULL)
+    if (!vqp_names_flow(t->q))
         return;
     if (reason == SCHEMA_REASON_PEER_DOWN) /* or it has another life, and other queue pairs */
         lane_flow_look_up_again(l, t->q->flow);
@@ -490,7 +490,7 @@ static void seek_silent(struct lane *l, struct vqp_messages *t,
 {
     const struct stream_sender *k = &t->sender;
     const uint64_t half_ns = lane_stream_patience_ns(patience) / 2;
-    if (t->sought || k->wait_ns == 0 || t->q->flow == NULL ||
+    if (t->sought || k->wait_ns == 0 || !vqp_names_flow(t->q) ||
         messages_clock(l) - k->wait_ns < half_ns || l->now_ns - k->to->heard_ns < half_ns)
         return;
     t->sought = 1;
@@ -514,7 +514,7 @@ static void look_at(struct lane *l, struct vqp_messages *t)
     uint64_t due_ns;
     switch (lane_stream_out_look(&t->sender.out, &patience, messages_clock(l), &due_ns)) {
     case STREAM_WAITS:
-        if (t->q->queue.head != NULL && t->q->flow != NULL)
+        if (t->q->queue.head != NULL && vqp_names_flow(t->q))
             lane_flow_notify(l, t->q->flow);
         return;
     case STREAM_ASKS:

@@ -29,6 +29,15 @@ static inline void flow_release(const struct vqp *q)
         q->flow->holds--;
 }
 
+/* Whether the flow that it names is its peer's, and not one that has gone, or is another endpoint's
+ * now: which it may be where nothing of it is out and it waits for nothing, also while SENDs of it
+ * are kept. */
+static inline bool vqp_names_flow(const struct vqp *q)
+{
+    const struct flow *f = q->flow;
+    return f != NULL && f->used && f->peer_slot == q->peer_slot && f->peer_gen == q->peer_gen;
+}
+
 /* Where it goes next is asked anew. */
 static inline void vqp_forget_flow(struct vqp *q)
 {

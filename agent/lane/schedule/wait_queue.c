@@ -108,6 +108,12 @@ void lane_vqp_wait_for(struct lane *l, struct vqp *q, enum vqp_wait why)
 
 void lane_vqp_wake(struct lane *l, struct vqp *q)
 {
+    if (!vqp_names_flow(q)) {
+        lane_vqp_stop_waiting(l, q);
+        vqp_forget_flow(q);
+        lane_vqp_wait_for(l, q, WAIT_FLOW);
+        return;
+    }
     lane_vqp_wait_for(l, q, WAIT_NEWS);
     lane_flow_notify(l, q->flow);
 }

@@ -25,11 +25,11 @@ static void expect_message(uint64_t send_id, uint64_t receive_id)
     ck_assert_uint_eq(e.wr_id, send_id);
 }
 
-static void connect_anew(uint16_t vqp, uint16_t gen)
+static void connect_anew(uint16_t vqp, uint16_t gen, uint32_t node)
 {
     struct schema_reply r;
     struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .connect = {.pool = 1}};
-    memcpy(d.connect.gid, w.node[1].fab->caps.gid, 16);
+    memcpy(d.connect.gid, w.node[node].fab->caps.gid, 16);
     ck_assert_int_eq(world_ask(&w, &sender, d, &r), 0);
     d = (struct schema_sq_desc){
         .op = SCHEMA_OP_BIND,
@@ -51,7 +51,7 @@ START_TEST(vqps_that_go_with_sends_out_leave_others_their_credit)
 {
     begin();
     for (uint16_t gen = 0; gen < 300; gen++) {
-        connect_anew(2, gen);
+        connect_anew(2, gen, 1);
         for (int i = 0; i < 2; i++) {
             struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, 50, 0, 8);
             d.vqp = 2;
@@ -213,7 +213,6 @@ START_TEST(a_tenant_that_binds_all_ports_leaves_others_one)
     /* What goes with its VQP is free again. */
     post(&receiver, destroy_of(3, 0));
     ck_assert_int_eq(world_bind_port(&w, &receiver, 2, 2000), 0);
-    world_detach(&w, &other);
     end();
 }
 END_TEST
@@ -549,6 +548,31 @@ START_TEST(a_number_that_changed_before_the_first_message_is_looked_up_anew)
 }
 END_TEST
 
+/* Its endpoint makes room for another one while a SEND is kept: nothing of the VQP is out, so that
+ * the flow that it names goes. What is kept ends in time, and others go on. */
+START_TEST(what_is_kept_ends_where_its_endpoint_has_made_room)
+{
+    world_max_peers = 1;
+    begin();
+    world_max_peers = 8;
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    expect_message(2, 1);
+    world_no_ud_repairs = true;
+    world_break_ud(&w, 1); /* which cannot say that it has heard */
+    post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8));
+    world_run(&w, 300);
+    ck_assert_uint_eq(world_stats(&w, 0).flows, 1);
+    connect_anew(1, 0, 0);
+    ck_assert_uint_eq(world_stats(&w, 0).flows, 0);
+    struct schema_cqe e = world_done(&w, &sender, 200000);
+    ck_assert_uint_eq(e.wr_id, 3);
+    ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    world_repair_uds(&w);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(vqps_that_go_with_sends_out_leave_others_their_credit)                                       \
     T(a_send_goes_again_with_the_key_of_its_arenas_present_registration)                           \
@@ -570,5 +594,6 @@ END_TEST
     T(a_handle_is_given_back_when_nothing_is_out_by_it)                                            \
     T(a_pass_copies_a_part_of_what_has_come)                                                       \
     T(a_number_that_changed_before_the_first_message_is_looked_up_anew)                            \
+    T(what_is_kept_ends_where_its_endpoint_has_made_room)                                          \
     T(both_ends_may_have_other_numbers_at_once)
 KEDGE_CHECK_MAIN("agent.lane.message_faults", TESTS)
