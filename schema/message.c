@@ -190,22 +190,23 @@ static bool note_is_sound(const struct schema_note *n)
            (n->kind == SCHEMA_NOTE_REFUSED || n->wait_us == 0);
 }
 
+/* Field by field: the room for notes, most of which is not used, is left as it was. */
 static void read_head(const struct wire_datagram *w, struct schema_datagram *out)
 {
-    *out = (struct schema_datagram){.pool = le16toh(w->pool),
-                                    .lid = le16toh(w->lid),
-                                    .from_incarnation = le32toh(w->from_incarnation),
-                                    .to_incarnation = le32toh(w->to_incarnation),
-                                    .qpn = le32toh(w->qpn),
-                                    .qkey = le32toh(w->qkey),
-                                    .purse_epoch = le32toh(w->purse_epoch),
-                                    .settled = le32toh(w->settled),
-                                    .wants = le32toh(w->wants),
-                                    .account_epoch = le32toh(w->account_epoch),
-                                    .granted = le32toh(w->granted),
-                                    .used = le32toh(w->used),
-                                    .notes = w->notes};
     memcpy(out->from_gid, w->from_gid, sizeof out->from_gid);
+    out->from_incarnation = le32toh(w->from_incarnation);
+    out->to_incarnation = le32toh(w->to_incarnation);
+    out->pool = le16toh(w->pool);
+    out->lid = le16toh(w->lid);
+    out->qpn = le32toh(w->qpn);
+    out->qkey = le32toh(w->qkey);
+    out->purse_epoch = le32toh(w->purse_epoch);
+    out->settled = le32toh(w->settled);
+    out->wants = le32toh(w->wants);
+    out->account_epoch = le32toh(w->account_epoch);
+    out->granted = le32toh(w->granted);
+    out->used = le32toh(w->used);
+    out->notes = w->notes;
 }
 
 int schema_datagram_read(const void *from, size_t bytes, struct schema_datagram *out)

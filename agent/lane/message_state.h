@@ -149,19 +149,33 @@ static inline void messages_list_lending(struct lane *l, struct session *s)
     messages_wait(l);
 }
 
-/* A completion whose wr_id is one of those. What is left of a queue pair that was given back is of
- * no use, and there is no room for it. */
-static inline void messages_take(struct messages *m, const struct ibv_wc *wc)
+/* A datagram's place is free. */
+static inline void messages_sent(struct messages *m, uint32_t place)
 {
-    if (arrival_kind((uint32_t)wc->wr_id) != ARRIVAL_RECEIVE &&
-        arrival_life((uint32_t)wc->wr_id) != m->ud_life)
-        return;
+    m->send_free[m->send_count++] = place;
+    m->handles[m->sent_by[place]].out--;
+}
+
+/* A completion whose wr_id is one of those. What is left of a queue pair that was given back is of
+ * no use, and there is no room for it. False: there is nothing to do for it any more, as for most
+ * datagrams that have gone. */
+static inline bool messages_take(struct messages *m, const struct ibv_wc *wc)
+{
+    const uint32_t what = (uint32_t)wc->wr_id;
+    if (arrival_kind(what) != ARRIVAL_RECEIVE && arrival_life(what) != m->ud_life)
+        return false;
+    if (arrival_kind(what) == ARRIVAL_SENT && wc->status == IBV_WC_SUCCESS &&
+        m->ud_state == UD_WORKS) {
+        messages_sent(m, arrival_place(what));
+        return lane_exchange_due(&m->exchange) != NULL; /* who may have waited for its place */
+    }
     uint32_t at = m->arrival_at + m->arrived++;
     at = at < m->arrivals_most ? at : at - m->arrivals_most;
     m->arrivals[at] = (struct arrival){.what = (uint32_t)wc->wr_id,
                                        .bytes = wc->byte_len,
                                        .ended_well = wc->status == IBV_WC_SUCCESS,
                                        .has_grh = (wc->wc_flags & IBV_WC_GRH) != 0};
+    return true;
 }
 
 #endif

@@ -117,16 +117,16 @@ static enum soft_outcome deliver_locked(struct soft_qp *qp, const struct soft_ta
         return SOFT_WAIT_RNR;
     if (soft_cq_is_full(cq))
         return SOFT_WAIT_PEER; /* its owner breaks its queue pairs at its next poll */
-    struct soft_rqe rqe = rq->ring[head & rq->mask];
+    const struct soft_rqe *rqe = &rq->ring[head & rq->mask]; /* its owner's again behind head */
     m->arrival.status = IBV_WC_SUCCESS;
-    enum soft_outcome outcome = move_payload(qp, t, m, &rqe, &taken, &answer);
+    enum soft_outcome outcome = move_payload(qp, t, m, rqe, &taken, &answer);
     if (outcome != SOFT_DONE)
         return outcome;
     *status = ud ? IBV_WC_SUCCESS : answer;
     if (!taken)
         return SOFT_DONE;
 
-    m->arrival.wr_id = rqe.wr_id;
+    m->arrival.wr_id = rqe->wr_id;
     m->arrival.qpn = t->qpn;
     m->arrival.epoch = atomic_load(&t->qp->epoch);
     m->arrival.byte_len = m->length + (ud ? FAB_GRH_BYTES : 0);

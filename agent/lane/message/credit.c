@@ -72,6 +72,8 @@ static void end_promise(struct credit_bank *b, struct credit_account *a, uint32_
 {
     a->promised--;
     b->promised--;
+    if (number + 1 - a->window.first > a->used - a->window.first)
+        a->used = number + 1;
     end_number(&a->window, number, a->granted);
 }
 
@@ -89,14 +91,6 @@ int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t
         return -EEXIST;
     end_promise(b, a, number);
     return 0;
-}
-
-uint32_t lane_credit_used(const struct credit_account *a)
-{
-    uint32_t used = a->granted;
-    while (used != a->window.first && !is_over(&a->window, used - 1))
-        used--;
-    return used;
 }
 
 int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
@@ -137,10 +131,12 @@ int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted
     return 0;
 }
 
-uint32_t lane_credit_take(struct credit_purse *p)
+uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count)
 {
-    BASE_ASSERT(p->next != p->granted);
-    return p->next++;
+    const uint32_t first = p->next;
+    BASE_ASSERT(lane_credit_left(p) >= count);
+    p->next += count;
+    return first;
 }
 
 /* A peer may come back to an epoch that it has had, by way of others: then what is out is of the

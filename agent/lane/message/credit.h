@@ -35,6 +35,7 @@ struct credit_account {
     uint32_t epoch; /* 0: it is closed */
     uint32_t granted;
     uint32_t promised; /* of [window.first, granted) those that are not over */
+    uint32_t used;     /* one past the last number that is over */
     struct credit_window window;
 };
 
@@ -51,8 +52,10 @@ uint32_t lane_credit_grant(struct credit_bank *b, struct credit_account *a, uint
  * gone in any case, and to be posted again (lane_credit_posted()). */
 int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
                        uint32_t number);
-/* One past the last number that is over. */
-uint32_t lane_credit_used(const struct credit_account *a);
+static inline uint32_t lane_credit_used(const struct credit_account *a)
+{
+    return a->used;
+}
 /* The sender says that all before `settled` are. What it has said before may come later, and says
  * nothing new. 0, -ESTALE, or -EPROTO: some of them were never granted. */
 int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
@@ -87,8 +90,12 @@ static inline uint32_t lane_credit_left(const struct credit_purse *p)
 {
     return p->granted - p->next;
 }
-/* The next one's number. There is one left. */
-uint32_t lane_credit_take(struct credit_purse *p);
+/* So many are left: the number of the first of these, behind which the others come. */
+uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count);
+static inline uint32_t lane_credit_take(struct credit_purse *p)
+{
+    return lane_credit_take_some(p, 1);
+}
 /* Nothing of the message with that credit is under way any more. One of a former epoch, or that was
  * never taken: nothing. */
 void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number);

@@ -51,7 +51,7 @@ void lane_sender_end(struct exchange *x, struct stream_sender *t)
 }
 
 /* A lane that stood still for long has credits that others have been given meanwhile. */
-static uint32_t count_credits(const struct exchange *x, struct message_peer *c, uint64_t now_ns)
+uint32_t lane_exchange_credits(const struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
     if (now_ns - c->used_ns >= x->config.forget_ns / 2)
         (void)lane_credit_return(&c->purse);
@@ -61,7 +61,7 @@ static uint32_t count_credits(const struct exchange *x, struct message_peer *c, 
 bool lane_exchange_has_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns)
 {
     struct message_peer *c = t->to;
-    if (count_credits(x, c, now_ns) > 0)
+    if (lane_exchange_credits(x, c, now_ns) > 0)
         return true;
     c->waiters += t->wait_ns == 0;
     t->wait_ns = t->wait_ns != 0 ? t->wait_ns : now_ns;
@@ -70,16 +70,16 @@ bool lane_exchange_has_credit(struct exchange *x, struct stream_sender *t, uint6
     return false;
 }
 
-void lane_exchange_take_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns,
-                               struct schema_message *m)
+void lane_exchange_take_credits(struct exchange *x, struct stream_sender *t, uint32_t count,
+                                uint64_t now_ns, struct schema_message *m)
 {
     struct message_peer *c = t->to;
     (void)x;
     stop_waiting(t);
     c->used_ns = now_ns;
-    c->out++;
-    m->epoch = c->purse.epoch;
-    m->credit = lane_credit_take(&c->purse);
+    c->out += count;
+    lane_exchange_next_credit(c, m);
+    (void)lane_credit_take_some(&c->purse, count);
 }
 
 void lane_exchange_credit_back(struct exchange *x, uint32_t peer, uint32_t epoch, uint32_t number,
@@ -208,6 +208,26 @@ static void take_notes(struct message_peer *c, struct schema_datagram *out)
             (struct schema_note){.stream = c->ended[--c->ended_count], .kind = SCHEMA_NOTE_ENDED};
 }
 
+/* Field by field: the room for notes, most of which is not used, is left as it was. */
+static void write_head(const struct exchange_config *own, const struct message_peer *c,
+                       struct schema_datagram *out)
+{
+    memcpy(out->from_gid, own->gid, sizeof out->from_gid);
+    out->from_incarnation = own->incarnation;
+    out->to_incarnation = c->incarnation;
+    out->pool = own->pool;
+    out->lid = own->lid;
+    out->qpn = own->qpn;
+    out->qkey = own->qkey;
+    out->purse_epoch = c->purse.epoch;
+    out->settled = c->purse.window.first;
+    out->wants = c->waiters > 0 ? WANTS : 0;
+    out->account_epoch = c->account.epoch;
+    out->granted = c->account.granted;
+    out->used = lane_credit_used(&c->account);
+    out->notes = 0;
+}
+
 void lane_exchange_say(struct exchange *x, struct message_peer *c, struct schema_datagram *out)
 {
     const struct exchange_config *own = &x->config;
@@ -215,19 +235,7 @@ void lane_exchange_say(struct exchange *x, struct message_peer *c, struct schema
         (void)lane_credit_grant(&x->bank, &c->account, c->arrived);
     c->arrived = 0;
     c->settled = c->purse.window.first;
-    *out = (struct schema_datagram){.from_incarnation = own->incarnation,
-                                    .to_incarnation = c->incarnation,
-                                    .pool = own->pool,
-                                    .lid = own->lid,
-                                    .qpn = own->qpn,
-                                    .qkey = own->qkey,
-                                    .purse_epoch = c->purse.epoch,
-                                    .settled = c->purse.window.first,
-                                    .wants = c->waiters > 0 ? WANTS : 0,
-                                    .account_epoch = c->account.epoch,
-                                    .granted = c->account.granted,
-                                    .used = lane_credit_used(&c->account)};
-    memcpy(out->from_gid, own->gid, sizeof out->from_gid);
+    write_head(own, c, out);
     take_notes(c, out);
     TAILQ_REMOVE(&x->dues, c, by_due);
     c->due = 0;

@@ -12,36 +12,9 @@
 #include <sys/queue.h>
 
 #include "message/credit.h"
-#include "message/message_stream.h"
 #include "message/places.h"
+#include "message/stream_ends.h"
 #include "schema/message.h"
-
-/* A stream that is heard. */
-struct stream_receiver {
-    uint64_t name; /* 0: the place is free */
-    struct message_peer *from;
-    struct stream_in in;
-    uint64_t heard_ns;
-    uint32_t share;               /* whose part its place is of */
-    uint32_t wait_us;             /* REFUSED */
-    uint8_t news;                 /* enum schema_note_kind; 0: there are none */
-    uint8_t failed;               /* enum ibv_wc_status: it has ended so */
-    uint8_t ended;                /* its sender is gone: what is late of it comes within bound_ns */
-    uint8_t reads;                /* the next one is READ, until it is taken, refused or fails */
-    uint32_t next, later, sooner; /* place + 1: in its bucket or free; of its peer's */
-    TAILQ_ENTRY(stream_receiver) by_news;
-};
-
-/* A stream that is sent. */
-struct stream_sender {
-    uint64_t name;
-    struct message_peer *to; /* NULL: nobody yet */
-    struct stream_out out;
-    uint64_t wait_ns; /* since when it has waited for a credit; 0: it does not */
-    uint8_t known;    /* its receiver has taken something of it: it need not be opened */
-    uint8_t asks;     /* a question is to go */
-    TAILQ_ENTRY(stream_sender) by_asks;
-};
 
 /* Streams that are over, and such as have no place: of more it is not told at once. */
 enum { PEER_ENDED = 8, PEER_EXTRAS = 8 };
@@ -95,6 +68,7 @@ struct exchange {
     struct places receiver_places;
     uint32_t *by_gid, *by_epoch, *by_stream; /* place + 1 */
     uint32_t mask, epoch_mask, stream_mask, free, free_receiver, used, used_receivers, hand;
+    uint32_t known; /* place + 1 of whom was looked for last; it may be another's by now */
     uint64_t seed;
     TAILQ_HEAD(, message_peer) dues;
     uint64_t strays; /* messages that no credit of ours stood for */
@@ -157,9 +131,17 @@ void lane_sender_end(struct exchange *x, struct stream_sender *t);
 /* Whether there is a credit of its peer's for one message. False: it is asked for, and the sender
  * waits until it takes one, stops, or is addressed anew. */
 bool lane_exchange_has_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns);
-/* There is one. */
-void lane_exchange_take_credit(struct exchange *x, struct stream_sender *t, uint64_t now_ns,
-                               struct schema_message *m);
+/* How many there are, for which nobody is asked. */
+uint32_t lane_exchange_credits(const struct exchange *x, struct message_peer *c, uint64_t now_ns);
+/* There are so many: *m names the first, as lane_exchange_next_credit() does, behind which the
+ * others come. */
+void lane_exchange_take_credits(struct exchange *x, struct stream_sender *t, uint32_t count,
+                                uint64_t now_ns, struct schema_message *m);
+static inline void lane_exchange_next_credit(const struct message_peer *c, struct schema_message *m)
+{
+    m->epoch = c->purse.epoch;
+    m->credit = c->purse.next;
+}
 /* It waits for nothing, and asks nothing. */
 void lane_sender_stop(struct exchange *x, struct stream_sender *t);
 /* The device has given back a message with that credit of a peer's, by its place. broke: with its

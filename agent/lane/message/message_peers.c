@@ -119,12 +119,17 @@ void lane_peer_ask_for_credit(struct exchange *x, struct message_peer *c, uint64
 
 /* ---- peers */
 
+static bool is_peer(const struct message_peer *c, const uint8_t gid[16], uint32_t incarnation)
+{
+    return c->incarnation == incarnation && memcmp(c->gid, gid, sizeof c->gid) == 0;
+}
+
 static uint32_t *gid_link(const struct exchange *x, const uint8_t gid[16], uint32_t incarnation)
 {
     uint32_t *at = &x->by_gid[base_hash_gid(gid, 0, x->seed) & x->mask];
     while (*at != 0) {
         struct message_peer *c = &x->all[*at - 1];
-        if (c->incarnation == incarnation && memcmp(c->gid, gid, sizeof c->gid) == 0)
+        if (is_peer(c, gid, incarnation))
             break;
         at = &c->next;
     }
@@ -206,7 +211,10 @@ struct message_peer *lane_exchange_know(struct exchange *x, const uint8_t gid[16
                                         uint32_t incarnation, uint64_t now_ns)
 {
     BASE_ASSERT(incarnation != 0);
-    uint32_t place = *gid_link(x, gid, incarnation);
+    uint32_t place = x->known;
+    if (place == 0 || !is_peer(&x->all[place - 1], gid, incarnation))
+        place = *gid_link(x, gid, incarnation);
+    x->known = place;
     if (place != 0)
         return x->all[place - 1].over ? NULL : &x->all[place - 1];
     if (!is_latest(x, gid, incarnation, now_ns))

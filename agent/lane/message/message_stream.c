@@ -41,6 +41,17 @@ void lane_stream_out_posted(struct stream_out *s, uint64_t now_ns)
         s->posted = s->next;
 }
 
+void lane_stream_out_posted_all(struct stream_out *s, uint32_t count, uint64_t now_ns)
+{
+    BASE_ASSERT(s->next == s->end && s->end - s->first + count <= STREAM_OPEN);
+    if (s->next == s->first) {
+        s->heard_ns = now_ns;
+        s->asked = 0;
+    }
+    s->end += count;
+    s->next = s->posted = s->end;
+}
+
 void lane_stream_out_lost(struct stream_out *s, uint32_t number)
 {
     if (number - s->first < s->next - s->first)

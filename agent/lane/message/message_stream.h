@@ -70,6 +70,8 @@ uint32_t lane_stream_out_add(struct stream_out *s);
 bool lane_stream_out_may_post(const struct stream_out *s, uint64_t now_ns);
 /* It was posted. */
 void lane_stream_out_posted(struct stream_out *s, uint64_t now_ns);
+/* So many more, which have gone at once. There is room, and all before them were posted. */
+void lane_stream_out_posted_all(struct stream_out *s, uint32_t count, uint64_t now_ns);
 /* The one with that number may not have arrived: its queue pair broke. */
 void lane_stream_out_lost(struct stream_out *s, uint32_t number);
 /* The receiver has taken all before `next`. Returns how many of them are over now, from the former

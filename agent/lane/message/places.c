@@ -41,9 +41,33 @@ bool lane_places_take(struct places *p, uint32_t tenant)
     return true;
 }
 
+static uint32_t lower_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+uint32_t lane_places_take_some(struct places *p, uint32_t tenant, uint32_t most)
+{
+    const uint32_t first = most > 0 && p->of[tenant] == 0 && lane_places_take(p, tenant);
+    if (first == most)
+        return first;
+    const uint32_t part = p->common / p->having + 1, has = p->of[tenant];
+    const uint32_t left = lane_places_are_short(p) ? 0 : p->common - (p->used - p->having);
+    const uint32_t more = lower_of(lower_of(most - first, left), has < part ? part - has : 0);
+    p->used += more;
+    p->of[tenant] += more;
+    return first + more;
+}
+
+void lane_places_give_some(struct places *p, uint32_t tenant, uint32_t count)
+{
+    BASE_ASSERT(p->of[tenant] >= count);
+    p->used -= count;
+    p->of[tenant] -= count;
+    p->having -= count > 0 && p->of[tenant] == 0;
+}
+
 void lane_places_give(struct places *p, uint32_t tenant)
 {
-    BASE_ASSERT(p->of[tenant] > 0);
-    p->used--;
-    p->having -= --p->of[tenant] == 0;
+    lane_places_give_some(p, tenant, 1);
 }

@@ -27,6 +27,9 @@ bool lane_places_may_take(const struct places *p, uint32_t tenant);
 /* False: it may not. */
 bool lane_places_take(struct places *p, uint32_t tenant);
 void lane_places_give(struct places *p, uint32_t tenant);
+/* Takes as many as it may have, one after the other, `most` at the most. Returns how many. */
+uint32_t lane_places_take_some(struct places *p, uint32_t tenant, uint32_t most);
+void lane_places_give_some(struct places *p, uint32_t tenant, uint32_t count);
 /* All that are in common are taken: who has one keeps others from a second. */
 bool lane_places_are_short(const struct places *p);
 

@@ -350,9 +350,12 @@ void lane_arrivals_go_on(struct lane *l)
     }
     if (m->arrived > 0)
         messages_wait(l);
-    lane_larges_go_on(l);
-    lane_lendings_go_on(l);
-    lane_datagrams_say(l);
+    if (m->pulled.head != NULL)
+        lane_larges_go_on(l);
+    if (!TAILQ_EMPTY(&m->lendings))
+        lane_lendings_go_on(l);
+    if (lane_exchange_due(&m->exchange) != NULL)
+        lane_datagrams_say(l);
     set_gauges(l);
 }
 

@@ -342,7 +342,6 @@ static void take_read(struct lane *l, struct large_read *g, enum ibv_wc_status s
 void lane_larges_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
-    const bool any = m->pulled.head != NULL;
     for (uint32_t n = m->pulled.count; n > 0; n--) {
         struct wr *w = queue_pop(&m->pulled);
         const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
@@ -350,7 +349,7 @@ void lane_larges_go_on(struct lane *l)
         w->ended = 0;
         take_read(l, &m->larges[w->index], status);
     }
-    struct large_read *g = any ? TAILQ_FIRST(&m->large_used) : NULL;
+    struct large_read *g = TAILQ_FIRST(&m->large_used);
     for (struct large_read *next; g != NULL; g = next) {
         next = TAILQ_NEXT(g, by_use);
         if (g->state == LARGE_FINDS)

@@ -193,8 +193,7 @@ void lane_datagrams_take(struct lane *l, const struct arrival *a)
     if (!a->ended_well)
         fail_qp(l);
     if (arrival_kind(a->what) == ARRIVAL_SENT) {
-        m->send_free[m->send_count++] = place;
-        m->handles[m->sent_by[place]].out--;
+        messages_sent(m, place);
     } else {
         m->ud_in--;
         if (a->ended_well)

@@ -15,11 +15,19 @@ static uint64_t bytes_of_pieces(const struct lane *l, const struct wr *w)
     return (w->special & SPECIAL_PULL) && most > CUT_PULL ? CUT_PULL : most;
 }
 
+/* All that is left of a large message, of which no more than a part would be left behind a piece:
+ * it would take a READ and a pass of its own. */
+static bool ends_here(const struct lane *l, const struct wr *w, uint64_t bytes)
+{
+    return (w->special & SPECIAL_PULL) && bytes <= CUT_PULL + CUT_PART &&
+           bytes <= l->config.cut_bytes;
+}
+
 /* How much goes next, of so many bytes. */
 static uint64_t next_length(const struct lane *l, const struct wr *w, uint64_t bytes)
 {
     const uint64_t cut = bytes_of_pieces(l, w), most = cut - (w->remote_addr + cut) % CUT_PART;
-    return bytes < most ? bytes : most;
+    return bytes < most || ends_here(l, w, bytes) ? bytes : most;
 }
 
 /* w's own SGEs become those of the next `bytes`, which the others have no more then. */

@@ -73,7 +73,11 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
     struct vqp *q = &s->vqps[d->vqp];
     struct wr *w = take_request(s, op, d);
     w->signaled = d->flags & SCHEMA_OP_SIGNALED;
-    w->fab = (struct fab_wr){.opcode = op->opcode, .sg_list = w->sge, .imm_data = d->post.imm};
+    w->fab.sg_list = w->sge;
+    w->fab.opcode = op->opcode;
+    w->fab.send_flags = 0;
+    w->fab.imm_data = d->post.imm;
+    w->fab.key = (struct fab_key){.rkey = 0};
     w->refused = (uint8_t)check_send(l, s, q, d, extra, w);
     w->special |= SPECIAL_SEND;
     if (w->refused == 0 && w->length > SCHEMA_MESSAGE_MOST)
@@ -88,9 +92,8 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
     lane_vqp_submit(l, q, w);
 }
 
-/* The VQP's messages; it need not be connected. NULL: it is another one, or there is no room. */
-static struct vqp_messages *find_messages(struct lane *l, struct session *s,
-                                          const struct schema_sq_desc *d)
+struct vqp_messages *lane_receive_messages(struct lane *l, struct session *s,
+                                           const struct schema_sq_desc *d)
 {
     struct vqp *q = &s->vqps[d->vqp];
     if (q->state == VQP_FREE && q->messages == NULL) {
@@ -103,7 +106,7 @@ static struct vqp_messages *find_messages(struct lane *l, struct session *s,
 void lane_receive_take(struct lane *l, struct session *s, const struct operation *op,
                        const struct schema_sq_desc *d, const void *extra)
 {
-    struct vqp_messages *t = find_messages(l, s, d);
+    struct vqp_messages *t = lane_receive_messages(l, s, d);
     struct wr *w = take_request(s, op, d);
     uint32_t reason = t != NULL ? 0 : SCHEMA_REASON_MESSAGES;
     w->signaled = 1;
@@ -118,7 +121,6 @@ void lane_receive_take(struct lane *l, struct session *s, const struct operation
         return;
     }
     queue_push(&t->receives, w);
-    messages_wait(l);
 }
 
 void lane_send_address(struct lane *l, struct session *s, const struct schema_sq_desc *d)
@@ -134,7 +136,7 @@ void lane_send_address(struct lane *l, struct session *s, const struct schema_sq
 
 int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
-    struct vqp_messages *t = find_messages(l, s, d);
+    struct vqp_messages *t = lane_receive_messages(l, s, d);
     if (l->messages == NULL)
         return -EOPNOTSUPP;
     if (t == NULL)

@@ -12,6 +12,10 @@ void lane_send_take(struct lane *l, struct session *s, const struct operation *o
                     const struct schema_sq_desc *d, const void *extra);
 void lane_receive_take(struct lane *l, struct session *s, const struct operation *op,
                        const struct schema_sq_desc *d, const void *extra);
+/* The messages of the VQP of a RECV; it need not be connected. NULL: it is another one, or there is
+ * no room. */
+struct vqp_messages *lane_receive_messages(struct lane *l, struct session *s,
+                                           const struct schema_sq_desc *d);
 /* SEND_TO; nothing of the VQP is out or waits. */
 void lane_send_address(struct lane *l, struct session *s, const struct schema_sq_desc *d);
 /* Of a VQP. 0 or -errno. */

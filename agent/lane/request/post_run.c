@@ -24,8 +24,6 @@
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 
-static_assert(offsetof(struct schema_sq_desc, post) == sizeof(uint64_t), "a header in one look");
-
 struct post_run {
     const struct operation *op;
     struct session *s;
@@ -38,16 +36,6 @@ struct post_run {
     uint64_t bytes;
     int64_t room; /* in bytes, of its queue pair and its windows; less than 0: none */
 };
-
-/* What it asks for, and of which VQP. */
-static uint64_t header_of(const struct schema_sq_desc *d)
-{
-    const struct schema_sq_desc any = {.flags = SCHEMA_OP_SIGNALED};
-    uint64_t header, signaled;
-    memcpy(&header, d, sizeof header);
-    memcpy(&signaled, &any, sizeof signaled);
-    return header & ~signaled;
-}
 
 /* One piece of some bytes, and no flag that asks for more. */
 static bool is_plain(const struct schema_sq_desc *d, const struct operation *op)
@@ -70,7 +58,7 @@ static bool begin_run(struct lane *l, struct session *s, const struct schema_sq_
                            .q = q,
                            .p = flow_phys(l, q->flow),
                            .region = q->region,
-                           .header = header_of(d),
+                           .header = slot_header(d),
                            .most = l->config.cut_bytes};
     if (r->p == NULL || !physical_qp_works(r->p) || l->config.streams)
         return false;
@@ -186,7 +174,7 @@ static inline __attribute__((always_inline)) uint32_t take_run(struct lane *l, s
         if (most - r.count > SLOTS_AHEAD)
             prefetch_slot(s, head + r.count + SLOTS_AHEAD);
         copy_slot(s, head + r.count, &d);
-    } while (header_of(&d) == r.header);
+    } while (slot_header(&d) == r.header);
     if (r.count > 0)
         end_run(l, &r);
     return r.count;
@@ -234,10 +222,11 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
         uint32_t slots = take_run(l, s, head, avail < room ? avail : room);
         left -= slots;
         if (slots == 0) {
-            slots = lane_request_take(l, s, head, avail);
-            if (slots == 0)
+            const struct taken taken = lane_request_take(l, s, head, avail, room);
+            if (taken.slots == 0)
                 break;
-            left--;
+            slots = taken.slots;
+            left -= taken.requests;
         }
         head += slots;
         avail -= slots;

@@ -282,8 +282,8 @@ static __attribute__((noinline)) void take_message_completion(struct lane *l,
 {
     if (wc->wr_id >> 32 != UINT32_MAX || l->messages == NULL)
         return;
-    messages_take(l->messages, wc);
-    messages_wait(l);
+    if (messages_take(l->messages, wc))
+        messages_wait(l);
 }
 
 uint32_t lane_returns_poll(struct lane *l)

@@ -3,6 +3,8 @@
 #ifndef LANE_RING_COPY_H
 #define LANE_RING_COPY_H
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -25,6 +27,18 @@ static inline void copy_slot(const struct session *s, uint32_t index, void *to)
         uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
         memcpy((uint8_t *)to + i * 8, &word, 8);
     }
+}
+
+static_assert(offsetof(struct schema_sq_desc, post) == sizeof(uint64_t), "a header in one look");
+
+/* What a descriptor asks for, and of which VQP, but for SIGNALED: so it is of all of a run. */
+static inline uint64_t slot_header(const struct schema_sq_desc *d)
+{
+    const struct schema_sq_desc any = {.flags = SCHEMA_OP_SIGNALED};
+    uint64_t header, signaled;
+    memcpy(&header, d, sizeof header);
+    memcpy(&signaled, &any, sizeof signaled);
+    return header & ~signaled;
 }
 
 /* The line of a slot that the worker has written, and its processor has: it takes as long to come

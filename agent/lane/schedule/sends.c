@@ -14,21 +14,6 @@
 #include "transmit/returned.h"
 
 enum { LOOKS = 64 /* at those that wait, at a time */ };
-static const uint64_t AWAY_NS = 10000000; /* a lane that runs looks more often than that */
-
-/* The time by which patience with peers is measured: while the lane itself stood still little of it
- * went by, so that what has come meanwhile is heard first; and none while it can hear nobody, since
- * its own queue pair is to be repaired. It never goes back. */
-static uint64_t messages_clock(const struct lane *l)
-{
-    struct messages *m = l->messages;
-    const uint64_t since_ns = l->now_ns - m->looked_ns;
-    const uint64_t counts_ns = m->ud_state != UD_WORKS ? 0 : AWAY_NS;
-    if (m->looked_ns != 0 && since_ns > counts_ns)
-        m->away_ns += since_ns - counts_ns;
-    m->looked_ns = l->now_ns;
-    return l->now_ns - m->away_ns;
-}
 
 /* ---- making and ending */
 
@@ -53,13 +38,6 @@ static void leave_actives(struct lane *l, struct vqp_messages *t)
     if (t->active)
         TAILQ_REMOVE(&l->messages->actives, t, by_active);
     t->active = 0;
-}
-
-static void join_actives(struct lane *l, struct vqp_messages *t)
-{
-    if (!t->active)
-        TAILQ_INSERT_TAIL(&l->messages->actives, t, by_active);
-    t->active = 1;
 }
 
 static void free_messages(struct lane *l, struct vqp_messages *t)
@@ -185,13 +163,6 @@ static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *
 
 /* ---- posting */
 
-static void *header_at(const struct lane *l, uint32_t place)
-{
-    const struct lane_messages *m = &l->res.messages;
-    return (uint8_t *)m->memory.addr + lane_messages_bytes(m->receives) -
-           (uint64_t)(LANE_HEADERS - place) * LANE_HEADER_PLACE;
-}
-
 enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
                                   uint32_t *reason)
 {
@@ -209,7 +180,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         *reason = SCHEMA_REASON_MESSAGES;
     if (*reason != 0)
         return WAIT_NOTHING;
-    join_actives(l, t);
+    messages_join_actives(l, t);
     enum vqp_wait wait = find_message_peer(l, q, reason);
     if (*reason == 0 && k->to != NULL && k->to->mute)
         *reason = SCHEMA_REASON_MESSAGES;
@@ -242,60 +213,6 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     }
     messages_wait(l);
     return WAIT_CREDIT;
-}
-
-/* Its header, and what was inline behind it. */
-static void write_header(struct lane *l, struct vqp *q, struct wr *w, struct schema_message *m)
-{
-    const struct lane_messages *r = &l->res.messages;
-    uint8_t *at = header_at(l, w->index);
-    const uint64_t offset = (uint64_t)(at - (uint8_t *)r->memory.addr);
-    uint32_t bytes = SCHEMA_MESSAGE_BYTES;
-    if (w->special & SPECIAL_LARGE)
-        bytes += lane_large_send_write(q, w, messages_clock(l), m, at + SCHEMA_MESSAGE_BYTES);
-    schema_message_write(m, at);
-    if (w->remote_addr & SEND_INLINE) {
-        memcpy(at + SCHEMA_MESSAGE_BYTES, w->inline_data, w->length);
-        bytes += (uint32_t)w->length;
-    }
-    w->sge[0] = (struct ibv_sge){.addr = r->iova + offset, .length = bytes, .lkey = r->lkey};
-}
-
-static_assert((int)SCHEMA_SEND_TO_PORT == SCHEMA_MESSAGE_TO_PORT &&
-                  (int)SCHEMA_SEND_TO_VQP == SCHEMA_MESSAGE_TO_VQP &&
-                  (int)SCHEMA_SEND_TO_COUNTER == SCHEMA_MESSAGE_TO_COUNTER,
-              "one is the other");
-
-void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
-{
-    struct vqp_messages *t = q->messages;
-    struct stream_sender *k = &t->sender;
-    struct messages *all = l->messages;
-    struct schema_message m = {.kind = t->to_kind,
-                               .with_imm = (w->remote_addr & SEND_IMM) != 0,
-                               .opens = !k->known && w->vkey == k->out.first,
-                               .length = (uint32_t)w->length,
-                               .stream = k->name,
-                               .number = w->vkey,
-                               .to_incarnation = k->to->incarnation,
-                               .to = t->to,
-                               .to_tenant = t->to_tenant,
-                               .secret = t->secret,
-                               .from_tenant = q->session->tenant,
-                               .imm = w->fab.imm_data,
-                               .of_write = (w->remote_addr & SEND_OF_WRITE) != 0,
-                               .written = (uint32_t)(w->remote_addr >> SEND_WRITTEN_SHIFT)};
-    lane_exchange_take_credit(&all->exchange, k, l->now_ns, &m);
-    const bool has_header = lane_places_take(&all->header_places, t->share);
-    BASE_ASSERT(has_header);
-    w->index = all->header_free[--all->header_count];
-    w->fab.compare_add = (uintptr_t)t;
-    w->fab.swap = (uint64_t)m.epoch << 32 | m.credit;
-    w->fab.remote_addr = lane_exchange_place(&all->exchange, k->to);
-    write_header(l, q, w, &m);
-    lane_stream_out_posted(&k->out, messages_clock(l));
-    t->out++;
-    t->large_out += (w->special & SPECIAL_LARGE) != 0;
 }
 
 /* ---- coming back */

@@ -12,6 +12,31 @@
 #include "message_state.h"
 #include "schedule/vqp.h"
 
+enum { MESSAGES_AWAY_NS = 10000000 /* a lane that runs looks more often than that */ };
+/* The time by which patience with peers is measured: while the lane itself stood still little of it
+ * went by, so that what has come meanwhile is heard first; and none while it can hear nobody, since
+ * its own queue pair is to be repaired. It never goes back. */
+static inline uint64_t messages_clock(const struct lane *l)
+{
+    struct messages *m = l->messages;
+    const uint64_t since_ns = l->now_ns - m->looked_ns;
+    if (since_ns == 0)
+        return l->now_ns - m->away_ns;
+    const uint64_t counts_ns = m->ud_state != UD_WORKS ? 0 : MESSAGES_AWAY_NS;
+    if (m->looked_ns != 0 && since_ns > counts_ns)
+        m->away_ns += since_ns - counts_ns;
+    m->looked_ns = l->now_ns;
+    return l->now_ns - m->away_ns;
+}
+
+/* It waits for a word. */
+static inline void messages_join_actives(struct lane *l, struct vqp_messages *t)
+{
+    if (!t->active)
+        TAILQ_INSERT_TAIL(&l->messages->actives, t, by_active);
+    t->active = 1;
+}
+
 /* q's; made if it has none. NULL: there is no room, or no messages. */
 struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q);
 /* Its VQP goes: what it kept goes to its session's list of what is to be flushed. Its receives have

@@ -20,6 +20,7 @@
 #include "schedule/room.h"
 #include "schedule/sends.h"
 #include "schedule/turn_bytes.h"
+#include "schedule/usual.h"
 #include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
@@ -336,7 +337,8 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     enum vqp_wait wait = WAIT_NOTHING;
     uint32_t reason = w->refused;
     bool over = false;
-    if (reason == 0)
+    const bool usual = peer_is_usual(l, q);
+    if (reason == 0 && !usual)
         reason = peer_state(l, q, &wait);
     if (reason == 0 && wait == WAIT_NOTHING)
         wait = lane_sends_may_post(l, q, w, &over, &reason);
@@ -346,7 +348,7 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
         request_over(l, w, IBV_WC_SUCCESS, 0);
     if (over || wait != WAIT_NOTHING)
         return wait;
-    if (lane_flow_is_stuck(l, q->flow))
+    if (!(usual && flow_goes(l, q->flow)) && lane_flow_is_stuck(l, q->flow))
         return WAIT_SIGN;
     struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)

@@ -36,7 +36,7 @@ static inline void post_message(uint8_t from, uint32_t number)
                                .imm = t->out.next};
     if (w.messages == WIRE || !lane_exchange_has_credit(&s->x, t, w.now_ns))
         return;
-    lane_exchange_take_credit(&s->x, t, w.now_ns, &m);
+    lane_exchange_take_credits(&s->x, t, 1, w.now_ns, &m);
     lane_stream_out_posted(&t->out, w.now_ns);
     w.message[w.messages++] = (struct on_wire){.to = (uint8_t)(1 - from),
                                                .from_sender = (uint8_t)number,

@@ -260,6 +260,16 @@ static void deliver(void)
     end_message(i);
 }
 
+/* As it says of itself: the last of its numbers that is over, looked for. */
+static uint32_t find_used(const struct credit_account *a)
+{
+    uint32_t used = a->granted;
+    while (used != a->window.first &&
+           (a->window.over[(used - 1) % CREDITS_OPEN / 64] >> (used - 1) % 64 & 1) == 0)
+        used--;
+    return used;
+}
+
 static void step(void)
 {
     const uint32_t peer = pick(PEERS);
@@ -297,6 +307,8 @@ static void step(void)
     }
     ck_assert_uint_le(bank.promised, bank.posted);
     ck_assert_uint_eq(bank.posted, RECEIVES);
+    for (uint32_t i = 0; i < PEERS; i++)
+        ck_assert_uint_eq(lane_credit_used(&accounts[i]), find_used(&accounts[i]));
 }
 
 /* When all is over, nothing is promised to anybody. */

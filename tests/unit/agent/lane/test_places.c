@@ -78,9 +78,36 @@ START_TEST(whose_places_are_all_given_back_leaves_its_part_to_the_others)
 }
 END_TEST
 
+/* Beside others that have 0 to all of theirs, and of each number that may be asked for. */
+START_TEST(some_at_once_are_as_many_as_one_by_one)
+{
+    for (uint32_t others = 0; others <= ALL; others++)
+        for (uint32_t has = 0; has <= 3; has++)
+            for (uint32_t most = 0; most <= ALL + 1; most++) {
+                uint32_t one_by_one = 0;
+                begin();
+                (void)lane_places_take_some(&p, 3, has);
+                (void)lane_places_take_some(&p, 1, others);
+                (void)lane_places_take_some(&p, 2, others / 2);
+                const struct places before = p;
+                while (one_by_one < most && lane_places_take(&p, 3))
+                    one_by_one++;
+                const struct places after = p;
+                lane_places_give_some(&p, 3, one_by_one);
+                ck_assert_uint_eq(p.used, before.used);
+                ck_assert_uint_eq(p.having, before.having);
+                ck_assert_uint_eq(lane_places_take_some(&p, 3, most), one_by_one);
+                ck_assert_uint_eq(p.used, after.used);
+                ck_assert_uint_eq(p.having, after.having);
+                lane_places_free(&p);
+            }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_is_alone_has_all_common_ones_and_his_own)                                                \
     T(each_that_comes_has_one_at_once_whatever_others_have)                                        \
     T(who_has_more_than_its_part_gives_back_before_it_takes)                                       \
-    T(whose_places_are_all_given_back_leaves_its_part_to_the_others)
+    T(whose_places_are_all_given_back_leaves_its_part_to_the_others)                               \
+    T(some_at_once_are_as_many_as_one_by_one)
 KEDGE_CHECK_MAIN("agent.lane.places", TESTS)
