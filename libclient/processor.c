@@ -11,6 +11,7 @@
 
 enum {
     GIVE_UP_US = 100, /* at a time, unless something comes */
+    SURE_US = 10000,  /* likewise, where the last time something did */
     VAIN_MOST = 4     /* times on end in which nothing came, for what was posted last */
 };
 
@@ -29,6 +30,13 @@ bool client_shares_processor(const struct kedge_session *s)
            atomic_load_explicit(&s->ro->lane_cpu, memory_order_relaxed) == s->processor.cpu;
 }
 
+/* For how long. So short a time-out as the first is the kernel's next event, and to set its clock
+ * and to set it back cost as much as a hand-over; before the second its tick comes in any case. */
+static uint64_t patience_of(const struct kedge_session *s)
+{
+    return (s->processor.sure ? SURE_US : GIVE_UP_US) * BASE_NS_PER_US;
+}
+
 /* The lane cannot go on while this thread runs, and a worker that only yields has the processor
  * again at once as long as it has had less of it than its share (EEVDF). So it sleeps, as one that
  * waits does. It is not the lane that is waited for when that was in vain some times. */
@@ -45,7 +53,9 @@ void client_give_processor(struct kedge_session *s, bool (*ready)(struct kedge_s
     atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (!ready(s, 0) && atomic_load(&s->ro->ended) == 0)
-        slept = base_futex_wait(wake, seen, GIVE_UP_US * BASE_NS_PER_US);
+        slept = base_futex_wait(wake, seen, patience_of(s));
     atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
     s->processor.vain = slept == -ETIMEDOUT ? s->processor.vain + 1 : 0;
+    if (slept == 0 || slept == -ETIMEDOUT)
+        s->processor.sure = slept == 0;
 }

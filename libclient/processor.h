@@ -14,6 +14,7 @@ struct client_processor {
     uint32_t out;        /* requests with a completion that was not taken yet: of all queue pairs */
     uint32_t polls;      /* on end that found nothing */
     uint32_t tail, vain; /* what was posted by then; sleeps since, of none of which came anything */
+    bool sure;           /* of the last one something did */
 };
 
 /* The lane sees where this thread runs. Costs a call of the C library, and no system call where the

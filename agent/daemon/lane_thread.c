@@ -95,14 +95,16 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
 
 /* A command that comes after the last look kicks, since `asleep` is set before it (held to
  * tests/model/doorbell.pml). What has woken it may have been done with before it slept, as a
- * completion that was polled: whether there is work, the next pass says. */
-static void sleep_until_work(struct lane_thread *t)
+ * completion that was polled: whether there is work, the next pass says. True: all that there was
+ * to be seen at descriptors was. */
+static bool sleep_until_work(struct lane_thread *t)
 {
     uint64_t now = base_clock_ns();
     struct seen seen = {0};
     atomic_store(&t->asleep, true);
     uint64_t due = lane_prepare_sleep(t->of->lane, now);
-    if (due != 0 && !atomic_load(&t->stop)) {
+    const bool looks = due != 0 && !atomic_load(&t->stop);
+    if (looks) {
         const uint64_t heard = doorbells_due(&t->doorbells);
         due = heard < due ? heard : due;
         uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
@@ -112,6 +114,7 @@ static void sleep_until_work(struct lane_thread *t)
     if (seen.useful > 0)
         lane_note_wake(t->of->lane);
     lane_set_cpu(t->of->lane, sched_getcpu());
+    return looks && seen.all < EVENTS;
 }
 
 static void tell_control(const struct lane_thread *t)
@@ -134,8 +137,8 @@ static void *run_lane(void *arg)
             polling_end(&t->polling);
             sleeps = true;
         }
-        if (sleeps)
-            sleep_until_work(t);
+        if (sleeps && sleep_until_work(t))
+            looked_ns = now = base_clock_ns();
         const bool looks = ++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS;
         if (looks) {
             looked_ns = look_at_descriptors(t, now, 0).all < EVENTS ? now : 0;

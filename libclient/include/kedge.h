@@ -300,7 +300,8 @@ KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
  * kedge_session_status() when nothing is left and the session has ended, or the agent stands still
  * (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a row that
  * found nothing; and where the agent's lane has no processor but this thread's, one in 16 of such
- * sleeps until it has answered, 0.1 ms at most, four times at most. */
+ * sleeps until it has answered, 0.1 ms at most, four times at most; where the last of these sleeps
+ * ended with an answer, the first one 10 ms at most. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
 /* Sleeps until a completion can be polled, or there is something new in kedge_session_notices(): 1,
  * or 0 after timeout_ms (-1: no limit), or as kedge_session_status(). While the agent stands still,

@@ -30,6 +30,7 @@
 #define PLANT_COMPLETION_LOOK 10 /* that look leaves completions out */
 #define PLANT_ANSWER          11 /* an answer leaves a session asleep that had to wait for it */
 #define PLANT_BELL_TAIL       12 /* a bell counts as false when its post was seen meanwhile */
+#define PLANT_OUT             13 /* the completion queue is armed where nothing is out, alone */
 
 #include "store_buffers.pml"
 
@@ -198,7 +199,7 @@ inline sleep_lane() {
     :: else
     fi;
     if
-    :: planted != PLANT_ARM -> armed = true
+    :: planted != PLANT_ARM && (submitted != polled) == (planted != PLANT_OUT) -> armed = true
     :: else
     fi;
     (planted == PLANT_LANE_BARRIER || planted == PLANT_SESSION_BARRIER || empty(stores[LANE]));

@@ -8,6 +8,7 @@ enum { HERE = 2, THERE = 4, MANY = 1000, MOST = 4 /* sleeps in vain for what was
 static const uint8_t peer_gid[16] = {0xfd, 1};
 static int cpu, status_of_sleep;
 static uint32_t sleeps;
+static uint64_t patience_ns; /* of the last one */
 static struct fake_agent a;
 
 int __wrap_sched_getcpu(void);
@@ -25,6 +26,7 @@ int __wrap_base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t t
     ck_assert_uint_eq(atomic_load(&a.rw->cpu), (uint32_t)cpu + 1);
     ck_assert_uint_le(timeout_ns, 100000000);
     sleeps++;
+    patience_ns = timeout_ns;
     return status_of_sleep;
 }
 
@@ -149,6 +151,32 @@ START_TEST(on_the_lanes_processor_a_poll_gives_it_up_a_few_times_for_what_was_po
 }
 END_TEST
 
+/* A short one sets the kernel's clock, and a long one is for a lane that answers. */
+START_TEST(it_gives_it_up_for_long_where_the_last_time_was_not_in_vain)
+{
+    enum { SHORT_NS = 100000, LONG_NS = 10000000, ONE = 17 /* polls, the last of which sleeps */ };
+    static const struct {
+        int status;
+        uint64_t next_ns;
+    } sleep[] = {{-ETIMEDOUT, SHORT_NS}, {0, LONG_NS},           {-EAGAIN, LONG_NS},
+                 {-EINTR, LONG_NS},      {-ETIMEDOUT, SHORT_NS}, {-EAGAIN, SHORT_NS}};
+    setup(HERE);
+    post();
+    status_of_sleep = sleep[0].status;
+    poll_in_vain(ONE);
+    ck_assert_uint_eq(patience_ns, SHORT_NS);
+    for (size_t i = 1; i < sizeof sleep / sizeof sleep[0]; i++) {
+        const uint32_t before = sleeps;
+        post();
+        status_of_sleep = sleep[i].status;
+        poll_in_vain(ONE - 1);
+        ck_assert_uint_eq(sleeps, before + 1);
+        ck_assert_uint_eq(patience_ns, sleep[i - 1].next_ns);
+    }
+    teardown();
+}
+END_TEST
+
 /* Calls that post in vain are none of those. */
 START_TEST(a_loop_that_finds_the_ring_full_says_where_it_runs_and_lets_the_lane_take_from_it)
 {
@@ -208,6 +236,7 @@ END_TEST
     T(a_worker_that_waits_says_so_before_it_sleeps)                                                \
     T(beside_a_lane_elsewhere_or_one_that_does_not_say_where_a_poll_never_sleeps)                  \
     T(on_the_lanes_processor_a_poll_gives_it_up_a_few_times_for_what_was_posted)                   \
+    T(it_gives_it_up_for_long_where_the_last_time_was_not_in_vain)                                 \
     T(a_loop_that_finds_the_ring_full_says_where_it_runs_and_lets_the_lane_take_from_it)           \
     T(a_poll_for_nothing_never_sleeps)                                                             \
     T(what_is_there_is_taken_without_a_sleep)

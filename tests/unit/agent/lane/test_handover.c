@@ -2,6 +2,7 @@
 /* A lane sleeps at once where a worker that it has answered runs on its processor; and one that
  * says so falsely costs nothing who is polled. */
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "world.h"
 
 enum { ONE = 1, OTHER = 2, CPU = 3, ELSEWHERE = 5, AWHILE = 100 };
@@ -208,6 +209,63 @@ START_TEST(who_was_asleep_before_is_not_harmed)
 }
 END_TEST
 
+/* ---- events of the device */
+
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    uint32_t arms;
+    bool holds; /* completions */
+} device;
+
+static int count_arm(struct fab_cq *cq, bool solicited)
+{
+    device.arms++;
+    return device.real->arm(cq, solicited);
+}
+
+static int poll_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    return device.holds ? 0 : device.real->poll(cq, n, wc);
+}
+
+static void watch_arms(void)
+{
+    struct fab *f = w->node[0].fab;
+    device.real = f->ops;
+    device.ops = *f->ops;
+    device.ops.arm = count_arm;
+    device.ops.poll = poll_held;
+    f->ops = &device.ops;
+}
+
+/* What is armed tells of a request that is posted after the lane was woken, and polled for. */
+START_TEST(a_lane_asks_for_an_event_when_something_is_out_and_for_none_else)
+{
+    begin();
+    says(&k, CPU);
+    watch_arms();
+    read_one(&k, key[0]);
+    ck_assert(sleeps_at_once());
+    ck_assert_uint_eq(device.arms, 0);
+    const struct schema_sq_desc read = world_rw(SCHEMA_OP_READ, 1, 0, 8, key[0], 0);
+    device.holds = true;
+    world_post(&k, &read);
+    (void)lane_doorbell(lane(), k.id);
+    world_run(w, 4);
+    ck_assert_uint_gt(lane_prepare_sleep(lane(), w->now_ns), 0);
+    ck_assert_uint_eq(device.arms, 1);
+    device.holds = false;
+    ck_assert_uint_eq(world_done(w, &k, AWHILE).status, IBV_WC_SUCCESS);
+    world_sleep(w, SECOND_NS);
+    device.arms = 0;
+    ck_assert_uint_gt(lane_prepare_sleep(lane(), w->now_ns), 0);
+    ck_assert_uint_eq(device.arms, 0);
+    w->node[0].fab->ops = device.real;
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_lane_sleeps_at_once_after_it_has_answered_a_worker_on_its_processor)                       \
     T(who_runs_elsewhere_or_has_not_said_where_is_polled_for)                                      \
@@ -216,6 +274,7 @@ END_TEST
     T(of_many_that_are_polled_none_is_handed_the_processor)                                        \
     T(who_follows_in_the_place_of_a_session_is_handed_nothing_for_it)                              \
     T(two_workers_on_the_lanes_processor_are_no_harm_to_each_other)                                \
-    T(who_was_asleep_before_is_not_harmed)
+    T(who_was_asleep_before_is_not_harmed)                                                         \
+    T(a_lane_asks_for_an_event_when_something_is_out_and_for_none_else)
 
 KEDGE_CHECK_MAIN("agent.lane.handover", TESTS)
