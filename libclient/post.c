@@ -237,6 +237,7 @@ static __attribute__((noinline)) void put_bind(struct kedge_vqp *q)
     memset(d.bytes, 0, sizeof d.bytes);
     d.send_to.kind = q->to_kind;
     d.send_to.to = q->to;
+    d.send_to.tenant = q->to_kind == SCHEMA_SEND_TO_PORT ? q->to_tenant : 0;
     d.send_to.secret = q->to_kind == SCHEMA_SEND_TO_COUNTER ? q->secret : 0;
     client_ring_put(q->session, &d);
 }

@@ -22,6 +22,7 @@ struct kedge_vqp {
     /* CONNECTED: where its SENDs go: a port, or a VQP's or a counter's name, with the counter's
      * secret; HEARING: its port */
     uint64_t to, secret;
+    uint32_t to_tenant; /* whose port that is, by its number; 0: the session's own */
     uint32_t peer_slot, peer_gen;
     uint32_t out, next; /* completions to be taken; FREE and DYING: index + 1 of the next, or 0 */
     uint32_t receives;  /* of its own, that were posted and not popped yet */

@@ -60,6 +60,8 @@
     C(messages_refused,                                                                            \
       "Times that a message came for a worker that had posted no buffer, or had no room.",         \
       COUNTER)                                                                                     \
+    C(messages_unadmitted, "Messages for no port here, or for one that is not for their tenant.",  \
+      COUNTER)                                                                                     \
     C(messages_stray, "Messages that came without a credit, or made no sense.", COUNTER)           \
     C(datagrams_sent, "Datagrams to other agents about messages.", COUNTER)                        \
     C(tenants_quarantined, "Tenants whose requests go apart from others'.", GAUGE)                 \
@@ -74,7 +76,8 @@
     C(suspects, "Endpoints that do not answer.", GAUGE)                                            \
     C(receives_posted, "Receives for messages that the device has.", GAUGE)                        \
     C(credits_granted, "Of them, those for which another agent has a credit.", GAUGE)              \
-    C(message_peers, "Endpoints with which messages are exchanged.", GAUGE)
+    C(message_peers, "Endpoints with which messages are exchanged.", GAUGE)                        \
+    C(port_guests, "Tenants that workers let in at their ports, of each queue pair.", GAUGE)
 
 /* Every counter of the connector, with rc. */
 #define CONNECTOR_COUNTERS(C)                                                                      \

@@ -146,7 +146,8 @@ enum {
 static uint32_t features_of(const struct pool *p, const struct agent_session *s)
 {
     const bool messages = agent_messages_are_for_workers(p) && s->arena[0]->mem.whole;
-    const uint32_t more = SCHEMA_FEATURE_MESSAGES | SCHEMA_FEATURE_NOTIFY | SCHEMA_FEATURE_LARGE;
+    const uint32_t more = SCHEMA_FEATURE_MESSAGES | SCHEMA_FEATURE_NOTIFY | SCHEMA_FEATURE_LARGE |
+                          SCHEMA_FEATURE_GUESTS;
     return FEATURES | (messages ? more : 0);
 }
 

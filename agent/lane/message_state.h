@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "agent/lane_messages.h"
+#include "message/guests.h"
 #include "message/message_exchange.h"
 #include "message/ports.h"
 #include "lane_state.h"
@@ -40,6 +41,8 @@ struct vqp_messages {
     struct wr_queue receives; /* posted, and not taken */
     uint32_t ports;           /* that it hears: the first of their list (message/ports.h) */
     uint32_t port_count;      /* PORTS_EACH at the most */
+    uint32_t guests;          /* whom it hears there besides: their list (message/guests.h) */
+    uint64_t unmet_ns;        /* when its own tenant last found no receive; 0: never */
     uint64_t roomless_ns;     /* since when there is no room to know its peer; 0: there is */
     uint32_t next_free;       /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;
@@ -99,9 +102,11 @@ TAILQ_HEAD(large_list, large_read);
 struct messages {
     struct exchange exchange;
     struct ports ports;
+    struct guests guests;
     struct vqp_messages *vqps;
     uint32_t vqp_count, free_vqp;
-    struct places vqp_places, port_places, header_places; /* of tenants: their slots + 1 */
+    /* of tenants: their slots + 1 */
+    struct places vqp_places, port_places, guest_places, header_places;
     struct active_vqps actives;
     struct arrival *arrivals; /* a ring, of `arrivals_most` */
     uint32_t arrived, arrival_at, arrivals_most;

@@ -15,10 +15,11 @@
  *
  * Errors are verbs'. Of a SEND: IBV_WC_RNR_RETRY_EXC_ERR: no receive was posted there in time;
  * IBV_WC_REM_INV_REQ_ERR: it was longer than the receive; IBV_WC_REM_OP_ERR: nobody has bound the
- * port, or the VQP that it answers is gone; IBV_WC_RETRY_EXC_ERR: the peer is gone. Its VQP is in
- * error then, as after any other request, until it is connected again: what stood behind it is
- * flushed, in order; its receives stay posted until it is destroyed. Who hears is not to blame: of
- * a message that is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its VQP hears on.
+ * port, or not for this tenant, or the VQP that it answers is gone; IBV_WC_RETRY_EXC_ERR: the peer
+ * is gone. Its VQP is in error then, as after any other request, until it is connected again: what
+ * stood behind it is flushed, in order; its receives stay posted until it is destroyed. Who hears
+ * is not to blame: of a message that is longer the receive ends with IBV_WC_LOC_LEN_ERR, and its
+ * VQP hears on.
  *
  * An agent carries messages where its operator says so (messages in kedge-agent.conf(5)). Else
  * max_recvs (struct kedge_session_info) is 0, and every call here is -EOPNOTSUPP and changes
@@ -36,12 +37,33 @@ extern "C" {
 /* ---- hearing */
 
 /* What workers of the session's tenant, on any node, send to that port of this host's endpoint is
- * for q from now on, until kedge_vqp_destroy() or the end of the session. A tenant's ports are its
- * own, any number of 32 bits. A request to the agent, of which no other node hears. Bound to that
- * port already: 0. -EISCONN: q is connected, or bound to another port; -EADDRINUSE: another VQP of
- * the tenant, on this node, has the port; -EDQUOT: as many are bound as may be, or the tenant has
- * used up its control operations; -ENOMEM; -EOPNOTSUPP; -ETIMEDOUT. */
+ * for q from now on, until kedge_vqp_destroy() or the end of the session; of other tenants nobody
+ * is heard there but whom kedge_port_grant() lets in. A tenant's ports are its own, any number of
+ * 32 bits. A request to the agent, of which no other node hears. Bound to that port already: 0.
+ * -EISCONN: q is connected, or bound to another port; -EADDRINUSE: another VQP of the tenant, on
+ * this node, has the port; -EDQUOT: as many are bound as may be, or the tenant has used up its
+ * control operations; -ENOMEM; -EOPNOTSUPP; -ETIMEDOUT. */
 KEDGE_API int kedge_bind(struct kedge_vqp *q, uint32_t port);
+
+/* Workers of that tenant, on any node of the pool, reach q's port too, as those of the session's
+ * own do, until kedge_port_revoke(), or as long as q is bound; nobody does without. q is bound
+ * (-ENOTCONN). Who sends names the owner (kedge_connect_port_of()), and his agent says of which
+ * tenant he is. Whether there is such a tenant nobody says. They share q's receives with the
+ * session's tenant, which goes first where there are too few, and at this node they all have
+ * together what one tenant may have of the places for streams. Granted already, or the session's
+ * own tenant: 0. Requests to the agent, of which no other node hears.
+ *
+ * After kedge_port_revoke() nothing more of that tenant goes into a receive, but what the session
+ * has to pop already; a message that is under way, or sent later, ends with IBV_WC_REM_OP_ERR, as
+ * if the port were not bound. A large one stops behind the piece that is out. It is never refused
+ * for a quota.
+ *
+ * -EINVAL: no tenant's name; -ENOTCONN; -EDQUOT: q has let in KEDGE_PORT_TENANTS, or the tenant as
+ * many as it may on this node, or it has used up its control operations; -ENOENT, of revoke: it was
+ * not let in; -EOPNOTSUPP, also of an agent of before this; -ETIMEDOUT. */
+#define KEDGE_PORT_TENANTS 16 /* of one VQP */
+KEDGE_API int kedge_port_grant(struct kedge_vqp *q, const char *tenant);
+KEDGE_API int kedge_port_revoke(struct kedge_vqp *q, const char *tenant);
 
 /* Posts a list of receives, as ibv_post_recv: wr_id, next, and 0 to 4 SGEs, each inside one arena,
  * where one message goes. On a VQP that is bound they are for whoever sends to its port; on one
@@ -101,6 +123,12 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  * It has one completion (IBV_WC_RDMA_WRITE), which says how either has failed. Lists of WRITEs that
  * end with a message: kedge_notify.h. */
 KEDGE_API int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port);
+/* The same, to a port of that tenant's, which has let the session's in (kedge_port_grant()). If it
+ * has not, the SEND ends as one does to a port that nobody has bound: IBV_WC_REM_OP_ERR. What that
+ * tenant sends to q in answer comes to q, and from no other tenant anything does. -EINVAL: no
+ * tenant's name. */
+KEDGE_API int kedge_connect_port_of(struct kedge_vqp *q, const uint8_t gid[16], const char *tenant,
+                                    uint32_t port);
 
 #ifdef __cplusplus
 }

@@ -40,6 +40,22 @@ still_hears both
     fail "large ones: $(lane a messages_large) and $(lane b messages_large)"
 ok "both agents count them"
 
+# For another tenant.
+MESSENGER_GRANT=other MESSENGER_MOST=65536 hears door b echo 197
+MESSENGER_OWNER=workers MESSENGER_MOST=65536 \
+    pings 200 "a tenant that is let in sends large ones, and is answered" a-other 197 0 8
+MESSENGER_GRANT=other hears shuts b sink 198
+MESSENGER_OWNER=workers KEDGE_SOCKET=$work/a-other.sock "$bin/kedge-messenger" \
+    stream "$gid" 198 $((16 * mib)) >"$work/guest.out" 2>&1 &
+shut=$!
+worker_pids+=($shut)
+until_is 1 "a guest streams" grep -c '^streams' "$work/guest.out"
+kill -USR1 "${hearer[shuts]}"
+wait "$shut" || fail "the guest: $(cat "$work/guest.out")"
+grep -Eq '^1 ended with 11: ' "$work/guest.out" || fail "it ended: $(cat "$work/guest.out")"
+in_time 2000 "one that is shut out stops while its message is READ" "$(cat "$work/guest.out")"
+says '^2 ended with 0: ' "its own tenant's are READ as before" a send "$gid" 198 2 $mib
+
 # Errors, each at the queue pair that it concerns.
 hears short b hear 93 2 100000
 says '^1 ended with 9: .*\n1 ended with 5: never sent: ' \

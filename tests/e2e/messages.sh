@@ -48,6 +48,44 @@ says 'hears' "which the other tenant may bind itself" b-other bind 80
 says 'hears port 80' "and no second worker of the tenant" b bind 80
 still_hears echo
 
+# Ports for another tenant: whom a worker lets in, and nobody else.
+MESSENGER_GRANT=other hears door b echo 86
+strange=$(MESSENGER_OWNER=workers messenger a-other send "$gid" 80 1 64)
+[[ $(head -n 1 <<<"$strange") == "$(head -n 1 <<<"$unbound")" ]] ||
+    fail "that a port is there is said to another tenant: $strange, and not $unbound"
+ok "a port beside it is to another tenant as one that nobody has bound"
+(($(lane b messages_unadmitted) > 0)) || fail "b counts $(lane b messages_unadmitted) strangers"
+[[ $(lane b port_guests) == 1 ]] || fail "b counts $(lane b port_guests) tenants that are let in"
+ok "operators see how often, and that one tenant is let in"
+MESSENGER_OWNER=workers \
+    pings 4000 "a tenant that is let in sends of all lengths, and is answered" a-other 86 0 32
+MESSENGER_OWNER=workers pings 1000 "also from the same node" b-other 86 0 16
+pings 2000 "as is its own tenant" a 86 0 16
+still_hears door
+MESSENGER_GRANT=other hears flooded b sink 87
+for i in 1 2 3; do
+    MESSENGER_OWNER=workers KEDGE_SOCKET=$work/a-other.sock "$bin/kedge-messenger" \
+        stream "$gid" 87 1000 >"$work/guest-$i.out" 2>&1 &
+    guests[i]=$!
+    worker_pids+=($!)
+done
+for i in 1 2 3; do
+    until_is 1 "guest $i streams" grep -c '^streams' "$work/guest-$i.out"
+done
+says '^64 ended with 0: ' "beside three streams of guests its own tenant is heard" \
+    a send "$gid" 87 64 1000
+kill -USR1 "${hearer[flooded]}"
+for i in 1 2 3; do
+    wait "${guests[i]}" || fail "guest $i: $(cat "$work/guest-$i.out")"
+    grep -Eq '^1 ended with 11: ' "$work/guest-$i.out" || fail "$(cat "$work/guest-$i.out")"
+    in_time 1000 "guest $i is shut out" "$(cat "$work/guest-$i.out")"
+done
+grep -qx 'shut out' "$work/flooded.out" || fail "it says $(cat "$work/flooded.out")"
+[[ $(MESSENGER_OWNER=workers messenger a-other send "$gid" 87 1 64 | head -n 1) == \
+    "$(head -n 1 <<<"$unbound")" ]] || fail "who is shut out is told more than who never was in"
+ok "and hears what a stranger does"
+says '^64 ended with 0: ' "its own tenant is heard as before" a send "$gid" 87 64 1000
+
 # Whoever never pops has his senders wait, and nobody else's.
 hears deaf b deaf 84 4
 says '^1 ended with 13: .*\nbeside others\nand 100 behind it\n' "who pops nothing" \

@@ -20,10 +20,13 @@
  *   stream GID PORT BYTES       sends until one fails: prints how many went well, and with what
  *                               and after how many ms without a completion the next one ended
  *
- * Those that hear print "hears GID" first. MESSENGER_MOST is of how many bytes buffers are, and the
+ * Those that hear print "hears GID" first. MESSENGER_GRANT: a tenant that they let in, which they
+ * shut out when they get SIGUSR1, and say so; MESSENGER_OWNER: the tenant whose ports they send to
+ * (their own). MESSENGER_MOST is of how many bytes buffers are, and the
  * longest message of a mode with BYTES 0 (16384). */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,17 +196,43 @@ static struct kedge_vqp *connect_to(const char *gid_text, const char *port)
         printf("no GID: %s\n", gid_text);
         exit(2);
     }
-    must(kedge_connect_port(q, gid, number_of(port)), "connect");
+    const char *owner = getenv("MESSENGER_OWNER");
+    must(owner == NULL ? kedge_connect_port(q, gid, number_of(port))
+                       : kedge_connect_port_of(q, gid, owner, number_of(port)),
+         "connect");
     return q;
 }
 
 /* ---- those that hear */
+
+static const char *guest;
+static volatile sig_atomic_t shuts_out;
+
+static void on_shut_out(int signal)
+{
+    (void)signal;
+    shuts_out = 1;
+}
+
+static void look_at_guest(struct kedge_vqp *q)
+{
+    if (!shuts_out || guest == NULL)
+        return;
+    must(kedge_port_revoke(q, guest), "revoke");
+    printf("shut out\n");
+    fflush(stdout);
+    guest = NULL;
+}
 
 static struct kedge_vqp *hear(const char *port)
 {
     char gid[INET6_ADDRSTRLEN];
     struct kedge_vqp *q = new_vqp();
     must(kedge_bind(q, number_of(port)), "bind");
+    guest = getenv("MESSENGER_GRANT");
+    if (guest != NULL)
+        must(kedge_port_grant(q, guest), "grant");
+    signal(SIGUSR1, on_shut_out);
     printf("hears %s\n", inet_ntop(AF_INET6, info.gid, gid, sizeof gid));
     fflush(stdout);
     return q;
@@ -259,8 +288,9 @@ static void hear_all(const char *port, bool answers)
                 kedge_vqp_destroy(from); /* and what else was to go there */
             post_receive(q, (uint32_t)wc.wr_id, most);
         }
+        look_at_guest(q);
         if (!any)
-            wait_for(-1);
+            wait_for(guest != NULL ? 20 : -1);
     }
 }
 

@@ -53,7 +53,7 @@ struct exchange_config {
     uint16_t pool, lid;
     uint32_t qpn, qkey;        /* its UD queue pair */
     uint32_t peers, receivers; /* at most, 1 to 2^20; receivers: more than shares + 1 */
-    uint32_t shares;           /* into which places of receivers are divided: 1 to that */
+    uint32_t shares, guests;   /* into which places of receivers are divided; guests of those */
     uint64_t bound_ns;         /* nothing that was sent arrives later */
     uint64_t ask_ns;           /* for credit, again */
     uint64_t idle_ns;          /* credits that nobody uses are given back */
@@ -66,7 +66,7 @@ struct exchange {
     struct message_peer *all;
     struct stream_receiver *receiver;
     struct places receiver_places;
-    uint32_t *by_gid, *by_epoch, *by_stream; /* place + 1 */
+    uint32_t *by_gid, *by_epoch, *by_stream, *guest_has; /* place + 1; by guest: streams */
     uint32_t mask, epoch_mask, stream_mask, free, free_receiver, used, used_receivers, hand;
     uint32_t known; /* place + 1 of whom was looked for last; it may be another's by now */
     uint64_t seed;
@@ -108,10 +108,10 @@ static inline void lane_exchange_stray(struct exchange *x)
     x->strays++;
 }
 /* A message has taken a receive. The stream whose next one it is: the caller says what becomes of
- * it, by one of the next three. NULL: it is of no use, and dropped. share: of whom it is for, by
- * whose part it may begin a stream; 0: nobody, and it fails if it would. */
+ * it, by one of the next three. NULL: it is dropped. share: by whose part it may begin a stream; 0:
+ * nobody's, and it fails if it would; guest: no more of that than are left; 0: no one's. */
 struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
-                                             uint32_t share, uint64_t now_ns);
+                                             uint32_t share, uint32_t guest, uint64_t now_ns);
 void lane_exchange_took(struct exchange *x, struct stream_receiver *r);
 void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us);
 /* status: enum ibv_wc_status. */

@@ -24,8 +24,9 @@ int lane_receivers_init(struct exchange *x)
     x->free_receiver = 1;
     x->receiver = calloc(count, sizeof x->receiver[0]);
     x->by_stream = calloc(x->stream_mask + 1, sizeof x->by_stream[0]);
+    x->guest_has = calloc(x->config.guests + 1, sizeof x->guest_has[0]);
     if (lane_places_init(&x->receiver_places, count, x->config.shares) != 0 ||
-        x->receiver == NULL || x->by_stream == NULL)
+        x->receiver == NULL || x->by_stream == NULL || x->guest_has == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i + 1 < count; i++)
         x->receiver[i].next = i + 2;
@@ -36,6 +37,7 @@ void lane_receivers_free(struct exchange *x)
 {
     free(x->receiver);
     free(x->by_stream);
+    free(x->guest_has);
     lane_places_free(&x->receiver_places);
 }
 
@@ -109,6 +111,7 @@ static void forget_receiver(struct exchange *x, struct stream_receiver *r)
         TAILQ_REMOVE(&r->from->news, r, by_news);
     leave_peer(x, r);
     lane_places_give(&x->receiver_places, r->share);
+    x->guest_has[r->guest]--;
     *r = (struct stream_receiver){.next = x->free_receiver};
     x->free_receiver = place;
     x->used_receivers--;
@@ -139,26 +142,40 @@ static void forget_idle_receivers(struct exchange *x, uint64_t now_ns)
     }
 }
 
-static bool take_place(struct exchange *x, uint32_t share, uint64_t now_ns)
+/* One of several guests has no more of their part than is left to the others of it. */
+static bool try_place(struct exchange *x, uint32_t share, uint32_t guest)
 {
-    if (x->free_receiver != 0 && lane_places_take(&x->receiver_places, share))
+    return x->free_receiver != 0 &&
+           (guest == 0 || x->guest_has[guest] == 0 ||
+            x->guest_has[guest] < lane_places_left(&x->receiver_places, share)) &&
+           lane_places_take(&x->receiver_places, share);
+}
+
+static bool take_place(struct exchange *x, uint32_t share, uint32_t guest, uint64_t now_ns)
+{
+    if (try_place(x, share, guest))
         return true;
     forget_idle_receivers(x, now_ns);
-    return x->free_receiver != 0 && lane_places_take(&x->receiver_places, share);
+    return try_place(x, share, guest);
 }
 
 static struct stream_receiver *open_receiver(struct exchange *x, struct message_peer *c,
                                              const struct schema_message *m, uint32_t share,
-                                             uint64_t now_ns)
+                                             uint32_t guest, uint64_t now_ns)
 {
-    if (!take_place(x, share, now_ns))
+    if (!take_place(x, share, guest, now_ns))
         return NULL;
     const uint32_t place = x->free_receiver;
     struct stream_receiver *r = &x->receiver[place - 1];
     x->free_receiver = r->next;
     uint32_t *link = stream_link(x, m->stream);
-    *r = (struct stream_receiver){
-        .name = m->stream, .from = c, .in.next = m->number, .share = share, .heard_ns = now_ns};
+    *r = (struct stream_receiver){.name = m->stream,
+                                  .from = c,
+                                  .in.next = m->number,
+                                  .share = share,
+                                  .guest = guest,
+                                  .heard_ns = now_ns};
+    x->guest_has[guest]++;
     *link = place;
     x->used_receivers++;
     join_peer(x, r, place);
@@ -184,7 +201,7 @@ static bool is_anothers(const struct exchange *x, const struct message_peer *c, 
 
 static struct stream_receiver *begin_receiver(struct exchange *x, struct message_peer *c,
                                               const struct schema_message *m, uint32_t share,
-                                              uint64_t now_ns)
+                                              uint32_t guest, uint64_t now_ns)
 {
     if (is_anothers(x, c, m->stream))
         return NULL;
@@ -196,14 +213,14 @@ static struct stream_receiver *begin_receiver(struct exchange *x, struct message
         set_extra(x, c, m->stream, SCHEMA_NOTE_FAILED, m->number);
         return NULL;
     }
-    struct stream_receiver *r = open_receiver(x, c, m, share, now_ns);
+    struct stream_receiver *r = open_receiver(x, c, m, share, guest, now_ns);
     if (r == NULL)
         set_extra(x, c, m->stream, SCHEMA_NOTE_REFUSED, m->number);
     return r;
 }
 
 struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
-                                             uint32_t share, uint64_t now_ns)
+                                             uint32_t share, uint32_t guest, uint64_t now_ns)
 {
     struct message_peer *c = lane_peer_of_account(x, m->epoch);
     if (c == NULL) {
@@ -220,7 +237,7 @@ struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct sc
         return NULL;
     struct stream_receiver *r = find_receiver(x, c, m->stream);
     if (r == NULL)
-        r = begin_receiver(x, c, m, share, now_ns);
+        r = begin_receiver(x, c, m, share, guest, now_ns);
     if (r == NULL)
         return NULL;
     r->heard_ns = now_ns;

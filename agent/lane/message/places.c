@@ -31,6 +31,15 @@ bool lane_places_may_take(const struct places *p, uint32_t tenant)
     return has == 0 || (has <= p->common / p->having && !lane_places_are_short(p));
 }
 
+uint32_t lane_places_left(const struct places *p, uint32_t tenant)
+{
+    const uint32_t has = p->of[tenant], having = p->having + (has == 0);
+    const uint32_t part = 1 + p->common / having; /* with the one that is not common */
+    const uint32_t free = p->common - (p->used - p->having) + (has == 0);
+    const uint32_t more = part > has ? part - has : 0;
+    return more < free ? more : free;
+}
+
 bool lane_places_take(struct places *p, uint32_t tenant)
 {
     if (!lane_places_may_take(p, tenant))

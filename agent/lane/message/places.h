@@ -24,6 +24,8 @@ int lane_places_init(struct places *p, uint32_t places, uint32_t tenants);
 void lane_places_free(struct places *p);
 /* Whether it may have one more now. */
 bool lane_places_may_take(const struct places *p, uint32_t tenant);
+/* How many more that would be, if nobody else took any. */
+uint32_t lane_places_left(const struct places *p, uint32_t tenant);
 /* False: it may not. */
 bool lane_places_take(struct places *p, uint32_t tenant);
 void lane_places_give(struct places *p, uint32_t tenant);

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "message_state.h"
+#include "receive/port_admission.h"
 #include "receive/large.h"
 #include "receive/message_datagrams.h"
 #include "request/lending.h"
@@ -61,10 +62,10 @@ static void post_again(struct lane *l)
 
 /* ---- making */
 
-/* As many places as there are tenants at least, and two. */
+/* As many places as there are shares at least, and two. */
 static uint32_t at_least(const struct lane *l, uint32_t places)
 {
-    const uint32_t least = l->config.max_tenants + 2;
+    const uint32_t least = lane_admission_shares(l) + 2;
     return places < least ? least : places;
 }
 
@@ -79,14 +80,17 @@ static int make_exchange(struct lane *l)
                                      .qkey = r->ud_qkey,
                                      .peers = r->peers,
                                      .receivers = at_least(l, r->streams),
-                                     .shares = c->max_tenants,
+                                     .shares = lane_admission_shares(l),
+                                     .guests = at_least(l, r->ports),
                                      .bound_ns = c->bound_ns + c->slack_ns,
                                      .ask_ns = r->ask_ns,
                                      .idle_ns = 100 * r->ask_ns,
                                      .forget_ns = 60000000000};
     memcpy(config.gid, c->gid, sizeof config.gid);
-    const int status = lane_exchange_init(&l->messages->exchange, &config, 0);
-    return status == 0 ? lane_ports_init(&l->messages->ports, at_least(l, r->ports), 0) : status;
+    int status = lane_exchange_init(&l->messages->exchange, &config, 0);
+    if (status == 0)
+        status = lane_ports_init(&l->messages->ports, at_least(l, r->ports), 0);
+    return status == 0 ? lane_guests_init(&l->messages->guests, config.guests) : status;
 }
 
 static int make_shares(struct lane *l)
@@ -99,6 +103,8 @@ static int make_shares(struct lane *l)
     int status = lane_places_init(&m->vqp_places, at_least(l, r->vqps), tenants);
     if (status == 0)
         status = lane_places_init(&m->port_places, at_least(l, r->ports), tenants);
+    if (status == 0)
+        status = lane_places_init(&m->guest_places, at_least(l, r->ports), tenants);
     if (status == 0)
         status = lane_places_init(&m->header_places, LANE_HEADERS, tenants);
     return status;
@@ -167,8 +173,10 @@ void lane_messages_free(struct lane *l)
     lane_exchange_free(&m->exchange);
     lane_larges_free(l);
     lane_ports_free(&m->ports);
+    lane_guests_free(&m->guests);
     lane_places_free(&m->vqp_places);
     lane_places_free(&m->port_places);
+    lane_places_free(&m->guest_places);
     lane_places_free(&m->header_places);
     free(m->vqps);
     free(m->arrivals);
@@ -181,8 +189,10 @@ void lane_messages_free(struct lane *l)
 
 /* ---- messages */
 
-/* By what a header says: which VQP of a worker's hears it. NULL: none, or none of that tenant. */
-static struct vqp *find_vqp(struct lane *l, const struct schema_message *m)
+/* By what a header says: which VQP of a worker's hears it, and who pays. NULL: none, or none that
+ * that tenant may reach: who sends cannot tell which. */
+static struct vqp *find_vqp(struct lane *l, const struct schema_message *m,
+                            struct admission *admission)
 {
     uint32_t session = m->to >> 16 & 0xffff;
     uint32_t index = m->to & 0xffff;
@@ -197,13 +207,14 @@ static struct vqp *find_vqp(struct lane *l, const struct schema_message *m)
     if (session >= l->config.max_sessions)
         return NULL;
     struct session *s = &l->sessions[session];
-    if (s->state != SESSION_LIVE || s->tenant != m->from_tenant || index >= s->max_vqps)
+    if (s->state != SESSION_LIVE || index >= s->max_vqps)
         return NULL;
     struct vqp *q = &s->vqps[index];
     if (q->messages == NULL ||
         (m->kind == SCHEMA_MESSAGE_TO_VQP && q->messages->sender.name != m->to))
         return NULL;
-    return q;
+    *admission = lane_admission_of(l, q, m->from_tenant);
+    return admission->admitted ? q : NULL;
 }
 
 static uint64_t count_room(const struct wr *receive)
@@ -252,8 +263,11 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
         lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
         return;
     }
-    if (receive == NULL || !lane_session_has_two_places(s) ||
-        (m->parts != 0 && !lane_large_has_room(l, q))) {
+    const bool has_room = receive != NULL && lane_session_has_two_places(s);
+    if (!has_room && !lane_admission_is_foreign(q, m->from_tenant))
+        lane_admission_unmet(l, q);
+    if (!has_room || lane_admission_yields(l, q, m->from_tenant) ||
+        (m->parts != 0 && !lane_large_has_room(l, q, m->from_tenant))) {
         COUNT(l, messages_refused, 1);
         lane_exchange_refuse(x, r, RNR_WAIT_US);
         return;
@@ -287,7 +301,7 @@ static void take_raise(struct lane *l, const struct schema_message *m)
     struct session *owner = NULL;
     struct counter *c = lane_counter_find(l, m, &owner);
     struct stream_receiver *r =
-        lane_exchange_arrive(x, m, c != NULL ? owner->tenant_slot + 1 : 0, l->now_ns);
+        lane_exchange_arrive(x, m, c != NULL ? owner->tenant_slot + 1 : 0, 0, l->now_ns);
     if (r == NULL)
         return;
     if (c == NULL) {
@@ -309,9 +323,10 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     } else if (m.kind == SCHEMA_MESSAGE_TO_COUNTER) {
         take_raise(l, &m);
     } else {
-        struct vqp *q = find_vqp(l, &m);
-        struct stream_receiver *r =
-            lane_exchange_arrive(x, &m, q != NULL ? q->session->tenant_slot + 1 : 0, l->now_ns);
+        struct admission from = {.admitted = false};
+        struct vqp *q = find_vqp(l, &m, &from);
+        COUNT(l, messages_unadmitted, q == NULL);
+        struct stream_receiver *r = lane_exchange_arrive(x, &m, from.share, from.guest, l->now_ns);
         if (r != NULL)
             deliver_message(l, r, q, &m, at + SCHEMA_MESSAGE_BYTES);
     }
@@ -329,6 +344,7 @@ static void set_gauges(struct lane *l)
     SET(receives_posted, x->bank.posted);
     SET(credits_granted, x->bank.promised);
     SET(message_peers, x->used);
+    SET(port_guests, l->messages->guests.used);
 #undef SET
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "receive/port_admission.h"
 #include "request/cutting.h"
 #include "request/reply.h"
 #include "resolve/endpoint.h"
@@ -35,10 +36,11 @@ void lane_larges_free(struct lane *l)
     free(l->messages->larges);
 }
 
-bool lane_large_has_room(const struct lane *l, const struct vqp *q)
+bool lane_large_has_room(const struct lane *l, const struct vqp *q, uint32_t tenant)
 {
     return l->messages->free_large != 0 && q->session->vqp_places > q->session->max_vqps &&
-           lane_places_may_take(&l->messages->large_places, q->session->tenant_slot + 1);
+           lane_places_may_take(&l->messages->large_places, q->session->tenant_slot + 1) &&
+           lane_admission_has_large(l, q, tenant);
 }
 
 /* ---- what becomes of it */
@@ -70,6 +72,13 @@ static struct vqp *find_hearer(const struct lane *l, const struct large_read *g)
                    q->messages != NULL
                ? q
                : NULL;
+}
+
+/* That VQP is there, and its sender's tenant may still reach it. */
+static bool is_heard(const struct lane *l, const struct large_read *g)
+{
+    const struct vqp *q = find_hearer(l, g);
+    return q != NULL && lane_admission_of(l, q, g->from_tenant).admitted;
 }
 
 /* It is what its worker has posted. */
@@ -124,7 +133,7 @@ static void give_up(struct lane *l, struct large_read *g)
 {
     struct stream_receiver *r = g->stream;
     if (is_awaited(g)) {
-        if (find_hearer(l, g) != NULL)
+        if (is_heard(l, g))
             lane_exchange_refuse(&l->messages->exchange, r, AGAIN_US);
         else
             lane_exchange_fail(&l->messages->exchange, r, IBV_WC_REM_OP_ERR);
@@ -137,7 +146,7 @@ static void give_up(struct lane *l, struct large_read *g)
 
 static bool may_go_on(const struct lane *l, const struct large_read *g)
 {
-    return is_awaited(g) && find_hearer(l, g) != NULL;
+    return is_awaited(g) && is_heard(l, g);
 }
 
 static void deliver_large(struct lane *l, struct large_read *g)

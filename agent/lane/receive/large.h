@@ -44,8 +44,8 @@ struct large_read {
 /* 0 or -ENOMEM; freed in either case. */
 int lane_larges_new(struct lane *l, uint32_t places);
 void lane_larges_free(struct lane *l);
-/* Whether there is room for one more of q's tenant. */
-bool lane_large_has_room(const struct lane *l, const struct vqp *q);
+/* Whether there is room for one more for q, of a sender of that tenant. */
+bool lane_large_has_room(const struct lane *l, const struct vqp *q, uint32_t tenant);
 /* m, the next one of its stream, has parts, and is not longer than `receive`, which q had posted
  * and is no longer its own. There is room. */
 void lane_large_begin(struct lane *l, struct stream_receiver *r, struct vqp *q, struct wr *receive,

@@ -87,7 +87,7 @@ static bool is_always_done(const struct lane *l, const struct session *s,
 {
     const bool ends = d->op == SCHEMA_OP_BATCH_READY || d->op == SCHEMA_OP_BATCH_CANCEL ||
                       d->op == SCHEMA_OP_BATCH_FREE || d->op == SCHEMA_OP_COUNTER_FREE;
-    return ends ||
+    return ends || (d->op == SCHEMA_OP_PORT_REVOKE && lane_port_has_guest(l, s, d)) ||
            (d->op == SCHEMA_OP_DEREG_MR && lane_region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
            (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
             !lane_grant_is_there(l, s, d->import.vkey, d->import.secret));
@@ -164,6 +164,10 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
         return;
     case SCHEMA_OP_BIND_PORT:
         lane_session_reply(l, s, lane_port_ask(l, s, d), 0, 0, 0, NULL);
+        return;
+    case SCHEMA_OP_PORT_GRANT:
+    case SCHEMA_OP_PORT_REVOKE:
+        lane_session_reply(l, s, lane_port_guest_ask(l, s, d), 0, 0, 0, NULL);
         return;
     case SCHEMA_OP_BATCH_NEW:
     case SCHEMA_OP_BATCH_READY:

@@ -153,6 +153,42 @@ int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc
     return status;
 }
 
+/* NULL: the VQP hears no port, or is another one than the worker means. */
+static struct vqp_messages *find_hearer(const struct session *s, const struct schema_sq_desc *d)
+{
+    const struct vqp *q = &s->vqps[d->vqp];
+    return q->gen == d->vqp_gen && q->messages != NULL && q->messages->port_count > 0 ? q->messages
+                                                                                      : NULL;
+}
+
+bool lane_port_has_guest(const struct lane *l, const struct session *s,
+                         const struct schema_sq_desc *d)
+{
+    const struct vqp_messages *t = l->messages != NULL ? find_hearer(s, d) : NULL;
+    return t != NULL && lane_guest_find(&l->messages->guests, t->guests, d->bind_port.tenant) != 0;
+}
+
+int lane_port_guest_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+{
+    const uint32_t tenant = d->bind_port.tenant;
+    struct messages *m = l->messages;
+    if (m == NULL)
+        return -EOPNOTSUPP;
+    struct vqp_messages *t = find_hearer(s, d);
+    if (t == NULL)
+        return -ENOTCONN;
+    if (tenant == 0 || tenant == s->tenant)
+        return -EINVAL;
+    if (d->op == SCHEMA_OP_PORT_GRANT && !lane_places_take(&m->guest_places, t->share))
+        return -EDQUOT;
+    const int status = d->op == SCHEMA_OP_PORT_GRANT
+                           ? lane_guest_add(&m->guests, &t->guests, tenant)
+                           : lane_guest_remove(&m->guests, &t->guests, tenant);
+    if ((status == 0) == (d->op == SCHEMA_OP_PORT_REVOKE))
+        lane_places_give(&m->guest_places, t->share);
+    return status;
+}
+
 void lane_receives_flush(struct lane *l, struct vqp *q)
 {
     (void)l;

@@ -20,6 +20,10 @@ struct vqp_messages *lane_receive_messages(struct lane *l, struct session *s,
 void lane_send_address(struct lane *l, struct session *s, const struct schema_sq_desc *d);
 /* Of a VQP. 0 or -errno. */
 int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+/* PORT_GRANT and PORT_REVOKE: 0 or -errno; and whether there is something that the latter ends. */
+int lane_port_guest_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+bool lane_port_has_guest(const struct lane *l, const struct session *s,
+                         const struct schema_sq_desc *d);
 /* Before a VQP is destroyed. */
 void lane_receives_flush(struct lane *l, struct vqp *q);
 

@@ -67,4 +67,6 @@ const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_BATCH_FREE] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_COUNTER_NEW] = {.kind = OPERATION_CONTROL},
     [SCHEMA_OP_COUNTER_FREE] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_PORT_GRANT] = {.kind = OPERATION_CONTROL},
+    [SCHEMA_OP_PORT_REVOKE] = {.kind = OPERATION_CONTROL},
 };

@@ -54,7 +54,7 @@ struct operation {
     bool has_entries; /* batch.fill.count of them do */
 };
 
-enum { OPERATIONS = SCHEMA_OP_COUNTER_FREE + 1 /* the last of enum schema_op */ };
+enum { OPERATIONS = SCHEMA_OP_PORT_REVOKE + 1 /* the last of enum schema_op */ };
 
 /* By enum schema_op. */
 extern const struct operation lane_operations[OPERATIONS];

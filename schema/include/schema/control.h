@@ -53,6 +53,9 @@ enum schema_control_feature {
     SCHEMA_FEATURE_NOTIFY = 1 << 10,     /* WRITE_IMM, SCHEMA_OP_LISTED, and the operations of
                                           * counters, beside MESSAGES */
     SCHEMA_FEATURE_LARGE = 1 << 12,      /* with MESSAGES: SENDs of SCHEMA_LARGE_MOST */
+    SCHEMA_FEATURE_GUESTS = 1 << 13,     /* with MESSAGES: ports for other tenants: PORT_GRANT,
+                                          * PORT_REVOKE, and answers of the tenant whose port a VQP
+                                          * sends to */
 };
 
 enum schema_attached_fd {

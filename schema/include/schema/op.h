@@ -76,6 +76,12 @@ enum schema_op {
      * follows, ends the session of an agent that has not said SCHEMA_FEATURE_NOTIFY */
     SCHEMA_OP_COUNTER_NEW = 45,
     SCHEMA_OP_COUNTER_FREE = 46, /* counter.name: nobody raises it any more. -ENOENT: none is */
+    /* bind_port.tenant (schema_tenant_number()): workers of that tenant reach the ports that the
+     * VQP hears, as those of its own. -EALREADY: they do; -EDQUOT: as many as may be are let in;
+     * -ENOTCONN: it hears no port; -EINVAL: 0, or its own. It, and what follows, ends the session
+     * of an agent that has not said SCHEMA_FEATURE_GUESTS */
+    SCHEMA_OP_PORT_GRANT = 47,
+    SCHEMA_OP_PORT_REVOKE = 48, /* and no more. -ENOENT: they did not */
 };
 
 enum schema_op_flag {

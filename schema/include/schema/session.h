@@ -86,7 +86,7 @@ struct schema_sq_desc {
         } send_to;
         struct schema_sq_counter counter;
         struct {
-            uint32_t tag, port;
+            uint32_t tag, port, tenant; /* BIND_PORT: port; PORT_GRANT and so on: tenant; else 0 */
         } bind_port;
         struct {
             uint32_t tag;

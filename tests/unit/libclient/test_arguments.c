@@ -189,6 +189,13 @@ static void walk_messages(struct fixture *f)
     REFUSES(kedge_bind, q, -EINVAL, NULL, 1);
     REFUSES(kedge_connect_port, q, -EINVAL, NULL, gid, 1);
     REFUSES(kedge_connect_port, gid, -EINVAL, f->q, NULL, 1);
+    REFUSES(kedge_connect_port_of, q, -EINVAL, NULL, gid, "t", 1);
+    REFUSES(kedge_connect_port_of, gid, -EINVAL, f->q, NULL, "t", 1);
+    REFUSES(kedge_connect_port_of, tenant, -EINVAL, f->q, gid, NULL, 1);
+    REFUSES(kedge_port_grant, q, -EINVAL, NULL, "t");
+    REFUSES(kedge_port_grant, tenant, -EINVAL, f->q, NULL);
+    REFUSES(kedge_port_revoke, q, -EINVAL, NULL, "t");
+    REFUSES(kedge_port_revoke, tenant, -EINVAL, f->q, NULL);
     REFUSES(kedge_post_recv, q, -EINVAL, NULL, &wr, &bad);
     ck_assert_ptr_eq(bad, &wr);
     ck_assert_int_eq(kedge_post_recv(f->q, NULL, &bad), 0); /* a list without an element */

@@ -55,14 +55,15 @@ struct lane_stats {
     uint64_t messages_rnr;      /* times that one's receiver had no buffer, as it says */
     uint64_t messages_large;    /* of those received, READ from where their senders have them */
     uint64_t messages_refused;  /* times that a worker here had none, or no room for a completion */
-    uint64_t messages_stray;    /* that came without a credit of ours, or made no sense */
-    uint64_t datagrams_sent;    /* for messages */
-    uint64_t quarantined;       /* times that a tenant was put apart from others */
+    uint64_t messages_unadmitted; /* for nobody here, or for a port that is not their tenant's */
+    uint64_t messages_stray;      /* that came without a credit of ours, or made no sense */
+    uint64_t datagrams_sent;      /* for messages */
+    uint64_t quarantined;         /* times that a tenant was put apart from others */
     uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects, tenants_quarantined,
         tenants_resting; /* gauges */
     /* Likewise: shared receives that the device has, and how many of them peers have credit for;
-     * endpoints with which messages are exchanged. */
-    uint64_t receives_posted, credits_granted, message_peers;
+     * endpoints with which messages are exchanged; tenants that queue pairs here let in. */
+    uint64_t receives_posted, credits_granted, message_peers, port_guests;
     /* By enum lane_window_scope: requests that had to wait at such a window, and how long they
      * did, of those that do no more. */
     uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];

@@ -78,7 +78,7 @@ static inline uint32_t sender_of(const struct side *s, uint64_t name)
 static inline void arrive(const struct on_wire *m)
 {
     struct side *from = &w.side[1 - m->to], *to = &w.side[m->to];
-    struct stream_receiver *r = lane_exchange_arrive(&to->x, &m->message, 1, w.now_ns);
+    struct stream_receiver *r = lane_exchange_arrive(&to->x, &m->message, 1, 0, w.now_ns);
     lane_exchange_posted(&to->x, 1);
     MUST(to->x.strays == 0); /* each had a receive that was promised to it, however late */
     if (r != NULL && happens(w.refusing)) {

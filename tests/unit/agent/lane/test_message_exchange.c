@@ -111,7 +111,7 @@ START_TEST(a_peer_that_comes_back_has_no_credit_of_before)
     w.now_ns += s->x.config.bound_ns;
     lane_exchange_sweep(&s->x, w.now_ns, 64);
     ck_assert_uint_eq(s->x.bank.promised, c->account.promised);
-    ck_assert_ptr_null(lane_exchange_arrive(&s->x, &old, 1, w.now_ns));
+    ck_assert_ptr_null(lane_exchange_arrive(&s->x, &old, 1, 0, w.now_ns));
     ck_assert_uint_gt(s->x.strays, 0);
     const struct schema_datagram earlier = {
         .from_gid = {0xfd, [15] = 0}, .from_incarnation = 100, .pool = 1, .qpn = 10};
@@ -129,7 +129,7 @@ START_TEST(a_stream_that_failed_fails_again_until_its_sender_has_heard_it)
         step();
     const uint32_t heard = r->heard[0];
     const struct on_wire m = take_any(w.message, &w.messages);
-    struct stream_receiver *h = lane_exchange_arrive(&r->x, &m.message, 1, w.now_ns);
+    struct stream_receiver *h = lane_exchange_arrive(&r->x, &m.message, 1, 0, w.now_ns);
     lane_exchange_posted(&r->x, 1);
     ck_assert_ptr_nonnull(h);
     lane_exchange_fail(&r->x, h, IBV_WC_REM_OP_ERR);
@@ -156,7 +156,7 @@ static struct stream_receiver *begin_stream(struct exchange *x, struct message_p
                                      .stream = name,
                                      .opens = 1,
                                      .to_incarnation = 100};
-    struct stream_receiver *r = lane_exchange_arrive(x, &m, share, w.now_ns);
+    struct stream_receiver *r = lane_exchange_arrive(x, &m, share, 0, w.now_ns);
     lane_exchange_posted(x, 1);
     if (r != NULL)
         lane_exchange_took(x, r);
@@ -252,7 +252,7 @@ START_TEST(streams_of_a_peer_that_is_forgotten_go_some_at_a_time)
                                          .credit = another ? i - STREAMS : i,
                                          .stream = i + 1,
                                          .to_incarnation = 100};
-        struct stream_receiver *r = lane_exchange_arrive(&x, &m, 1, 1);
+        struct stream_receiver *r = lane_exchange_arrive(&x, &m, 1, 0, 1);
         ck_assert_ptr_nonnull(r);
         lane_exchange_took(&x, r);
     }

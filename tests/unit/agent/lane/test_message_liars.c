@@ -103,7 +103,7 @@ static void take_liars_message(struct exchange *x)
                                      .number = happens(80) ? draw(5) : draw_any(),
                                      .opens = (uint8_t)draw(2),
                                      .to_incarnation = 99 + draw(3)};
-    struct stream_receiver *r = lane_exchange_arrive(x, &m, draw(3), w.now_ns);
+    struct stream_receiver *r = lane_exchange_arrive(x, &m, draw(3), 0, w.now_ns);
     if (r != NULL && happens(20))
         begin_reading(r);
     else if (r != NULL && happens(50))

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "receive/port_admission.h"
+
+#include "receive/large.h"
+#include "schedule/vqp.h"
+
+enum {
+    OWN_FIRST_US = 4000, /* as often as who was told RNR comes again meanwhile, and more */
+    FOREIGN_LARGES = LANE_OWN_VQPS / 2,
+    GUEST_LARGES = LANE_OWN_VQPS / 4
+};
+static_assert(GUEST_LARGES > 0, "who is let in has one at least");
+
+bool lane_admission_is_foreign(const struct vqp *q, uint32_t tenant)
+{
+    return q->session->tenant != tenant;
+}
+
+/* Who sends to a port of another tenant's lets that one answer: it is the same grant. */
+static bool may_answer(const struct vqp_messages *t, uint32_t tenant)
+{
+    return t->to_kind == SCHEMA_SEND_TO_PORT && t->to_tenant == tenant;
+}
+
+struct admission lane_admission_of(const struct lane *l, const struct vqp *q, uint32_t tenant)
+{
+    const struct vqp_messages *t = q->messages;
+    const uint32_t own = q->session->tenant_slot + 1;
+    if (!lane_admission_is_foreign(q, tenant))
+        return (struct admission){.admitted = true, .share = own};
+    const uint32_t guest = lane_guest_find(&l->messages->guests, t->guests, tenant);
+    if (guest == 0 && !may_answer(t, tenant))
+        return (struct admission){.admitted = false};
+    return (struct admission){
+        .admitted = true, .share = own + l->config.max_tenants, .guest = guest};
+}
+
+void lane_admission_unmet(const struct lane *l, struct vqp *q)
+{
+    q->messages->unmet_ns = l->now_ns;
+}
+
+bool lane_admission_yields(const struct lane *l, const struct vqp *q, uint32_t tenant)
+{
+    const uint64_t since_ns = q->messages->unmet_ns;
+    return since_ns != 0 && lane_admission_is_foreign(q, tenant) &&
+           l->now_ns - since_ns < OWN_FIRST_US * 1000ull;
+}
+
+bool lane_admission_has_large(const struct lane *l, const struct vqp *q, uint32_t tenant)
+{
+    const struct session *s = q->session;
+    const struct large_read *g;
+    uint32_t foreign = 0, of_this = 0;
+    if (!lane_admission_is_foreign(q, tenant))
+        return true;
+    TAILQ_FOREACH(g, &l->messages->large_used, by_use) {
+        foreign += g->session == s->id && g->from_tenant != s->tenant;
+        of_this += g->session == s->id && g->from_tenant == tenant;
+    }
+    return foreign < FOREIGN_LARGES && of_this < GUEST_LARGES;
+}
