@@ -127,6 +127,8 @@ static void expect_broken(struct schema_sq_desc wrong, uint32_t status, uint32_t
     struct schema_cqe e;
     struct schema_cqe_sender from;
     begin();
+    random_state = 1;
+    send_some(100, 3); /* before there are credits nothing is a run */
     write_receive(0, EACH);
     write_receive(1, EACH);
     write_send(0, 0, 8, SCHEMA_OP_SIGNALED);
