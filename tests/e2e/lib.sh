@@ -37,7 +37,8 @@ trap cleanup EXIT
 # times longer there.
 slow=${KEDGE_TEST_SLOW:-1}
 skip() { echo "skip: $*"; }
-ok() { echo "ok: $*"; }
+# In guests it is said when, so that one that is slow somewhere shows where.
+ok() { echo "ok: $*${KEDGE_TEST_SLOW:+ (after $SECONDS s)}"; }
 source "$(dirname "${BASH_SOURCE[0]}")/lib-lacks.sh"
 fail() {
     echo "FAILED: $*"

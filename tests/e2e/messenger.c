@@ -22,8 +22,9 @@
  *
  * Those that hear print "hears GID" first. MESSENGER_GRANT: a tenant that they let in, which they
  * shut out when they get SIGUSR1, and say so; MESSENGER_OWNER: the tenant whose ports they send to
- * (their own). MESSENGER_MOST is of how many bytes buffers are, and the
- * longest message of a mode with BYTES 0 (16384). */
+ * (their own). MESSENGER_MOST is of how many bytes buffers are, and the longest message of a mode
+ * with BYTES 0 (16384); MESSENGER_MEMORY_MIB how much memory each kind of buffers has at most, or
+ * two of them if that is more (32). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
@@ -39,7 +40,7 @@
 #include "base/text.h"
 
 enum { SMALL = 16384, LARGEST = 1 << 26, LEAST = 24, BUFFERS = 64, PATIENCE_MS = 20000 };
-enum { MEMORY = 1 << 25 }; /* of each kind of buffers, or two of them if that is more */
+enum { MEMORY_MIB = 32, MOST_MIB = 1024 };
 
 struct letter {
     uint64_t sender, number;
@@ -83,6 +84,8 @@ static uint32_t number_of(const char *text)
 static void begin(void)
 {
     const char *longest = getenv("MESSENGER_MOST");
+    const char *mib = getenv("MESSENGER_MEMORY_MIB");
+    const uint32_t memory = (mib != NULL ? number_of(mib) % MOST_MIB : MEMORY_MIB) << 20;
     void *at;
     if (longest != NULL)
         most = number_of(longest);
@@ -90,8 +93,8 @@ static void begin(void)
         printf("MESSENGER_MOST is %d to %d\n", SMALL, LARGEST);
         exit(2);
     }
-    if (buffers > MEMORY / most)
-        buffers = most > MEMORY / 2 ? 2 : MEMORY / most;
+    if (buffers > memory / most)
+        buffers = most > memory / 2 ? 2 : memory / most;
     must(kedge_open(NULL, &session), "open");
     kedge_session_query(session, &info);
     must(kedge_alloc(session, (size_t)buffers * most, &at, &sends_lkey), "memory");

@@ -4,9 +4,11 @@
 # raised once for each, by who has their token, whoever dies meanwhile.
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-notifier kedge-hostile
-[[ $provider == soft ]] || { echo "skip: it begins agents anew on soft alone"; exit 77; }
 # An agent that begins anew has the address that it had.
-gids=(fd00::{0..8})
+[[ $provider != soft ]] || gids=(fd00::{0..8})
+part=1
+[[ $provider == soft ]] || part=10 # of what is repeated: a guest is slow
+some() { echo $(($1 / part)); }
 agents=0
 start
 agents=2
@@ -59,9 +61,10 @@ value() { # name
 
 # Whoever hears of it has it all.
 begins_worker hearer b "hears" hear 80
-says '^3000 were whole\n' "lists, batches and WRITEs with immediate are there when one hears" \
-    a lists "$gid" 80 "$region" 3000
-says '^600 were whole\n' "from the same node too" b lists "$gid" 80 "$region" 600
+says "^$(some 3000) were whole\n" \
+    "lists, batches and WRITEs with immediate are there when one hears" \
+    a lists "$gid" 80 "$region" $(some 3000)
+says "^$(some 600) were whole\n" "from the same node too" b lists "$gid" 80 "$region" $(some 600)
 kill -0 "${pid_of[hearer]}" || fail "who hears them has ended: $(cat "$work/hearer.out")"
 
 # Counters.
