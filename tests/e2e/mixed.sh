@@ -8,13 +8,14 @@
 #   mixed.sh BUILD_DIRECTORY
 #
 # Environment: MIXED_PLANTS (set: instead of that, what workers do wrong on purpose is found),
-# MIXED_S (seconds; 8, and 120 with KEDGE_TEST_LONG), MIXED_SEED (of what the operator
-# does, and when), MIXED_DRIVERS (of each who serves; 3, and 2 where machines are slow).
+# MIXED_S (seconds; 8, 60 where machines are slow, and 120 with KEDGE_TEST_LONG), MIXED_SEED (of
+# what the operator does, and when), MIXED_DRIVERS (of each who serves; 3, and 2 where machines are
+# slow).
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-mixer
 RANDOM=${MIXED_SEED:=$RANDOM} seed=$MIXED_SEED
 echo "seed $seed (MIXED_SEED repeats what is done)"
-seconds=${MIXED_S:-$([[ -n ${KEDGE_TEST_LONG-} ]] && echo 120 || echo 8)}
+seconds=${MIXED_S:-$([[ -n ${KEDGE_TEST_LONG-} ]] && echo 120 || echo $((slow > 1 ? 60 : 8)))}
 drivers=${MIXED_DRIVERS:-$((slow > 1 ? 2 : 3))}
 export MIXER_PATIENCE_MS=$((slow > 1 ? 180000 : 60000))
 [[ -z ${MIXER_PLANT-} ]] || MIXER_PATIENCE_MS=10000 # of which one loses a completion

@@ -81,6 +81,7 @@ cat >"$work/guest.sh" <<GUEST
 export KEDGE_TEST_PROVIDER=${KEDGE_TEST_PROVIDER:-verbs}
 export KEDGE_TEST_TRANSPORT=${KEDGE_TEST_TRANSPORT:-auto}
 export KEDGE_TEST_LONG=${KEDGE_TEST_LONG:-}
+export MIXED_S=${MIXED_S:-} MIXED_SEED=${MIXED_SEED:-}
 bash "$here/guest.sh" "$build" ${parts[*]}
 GUEST
 status=0 limit=1800
