@@ -55,8 +55,8 @@ KEDGE_API int kedge_bind(struct kedge_vqp *q, uint32_t port);
  *
  * After kedge_port_revoke() nothing more of that tenant goes into a receive, but what the session
  * has to pop already; a message that is under way, or sent later, ends with IBV_WC_REM_OP_ERR, as
- * if the port were not bound. A large one stops behind the piece that is out. It is never refused
- * for a quota.
+ * if the port were not bound. A large one stops within a millisecond, behind the pieces that are
+ * out by then. It is never refused for a quota.
  *
  * -EINVAL: no tenant's name; -ENOTCONN; -EDQUOT: q has let in KEDGE_PORT_TENANTS, or the tenant as
  * many as it may on this node, or it has used up its control operations; -ENOENT, of revoke: it was
