@@ -175,6 +175,13 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
     EACH_POOL("kedge_agent_attached_ahead_total", COUNTER,
               "Workers for whom session and arena were ready when they came.",
               p->count.attached_ahead);
+    EACH_POOL("kedge_agent_lane_lodgers", GAUGE,
+              "Sessions of other lanes of the pool for which this one posts.", p->moves.lodgers);
+    EACH_POOL("kedge_agent_lane_moves_total", COUNTER,
+              "Sessions of other lanes that this one had, and that are back there.",
+              p->moves.moved);
+    EACH_POOL("kedge_agent_lane_moves_refused_total", COUNTER,
+              "Sessions that were to come to this lane, and stayed in theirs.", p->moves.refused);
     EACH_POOL("kedge_agent_session_faults_total", COUNTER,
               "Sessions that the agent ended for what their workers did.", p->count.faults);
     EACH_POOL("kedge_agent_not_ahead_total", COUNTER,

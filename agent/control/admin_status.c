@@ -165,6 +165,9 @@ static void status_lane(const struct pool *p, struct base_text *t)
     base_json_u64(t, "number", p->lane_number);
     base_json_u64_or_null(t, "cpu", agent_lane_cpu(p), AGENT_ANY_CPU);
     base_json_u64(t, "requests_per_s", p->lane_rate.per_s);
+    base_json_u64(t, "lodgers", p->moves.lodgers);
+    base_json_u64(t, "moves", p->moves.moved);
+    base_json_u64(t, "moves_refused", p->moves.refused);
     status_counts(&p->count, 0, t);
     agent_dcis_count(p, &dcis);
     agent_dcis_status(&dcis, world_now_ns(p->world), t);

@@ -37,6 +37,36 @@ uint32_t agent_lane_choose(const struct lane_load *lane, uint32_t count)
                                                                                       : least;
 }
 
+bool agent_lanes_are_uneven(struct lane_balance *b, const struct lane_load *lane, uint32_t count)
+{
+    uint32_t most = 0, least = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        most = lane[i].rate > lane[most].rate ? i : most;
+        least = lane[i].rate < lane[least].rate ? i : least;
+    }
+    const uint64_t gap = lane[most].rate - lane[least].rate;
+    const bool uneven = gap > LANE_LITTLE && gap > lane[least].rate / 2;
+    const bool same = b->looks > 0 && b->from == most && b->to == least;
+    b->looks = !uneven ? 0 : same ? b->looks + 1 : 1;
+    b->from = most;
+    b->to = least;
+    b->gap = gap;
+    return b->looks >= LANE_UNEVEN_LOOKS;
+}
+
+/* The gap that is left. */
+static uint64_t gap_after(uint64_t gap, uint64_t rate)
+{
+    return gap > 2 * rate ? gap - 2 * rate : 2 * rate - gap;
+}
+
+bool agent_lanes_would_be_even(const struct lane_balance *b, uint64_t rate, uint64_t best)
+{
+    const uint64_t left = gap_after(b->gap, rate);
+    return rate > 0 && rate < b->gap && left <= b->gap - b->gap / 4 &&
+           (best == 0 || left < gap_after(b->gap, best));
+}
+
 static uint64_t part_of(uint64_t all, uint32_t parts, uint32_t number)
 {
     const uint64_t part = all / parts + (number < all % parts);

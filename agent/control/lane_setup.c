@@ -16,6 +16,7 @@
 #include "peer_setup.h"
 #include "pool_lanes.h"
 #include "quotas.h"
+#include "session_moves.h"
 #include "sessions.h"
 
 /* All on the lane's thread. */
@@ -184,6 +185,10 @@ static void take_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_ARENA_ADDED:
     case LANE_EVENT_WANT_FENCE:
         agent_sessions_event(p, e);
+        return;
+    case LANE_EVENT_SESSION_LEFT:
+    case LANE_EVENT_LODGER_LEFT:
+        agent_session_moves_event(p, e);
         return;
     case LANE_EVENT_REVOKED:
     case LANE_EVENT_ARENA_REREGISTERED:

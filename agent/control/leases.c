@@ -24,6 +24,7 @@
 #include "pools.h"
 #include "publications.h"
 #include "revocations.h"
+#include "session_moves.h"
 #include "sessions.h"
 
 enum {
@@ -161,7 +162,7 @@ static void tell_lane(const struct revocation *r, enum lane_command_kind kind)
 {
     const struct lane_command command = {.kind = kind, .session = number_of(r)};
     if (r->pool->lane != NULL && live_session(r) != NULL)
-        agent_pool_command(r->pool, &command);
+        agent_session_command(r->pool, &command);
 }
 
 /* Nothing more is begun; who has asked is answered when it is over. */
@@ -287,7 +288,7 @@ int agent_revocation_begin(struct asker by, struct agent_session *s, uint32_t nu
                                               .arenas = force ? arenas : UINT32_MAX,
                                               .own = number == 0,
                                               .force = force}};
-    agent_pool_command(p, &command);
+    agent_session_command(p, &command);
     return 0;
 }
 
@@ -346,7 +347,7 @@ static void say_freed(const struct reregistration *n)
               r->owner.tenant, (int)r->owner.pid, n->number,
               (unsigned long long)((world_now_ns(r->pool->world) - r->begun_ns) / 1000));
     if (r->pool->lane != NULL && live_session(r) != NULL)
-        agent_pool_command(r->pool, &command);
+        agent_session_command(r->pool, &command);
 }
 
 static void on_deregistered(struct fab_ctl *ctl)
@@ -420,7 +421,7 @@ static void on_registered(struct fab_ctl *ctl)
                                                   .lkey = n->mr->lkey,
                                                   .rkey = n->mr->rkey,
                                                   .iova = n->mr->addr}};
-    agent_pool_command(p, &command);
+    agent_session_command(p, &command);
 }
 
 static void begin_reregistration(struct revocation *r, struct agent_session *s, uint32_t number)

@@ -13,6 +13,7 @@
 #include "base/latency.h"
 #include "base/log.h"
 #include "control/config.h"
+#include "control/lane_choice.h"
 #include "control/lanes.h"
 #include "control/prewarm_share.h"
 #include "control/tenants.h"
@@ -25,6 +26,7 @@
 #include "pool_start.h"
 #include "prewarm.h"
 #include "register.h"
+#include "session_moves.h"
 #include "sessions.h"
 
 struct agent;
@@ -94,7 +96,9 @@ struct pool {
     struct lane_rate {
         uint64_t per_s; /* requests of workers, of late */
         uint64_t posted, looked_ns;
-    } lane_rate;          /* pool_lanes.c */
+    } lane_rate;                 /* pool_lanes.c */
+    struct lane_balance balance; /* likewise, of all lanes: the first one's */
+    struct session_moves moves;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
     struct base_log_limit fault_log, unheld_log;

@@ -6,8 +6,9 @@
 #include "control/lane_choice.h"
 #include "due.h"
 #include "pools.h"
+#include "session_moves.h"
 
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, MOVE_RESTS_MS = 1000 /* of a session that was elsewhere */ };
 
 uint32_t agent_lanes_count(const struct pool *p)
 {
@@ -49,6 +50,69 @@ static uint64_t look_due_ns(const struct agent *a)
     return a->pools[0]->lane_rate.looked_ns + LOOK_MS * BASE_NS_PER_MS;
 }
 
+/* ---- sessions that go to another lane */
+
+/* What it has posted since the last look. */
+static uint64_t rate_of(struct agent_session *s, uint64_t since_ns)
+{
+    uint64_t operations, bytes;
+    const uint64_t before = s->operations, ms = since_ns / BASE_NS_PER_MS;
+    lane_posted_of(s->rings.memory, &operations, &bytes);
+    s->operations = operations;
+    return ms > 0 ? (operations - before) * 1000 / ms : 0;
+}
+
+/* A lodger goes nowhere but home. */
+static bool may_go(const struct agent_session *s, const struct pool *to, uint64_t now_ns)
+{
+    return (s->move == NULL || s->pool == to) &&
+           now_ns - s->moved_ns > MOVE_RESTS_MS * BASE_NS_PER_MS;
+}
+
+/* Of all sessions what they have posted is known from then on; the one that evens both lanes best
+ * goes. */
+static void even_lanes(struct pool *endpoint, struct lane_balance *b, struct pool *const lane[],
+                       bool uneven, uint64_t now_ns)
+{
+    struct agent_session *best = NULL;
+    uint64_t best_rate = 0;
+    const uint64_t since_ns = now_ns - b->looked_ns;
+    b->looked_ns = now_ns;
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        for (uint64_t i = 0; i < p->config->max_sessions; i++) {
+            struct agent_session *s = &p->sessions[i];
+            if (s->stage != STAGE_LIVE)
+                continue;
+            const uint64_t rate = rate_of(s, since_ns);
+            if (!uneven || agent_session_is_at(s) != lane[b->from] ||
+                !may_go(s, lane[b->to], now_ns) || !agent_lanes_would_be_even(b, rate, best_rate))
+                continue;
+            best = s;
+            best_rate = rate;
+        }
+    if (best == NULL)
+        return;
+    b->looks = 0;
+    if (best->move == NULL)
+        agent_session_move(best, lane[b->to]);
+    else
+        agent_session_call_home(best, false);
+}
+
+static void balance_lanes(struct pool *endpoint, uint64_t now_ns)
+{
+    struct lane_load load[LANE_POOL_LANES];
+    struct pool *lane[LANE_POOL_LANES];
+    uint32_t count = 0;
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        load[count] = (struct lane_load){.rate = p->lane_rate.per_s};
+        lane[count++] = p;
+    }
+    const bool uneven = agent_lanes_are_uneven(&endpoint->balance, load, count);
+    if (endpoint->balance.looks > 0 && !endpoint->agent->stopping)
+        even_lanes(endpoint, &endpoint->balance, lane, uneven, now_ns);
+}
+
 void agent_lanes_tick(struct agent *a)
 {
     const uint64_t now_ns = world_now_ns(a->world);
@@ -56,6 +120,7 @@ void agent_lanes_tick(struct agent *a)
         return;
     for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
         look_at(p, now_ns);
+    balance_lanes(a->pools[0], now_ns);
 }
 
 /* Without workers nobody asks. */

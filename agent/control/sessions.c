@@ -26,6 +26,7 @@
 #include "quotas.h"
 #include "revocations.h"
 #include "schema/reason.h"
+#include "session_moves.h"
 #include "sessions.h"
 #include "worker_events.h"
 
@@ -178,14 +179,6 @@ int agent_sessions_check(struct pool *p, struct base_errbuf *err)
     return 0;
 }
 
-static struct lane_arena describe_arena(const struct arena *arena)
-{
-    return (struct lane_arena){.iova = arena->mr->addr,
-                               .bytes = arena->mem.size,
-                               .lkey = arena->mr->lkey,
-                               .rkey = arena->mr->rkey};
-}
-
 /* Where the lane may write what messages bring; NULL: a worker could keep it waiting there. */
 static uint8_t *touch_of(const struct arena *arena)
 {
@@ -271,25 +264,12 @@ static_assert(AGENT_NAME == LANE_TENANT_NAME + 1, "none is cut off");
 void agent_session_begin(struct pool *p, uint32_t number)
 {
     struct agent_session *s = &p->sessions[number];
-    const struct agent_tenant_config *t = agent_quota_tenant(p->agent, s->tenant);
-    struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
-                                   .session = number,
-                                   .touch = touch_of(s->arena[0]),
-                                   .add = {.id = number,
-                                           .rw = s->rings.rw,
-                                           .ro = s->rings.ro,
-                                           .sq_slots = s->rings.sq_slots,
-                                           .cq_slots = s->rings.cq_slots,
-                                           .tenant = t->id,
-                                           .tenant_slot = s->tenant - 1,
-                                           .max_vqps = s->rings.max_vqps,
-                                           .max_inflight = s->rings.max_inflight,
-                                           .max_mrs = s->rings.max_mrs,
-                                           .quota = pool_quota(p, s->tenant - 1),
-                                           .memory = s->rings.memory,
-                                           .arena = describe_arena(s->arena[0])}};
-    lane_memory_set_tenant(s->rings.memory, t->name);
-    agent_pool_command(p, &command);
+    struct lane_command command = agent_session_describe(s);
+    command.touch = touch_of(s->arena[0]);
+    s->moved_ns = s->attached_ns;
+    s->operations = 0;
+    lane_memory_set_tenant(s->rings.memory, agent_quota_tenant(p->agent, s->tenant)->name);
+    agent_session_command(p, &command);
 }
 
 int agent_session_add_arena(struct pool *p, uint32_t number, uint64_t bytes,
@@ -344,8 +324,8 @@ static void give_arena(struct pool *p, struct arena *arena, int status)
         struct lane_command command = {.kind = LANE_COMMAND_ARENA_ADD,
                                        .session = arena->session,
                                        .touch = touch_of(arena),
-                                       .arena = describe_arena(arena)};
-        agent_pool_command(p, &command);
+                                       .arena = agent_arena_describe(arena)};
+        agent_session_command(p, &command);
         return;
     }
     s->arena_asked = NULL;
@@ -394,7 +374,7 @@ static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
     struct lane_command command = {
         .kind = LANE_COMMAND_SESSION_END, .session = number, .reason = reason};
     begin_ending(p, &p->sessions[number]);
-    agent_pool_command(p, &command);
+    agent_session_command(p, &command);
 }
 
 void agent_session_release(struct pool *p, uint32_t number, uint32_t reason)
@@ -533,6 +513,7 @@ void agent_sessions_stop(struct pool *p)
     agent_fences_forget(p);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
         p->sessions[i].stage = STAGE_EMPTY;
+        agent_session_moves_stop(&p->sessions[i]);
         give_arenas(&p->sessions[i]);
         p->sessions[i].task =
             (struct world_task){.work = WORLD_UNMAKE_RINGS, .rings = &p->sessions[i].rings};

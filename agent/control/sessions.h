@@ -20,6 +20,7 @@ struct base_errbuf;
 struct connection;
 struct lane_event;
 struct pool;
+struct session_move;
 
 enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
 
@@ -40,6 +41,9 @@ struct agent_session {
     struct connection *connection;       /* or NULL: it is gone */
     bool held;                           /* over, but for its worker, which has not closed it yet */
     struct quota_counted counted;        /* quotas.c */
+    struct session_move *move;           /* session_moves.c; NULL: it is in its lane */
+    uint64_t moved_ns;                   /* when it was last back from another */
+    uint64_t operations;                 /* pool_lanes.c: so far, when it was last looked at */
     struct world_task task;              /* while MAKING or UNMAKING */
     TAILQ_ENTRY(agent_session) by_stage; /* while EMPTY or READY: of its pool's */
 };
@@ -82,6 +86,9 @@ int agent_session_check_room(const struct agent *a, uint32_t tenant, bool *soon,
                              struct base_errbuf *why);
 /* The lane hears of it: once, before anything else happens to it. */
 void agent_session_begin(struct pool *p, uint32_t number);
+/* As its lane is told of it, but for `touch`. */
+struct lane_command agent_session_describe(const struct agent_session *s);
+struct lane_arena agent_arena_describe(const struct arena *arena);
 /* Gives it one more arena; the answer is an event (worker_events.h). 0; or -errno and a sentence.
  */
 int agent_session_add_arena(struct pool *p, uint32_t number, uint64_t bytes,

@@ -11,6 +11,7 @@
 #include "request/active.h"
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
+#include "request/lodgers.h"
 #include "request/region.h"
 #include "request/returns.h"
 #include "request/revoke.h"
@@ -235,6 +236,18 @@ static bool take_of_session(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_ARENA_ADD:
         add_arena(l, c);
         break;
+    case LANE_COMMAND_SESSION_LEAVE:
+        lane_session_leave(l, &l->sessions[c->session]);
+        break;
+    case LANE_COMMAND_SESSION_BACK:
+        lane_session_back(l, &l->sessions[c->session]);
+        break;
+    case LANE_COMMAND_LODGER_ADD:
+        lane_lodger_add(l, &c->add);
+        break;
+    case LANE_COMMAND_LODGER_RETURN:
+        lane_lodger_return(l, c->session, c->hurry);
+        break;
     case LANE_COMMAND_FENCED:
         take_fence(l, &l->sessions[c->session], c->tag);
         break;
@@ -347,6 +360,11 @@ static uint32_t cost_of(const struct lane_command *c)
     case LANE_COMMAND_FENCED:
     case LANE_COMMAND_MR_GONE:
         return 8;
+    case LANE_COMMAND_SESSION_LEAVE: /* which look at all of its VQPs */
+    case LANE_COMMAND_SESSION_BACK:
+    case LANE_COMMAND_LODGER_ADD:
+    case LANE_COMMAND_LODGER_RETURN:
+        return 16;
     case LANE_COMMAND_SESSION_ADD: /* which clears its place */
         return 4;
     default:

@@ -127,7 +127,7 @@ static void take_queue_pairs(struct lane *l)
 static int make_arrays(struct lane *l)
 {
     const struct lane_config *c = &l->config;
-    l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
+    l->sessions = calloc(lane_session_places(l), sizeof l->sessions[0]);
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);
     l->flows = calloc(c->max_flows, sizeof l->flows[0]);
     l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
@@ -144,17 +144,19 @@ static int make_arrays(struct lane *l)
         l->tenant_cached == NULL || lane_peer_room_init(l) != 0 || lane_own_reads_new(l) != 0 ||
         lane_quarantined_flows_new(l) != 0)
         return -ENOMEM;
-    for (uint32_t i = 0; i < c->max_sessions; i++)
+    for (uint32_t i = 0; i < lane_session_places(l); i++)
         l->sessions[i].id = i;
-    int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
+    int status = base_spsc_new(c->max_sessions * 2 + LANE_LODGERS + 64, sizeof(struct lane_command),
+                               &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
                         pending, paths that are wanted, those that flows drop (flow.c), those that
                         are given back as they come (endpoint.c), and metaservers' handles, of which
                         the control side gives none in the place of one that it waits for */
-        status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 3) +
-                                   3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
-                                   LANE_MAX_METASERVERS + 2 * l->res.messages.peers + 1,
-                               sizeof(struct lane_event), &l->events);
+        status =
+            base_spsc_new(c->max_sessions * (9 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 3) +
+                              LANE_LODGERS + 3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
+                              LANE_MAX_METASERVERS + 2 * l->res.messages.peers + 1,
+                          sizeof(struct lane_event), &l->events);
     return status;
 }
 

@@ -28,6 +28,24 @@ struct session_shown {
 /* VQPs of each session that no worker names, by which the lane READs large messages for it. */
 enum { LANE_OWN_VQPS = 8 };
 
+/* The endpoint of a VQP, by what another lane knows it by too. */
+struct vqp_endpoint {
+    uint8_t gid[16];
+    uint32_t incarnation; /* 0: it is none that is known */
+};
+
+/* What one lane hands another with a session (lodgers.h). Written by the one that gives it, before
+ * its event, and read by the other, after its command. */
+struct session_handed {
+    uint32_t sq_head, cq_head, cq_tail, told_head, told_armed, wrong_keys;
+    uint32_t vqps_high, grants_used, arenas;
+    uint32_t fault; /* enum schema_reason, for which it ends when it is back; or 0 */
+    uint64_t wrong_ns;
+    struct wr *free_wr;
+    struct lane_arena arena[LANE_SESSION_MAX_ARENAS];
+    struct vqp_endpoint endpoint[LANE_MOVED_VQPS];
+};
+
 /* Made by the control side, which reads the leases, and what is shown of the session. */
 struct lane_memory {
     struct wr *wrs, *free_wr;
@@ -43,6 +61,8 @@ struct lane_memory {
      * next of each place, all + 1. */
     uint32_t region_mask, grant_mask;
     uint32_t *region_first, *region_next, *grant_first, *grant_next;
+    uint64_t grant_seed; /* of the lane that has its session: of the hashes of its grants */
+    struct session_handed handed;
     struct session_shown shown;
     char tenant[LANE_TENANT_NAME + 1]; /* its name */
 };

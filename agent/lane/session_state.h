@@ -19,7 +19,8 @@ enum session_state {
     SESSION_NONE,
     SESSION_LIVE,
     SESSION_DOOMED, /* is to end when what is being done is done (session_doom) */
-    SESSION_ENDING
+    SESSION_ENDING,
+    SESSION_AWAY /* another lane has what it posts (lodgers.h) */
 };
 
 struct session {
@@ -113,7 +114,18 @@ struct session {
      * completions, or wait behind others. */
     uint8_t in_due, in_revoking, stalled, in_wakes;
     uint8_t *touch[LANE_SESSION_MAX_ARENAS]; /* of each arena; NULL: nowhere */
+    /* lodgers.c. It is another lane's; nothing more is taken of it, until nothing of it is out, or
+     * until leave_ns; why it is to end. */
+    uint8_t lodger, leaves;
+    uint32_t lodger_fault;
+    uint64_t leave_ns;
 };
+
+/* Its own sessions, and behind them other lanes'. */
+static inline uint32_t lane_session_places(const struct lane *l)
+{
+    return l->config.max_sessions + LANE_LODGERS;
+}
 
 static inline void session_count(_Atomic uint32_t *count, int more)
 {

@@ -101,6 +101,28 @@ for n in 1 2 3; do wait "${perf[$n]}" || fail "a worker's READs: $(cat "$work/pe
 until_is true "both lanes have posted" eval "of_lanes a .lane.posted | jq 'all(. > 1000)'"
 until_is '[0,0]' "and lost nothing" of_lanes a .lane.failed
 
+# Four workers of a tenant, which share a lane, with much to do: what some of them post goes by the
+# other lane's queue pairs, and each READ brings what it must.
+for n in 2 3 4 5 6 7; do
+    kill -KILL "${held[$n]}"
+    wait "${held[$n]}" 2>/dev/null || true
+done
+until_is '[0,0]' "nobody is there" of_lanes a .sessions.live
+for n in 1 2 3 4; do
+    timeout $((240 * slow)) "$bin/kedge-perf" read --socket "$work/a.sock" \
+        --peer-socket "$work/b.sock" --depth 32 --count "$((400000 / slow))" --json \
+        >"$work/perf.$n" 2>&1 &
+    perf[n]=$!
+done
+until_is true "sessions go to the lane that has less to do" eval \
+    "of_lanes a '.moves + .lodgers' | jq 'add > 0'"
+for n in 1 2 3 4; do
+    wait "${perf[$n]}" || fail "a worker's READs, of which some moved: $(cat "$work/perf.$n")"
+done
+until_is '[0,0]' "and is back when its worker is gone" of_lanes a .lodgers
+until_is '[0,0]' "no request of theirs failed" of_lanes a .lane.failed
+until_is '[0,0]' "and no virtual queue pair is left" of_lanes a .lane.vqps
+
 # ---- what is refused
 refuses() { # sentence lines...
     local sentence=$1; shift

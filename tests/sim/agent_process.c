@@ -30,6 +30,7 @@
 #include "control/attach.h"
 #include "os.h"
 #include "os_calls.h"
+#include "moves.h"
 #include "random.h"
 #include "trace.h"
 
@@ -245,6 +246,7 @@ static void stop_agent(struct play_agent *p)
 static int serve_agent(struct play_agent *p)
 {
     p->ending = p->told_to_stop = false;
+    p->moves_seen = 0;
     play_ledger_new_life(p->host->number);
     p->looks = play_agent_looks_new();
     BASE_ASSERT(p->looks != NULL);
@@ -257,6 +259,7 @@ static int serve_agent(struct play_agent *p)
     while (status == 0 && !p->told_to_stop) {
         (void)play_inbox_step(&p->inbox, PLAY_NEVER);
         play_agent_look(p->looks, p->agent, p->process->name);
+        play_move_sessions(p->agent, &p->random, &p->moves_seen);
     }
     p->ready = false;
     play_agent_looks_free(p->looks);

@@ -146,8 +146,8 @@ static void compare_window(struct window_looks *k, const struct window *n, const
 static void recount_windows(struct play_lane_looks *k, const struct lane *l, const char *who)
 {
     count_posted(k, l);
-    for (uint64_t i = 0; i < l->config.max_sessions; i++)
-        if (l->sessions[i].state != SESSION_NONE)
+    for (uint32_t i = 0; i < lane_session_places(l); i++)
+        if (l->sessions[i].state != SESSION_NONE && l->sessions[i].state != SESSION_AWAY)
             count_waiting(k, l, &l->sessions[i]);
     compare_window(&k->device, l->device_window, who);
     for (uint32_t i = 0; i < k->tenants; i++)

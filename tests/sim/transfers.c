@@ -41,6 +41,11 @@ void play_transfers_count(const struct lane *l, uint64_t before)
     transfers += play_transfers_of(l) - before;
 }
 
+void play_transfers_add(uint64_t more)
+{
+    transfers += more;
+}
+
 /* ---- what waits for one */
 
 void play_transfers_begin(void)

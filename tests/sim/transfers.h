@@ -33,6 +33,8 @@ void play_transfers_forget(uint32_t host, const struct play_event *event);
  * since this was last asked, as play_transfers_count() was told after each pass. */
 uint64_t play_transfers_of(const struct lane *lane);
 void play_transfers_count(const struct lane *lane, uint64_t before);
+/* Sessions that went to another lane count too (moves.h). */
+void play_transfers_add(uint64_t more);
 uint64_t play_transfers_take(void);
 
 #endif

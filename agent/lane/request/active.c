@@ -87,7 +87,7 @@ void lane_session_activate(struct lane *l, struct session *s)
 {
     s->worked_ns = l->now_ns;
     lane_session_unstall(l, s);
-    if (s->active || s->state != SESSION_LIVE)
+    if (s->active || s->leaves || s->state != SESSION_LIVE)
         return;
     struct active_tenant *t = &l->actives[s->tenant_slot];
     s->active = 1;
@@ -140,11 +140,28 @@ void lane_session_leave_due(struct lane *l, struct session *s)
     l->due_count--;
 }
 
+void lane_session_leave_soon(struct lane *l, struct session *s)
+{
+    s->leaves = 1;
+    lane_session_await(l, s);
+}
+
+void lane_session_leave_now(struct lane *l, struct session *s)
+{
+    lane_session_unstall(l, s);
+    lane_session_deactivate(l, s);
+    lane_session_leave_soon(l, s);
+}
+
 /* Flag, barrier, one more look (session.h; held to tests/model/doorbell.pml). A worker that does
  * not poll its completions, and so has requests for which there is no room, is looked at again now
  * and then: it need not ring when it polls at last. */
 bool lane_session_sleep(struct lane *l, struct session *s)
 {
+    if (s->lodger) { /* it sleeps at home, where its doorbell is heard */
+        lane_session_leave_soon(l, s);
+        return false;
+    }
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (s->state == SESSION_LIVE && s->control_op == 0 &&

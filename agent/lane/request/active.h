@@ -57,6 +57,11 @@ void lane_session_await(struct lane *l, struct session *s);
 void lane_session_join_due(struct lane *l, struct session *s);
 void lane_session_leave_due(struct lane *l, struct session *s);
 
+/* It goes to another lane, or home from this one, when nothing of it is out (lodgers.h). Now: and
+ * nothing more is taken; else nothing that it could not take anyway. */
+void lane_session_leave_soon(struct lane *l, struct session *s);
+void lane_session_leave_now(struct lane *l, struct session *s);
+
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
  * full ring. */
 static inline bool session_has_room(const struct session *s)

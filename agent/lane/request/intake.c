@@ -90,7 +90,7 @@ static bool is_always_done(const struct lane *l, const struct session *s,
     return ends || (d->op == SCHEMA_OP_PORT_REVOKE && lane_port_has_guest(l, s, d)) ||
            (d->op == SCHEMA_OP_DEREG_MR && lane_region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
            (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
-            !lane_grant_is_there(l, s, d->import.vkey, d->import.secret));
+            !lane_grant_is_there(s, d->import.vkey, d->import.secret));
 }
 
 static bool may_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
@@ -192,7 +192,7 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
         return;
     case SCHEMA_OP_UNIMPORT:
         l->control_units += s->grants_used / SCHEMA_IMPORTS_AT_ONCE;
-        status = lane_grant_remove(l, s, d->import.vkey) ? 0 : -ENOENT;
+        status = lane_grant_remove(s, d->import.vkey) ? 0 : -ENOENT;
         l->control_units -= s->grants_used / SCHEMA_IMPORTS_AT_ONCE;
         lane_session_reply(l, s, status, 0, s->grants_used, 0, NULL);
         return;
@@ -224,6 +224,10 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
     if (op->kind == OPERATION_POST) {
         take_post(l, s, op, d, extra);
         return true;
+    }
+    if (s->lodger) { /* its own lane takes it */
+        lane_session_leave_soon(l, s);
+        return false;
     }
     if (op->kind == OPERATION_SEND || op->kind == OPERATION_RECEIVE) {
         if (op->kind == OPERATION_SEND)

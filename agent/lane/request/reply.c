@@ -239,6 +239,10 @@ void lane_session_leave_wakes(struct lane *l, struct session *s)
  * the time is told as often as its tenant's turns allow. */
 static void tell_worker(struct lane *l, struct session *s)
 {
+    if (s->lodger) { /* its own lane does */
+        lane_session_leave_now(l, s);
+        return;
+    }
     s->told_armed = atomic_load_explicit(&s->rw->armed, memory_order_relaxed);
     l->tell(l->tell_user, s->id);
 }

@@ -11,6 +11,7 @@
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
 #include "request/ending.h"
+#include "request/lodgers.h"
 #include "request/lending.h"
 #include "request/region.h"
 #include "request/revoke.h"
@@ -109,15 +110,11 @@ static uint32_t count_places(uint32_t max_vqps)
     return max_vqps <= UINT16_MAX + 1 - LANE_OWN_VQPS ? max_vqps + LANE_OWN_VQPS : max_vqps;
 }
 
-int lane_session_add(struct lane *l, const struct lane_session *add)
+void lane_session_fill(struct lane *l, struct session *s, const struct lane_session *add)
 {
-    if (add->memory == NULL || add->id >= l->config.max_sessions ||
-        add->tenant_slot >= l->config.max_tenants || l->sessions[add->id].state != SESSION_NONE)
-        return -EINVAL;
-    struct session *s = &l->sessions[add->id];
     const struct session begun = {
         .state = SESSION_LIVE,
-        .id = add->id,
+        .id = s->id,
         .rw = add->rw,
         .ro = add->ro,
         .ring = (const uint8_t *)add->rw + SCHEMA_SQ_OFFSET,
@@ -145,6 +142,16 @@ int lane_session_add(struct lane *l, const struct lane_session *add)
     s->regions = add->memory->regions;
     s->grants = add->memory->grants;
     show_session(s, add);
+}
+
+int lane_session_add(struct lane *l, const struct lane_session *add)
+{
+    if (add->memory == NULL || add->id >= l->config.max_sessions ||
+        add->tenant_slot >= l->config.max_tenants || l->sessions[add->id].state != SESSION_NONE)
+        return -EINVAL;
+    struct session *s = &l->sessions[add->id];
+    add->memory->grant_seed = l->seed;
+    lane_session_fill(l, s, add);
     COUNT(l, sessions, 1);
     lane_session_activate(l, s);
     return 0;
@@ -154,6 +161,11 @@ void lane_session_end(struct lane *l, struct session *s, uint32_t reason, bool f
 {
     if (s->state != SESSION_LIVE && s->state != SESSION_DOOMED)
         return;
+    if (s->leaves || s->lodger) {
+        lane_session_leave_is_off(l, s, reason);
+        if (s->lodger)
+            return;
+    }
     s->state = SESSION_ENDING;
     s->end = END_BEGUN;
     s->ends_for = reason;
@@ -188,6 +200,8 @@ static bool is_over(struct lane *l, struct session *s)
 {
     if (s->state == SESSION_ENDING)
         return lane_ending_is_due(l, s);
+    if (s->leaves)
+        return lane_session_has_left(l, s);
     return l->now_ns >= s->due_ns && !lane_withdrawals_go_on(l, s);
 }
 

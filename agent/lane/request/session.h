@@ -5,6 +5,8 @@
 
 #include "lane_state.h"
 
+/* What it begins with, but for what another lane has had of it (lodgers.h). */
+void lane_session_fill(struct lane *l, struct session *s, const struct lane_session *add);
 int lane_session_add(struct lane *l, const struct lane_session *add);
 /* Nothing more is taken from its rings, and nothing of it is posted; the rest of its end comes in
  * later passes (ending.h), and then SESSION_OVER. fault: the control side is told. */

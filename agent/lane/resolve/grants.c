@@ -8,10 +8,10 @@
 #include "lane_state.h"
 #include "session_state.h"
 
-static uint32_t *bucket_of(const struct lane *l, const struct session *s, uint32_t vkey,
-                           const uint8_t secret[16])
+static uint32_t *bucket_of(const struct session *s, uint32_t vkey, const uint8_t secret[16])
 {
-    return &s->memory->grant_first[base_hash_gid(secret, vkey, l->seed) & s->memory->grant_mask];
+    return &s->memory->grant_first[base_hash_gid(secret, vkey, s->memory->grant_seed) &
+                                   s->memory->grant_mask];
 }
 
 /* In the same time whatever it is. */
@@ -23,12 +23,11 @@ static bool is_same(const struct grant *g, uint32_t vkey, const uint8_t secret[1
     return g->vkey == vkey && differs == 0;
 }
 
-bool lane_grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
-                         const uint8_t secret[16])
+bool lane_grant_is_there(const struct session *s, uint32_t vkey, const uint8_t secret[16])
 {
     if (s->grants_used == 0)
         return false;
-    for (uint32_t i = *bucket_of(l, s, vkey, secret); i != 0; i = s->memory->grant_next[i - 1])
+    for (uint32_t i = *bucket_of(s, vkey, secret); i != 0; i = s->memory->grant_next[i - 1])
         if (is_same(&s->grants[i - 1], vkey, secret))
             return true;
     return false;
@@ -36,11 +35,11 @@ bool lane_grant_is_there(const struct lane *l, const struct session *s, uint32_t
 
 bool lane_grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16])
 {
-    if (lane_grant_is_there(l, s, vkey, secret))
+    if (lane_grant_is_there(s, vkey, secret))
         return true;
     if (s->grants_used == l->config.max_grants)
         return false;
-    uint32_t *first = bucket_of(l, s, vkey, secret);
+    uint32_t *first = bucket_of(s, vkey, secret);
     struct grant *g = &s->grants[s->grants_used];
     g->vkey = vkey;
     memcpy(g->secret, secret, sizeof g->secret);
@@ -50,22 +49,22 @@ bool lane_grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint
 }
 
 /* The place, or the head of the list, that names this one. */
-static uint32_t *link_to(const struct lane *l, const struct session *s, uint32_t place)
+static uint32_t *link_to(const struct session *s, uint32_t place)
 {
     const struct grant *g = &s->grants[place];
-    uint32_t *at = bucket_of(l, s, g->vkey, g->secret);
+    uint32_t *at = bucket_of(s, g->vkey, g->secret);
     while (*at != place + 1)
         at = &s->memory->grant_next[*at - 1];
     return at;
 }
 
 /* The last one takes its place. */
-static void remove_grant(const struct lane *l, struct session *s, uint32_t place)
+static void remove_grant(struct session *s, uint32_t place)
 {
     const uint32_t last = s->grants_used - 1;
-    *link_to(l, s, place) = s->memory->grant_next[place];
+    *link_to(s, place) = s->memory->grant_next[place];
     if (place != last) {
-        *link_to(l, s, last) = place + 1;
+        *link_to(s, last) = place + 1;
         s->grants[place] = s->grants[last];
         s->memory->grant_next[place] = s->memory->grant_next[last];
     }
@@ -73,11 +72,11 @@ static void remove_grant(const struct lane *l, struct session *s, uint32_t place
     s->grants_used = last;
 }
 
-bool lane_grant_remove(const struct lane *l, struct session *s, uint32_t vkey)
+bool lane_grant_remove(struct session *s, uint32_t vkey)
 {
     const uint32_t had = s->grants_used;
     for (uint32_t i = had; i > 0; i--)
         if (s->grants[i - 1].vkey == vkey)
-            remove_grant(l, s, i - 1);
+            remove_grant(s, i - 1);
     return s->grants_used < had;
 }

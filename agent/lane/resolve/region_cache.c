@@ -284,10 +284,10 @@ static enum remote_answer refuse_key(struct lane *l, struct cached *e, struct wr
 }
 
 /* A large message's region is nobody's: who READs it was told of it by its owner's agent. */
-static bool is_for(const struct lane *l, const struct wr *w, const struct schema_mr_record *r)
+static bool is_for(const struct wr *w, const struct schema_mr_record *r)
 {
     return r->tenant == w->session->tenant || (w->special & SPECIAL_PULL) ||
-           lane_grant_is_there(l, w->session, r->vkey, r->secret);
+           lane_grant_is_there(w->session, r->vkey, r->secret);
 }
 
 static void refresh_later(struct lane *l, struct cached *e)
@@ -325,7 +325,7 @@ static enum remote_answer look_closely(struct lane *l, struct flow *f, struct ca
         if (e->reading)
             return REMOTE_READING;
     }
-    if (e->state == CACHED_UNKNOWN || !is_for(l, w, &e->record))
+    if (e->state == CACHED_UNKNOWN || !is_for(w, &e->record))
         return refuse_key(l, e, w, reason);
     if (is_too_short(l, e)) {
         *reason = SCHEMA_REASON_LEASE;
@@ -364,7 +364,7 @@ enum remote_answer lane_remote_resolve(struct lane *l, struct vqp *q, struct wr 
             return answer;
     }
     const struct schema_mr_record *r = &e->record;
-    if (!is_for(l, w, r))
+    if (!is_for(w, r))
         return refuse_key(l, e, w, reason);
     if (!(r->flags & w->op->access)) {
         *reason = SCHEMA_REASON_ACCESS;

@@ -185,7 +185,7 @@ static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarant
     l->tenants_quarantined += quarantined ? 1 : UINT32_MAX;
     COUNT(l, quarantined, quarantined);
     COUNT(l, tenants_quarantined, quarantined ? 1 : -1);
-    for (uint32_t i = 0; i < l->config.max_sessions; i++)
+    for (uint32_t i = 0; i < lane_session_places(l); i++)
         if (l->sessions[i].tenant_slot == tenant_slot)
             l->sessions[i].quarantined = quarantined;
     lane_quarantine_let_rejoin(l, tenant_slot);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which lane of its pool a worker gets, and what part of a bound a lane has. Pure. */
+/* Which lane of its pool a worker gets, what part of a bound a lane has, and
+ * which session goes to another lane when lanes have become uneven. Pure. */
 #ifndef CONTROL_LANE_CHOICE_H
 #define CONTROL_LANE_CHOICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "control/config.h"
@@ -15,6 +17,9 @@ enum {
      * one's is. */
     LANE_LITTLE = 20000,
     LANE_TIMES_MORE = 2,
+    /* Looks on end at which one lane has so much more to do than another one that a session goes
+     * there: what is so for a moment is no reason. */
+    LANE_UNEVEN_LOOKS = 3,
 };
 
 /* What a lane has to do. */
@@ -26,6 +31,23 @@ struct lane_load {
 
 /* The number of the lane for one more worker of that tenant; count: 1 or more. */
 uint32_t agent_lane_choose(const struct lane_load *lane, uint32_t count);
+
+/* From which lane a session goes, and where; zeroed to begin with. */
+struct lane_balance {
+    uint32_t from, to;
+    uint32_t looks;     /* on end that it was so */
+    uint64_t gap;       /* requests in a second that `from` has more, at the last one */
+    uint64_t looked_ns; /* the caller's: when it looked at sessions last */
+};
+
+/* One more look at lanes of which only the rates count. Whether one has had so much more to do than
+ * another, by half and by LANE_LITTLE at least, at LANE_UNEVEN_LOOKS on end. The caller sets looks
+ * to 0 when a session has gone, since what is seen next is of before. */
+bool agent_lanes_are_uneven(struct lane_balance *b, const struct lane_load *lane, uint32_t count);
+/* Whether both lanes are more even when a session with that rate goes than when one with the rate
+ * `best` does (0: none), and by a quarter of the gap at least: so no session goes to and fro, and
+ * one that is alone with what it has to do stays. */
+bool agent_lanes_would_be_even(const struct lane_balance *b, uint64_t rate, uint64_t best);
 
 /* The part that number `number` of `parts` has of a bound: together they have all of it, and more
  * only where each would have less than one. 0 is no bound. */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/lane_config.h"
+#include "agent/lane_metaserver.h"
 #include "schema/session.h"
 #include "schema/table.h"
 
@@ -56,7 +57,15 @@ enum lane_command_kind {
     LANE_COMMAND_SESSION_ADD = 1,
     LANE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
     LANE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
-    LANE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
+    /* A session's requests are carried out by another lane of its pool, and come back. Between
+     * SESSION_LEAVE and SESSION_BACK this lane hears of no other command about the session. */
+    LANE_COMMAND_SESSION_LEAVE, /* -> SESSION_LEFT */
+    LANE_COMMAND_SESSION_BACK,  /* after a SESSION_LEFT that was 0 */
+    LANE_COMMAND_LODGER_ADD,    /* `add`, whose id is below LANE_LODGERS and not in use, is another
+                                 * lane's session -> LODGER_LEFT, at any time */
+    LANE_COMMAND_LODGER_RETURN, /* that lodger is wanted where it came from; hurry: nobody sees any
+                                 * more how what it has posted ends. One that has left is let be */
+    LANE_COMMAND_PATH_READY,    /* answers WANT_PATH; path empty: status says why */
     LANE_COMMAND_QP_READY, /* answers QP_BROKEN: a DCI in RTS for the spares, or one more: ready */
     LANE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
     /* One that the lane does not have, or has given back, each of the next four leaves alone. */
@@ -101,20 +110,6 @@ enum lane_window_scope {
 };
 enum { LANE_WINDOW_SCOPES = 3 };
 
-/* How to READ a metaserver's tables. */
-struct lane_metaserver {
-    struct fab_ah *ah; /* in the system PD; the lane's until DROP_PATH, which follows when a list
-                        * comes without it */
-    uint32_t dctn;
-    uint64_t dc_key;
-    struct fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
-                        * QP_BROKEN, which also follows when a list comes without it; and not again
-                        * before one has come without it */
-    struct schema_table_desc table;
-    struct schema_table_desc names; /* log2_slots 0: it has none */
-    uint32_t number;                /* the control side's: below LANE_MAX_METASERVERS */
-};
-
 #define LANE_PROVE_ENDPOINT UINT32_MAX /* PROVE of an endpoint, and not of a metaserver */
 
 struct lane_command {
@@ -125,6 +120,7 @@ struct lane_command {
     union {
         struct lane_session add;
         uint32_t reason; /* SESSION_END: enum schema_reason */
+        bool hurry;      /* LODGER_RETURN */
         struct lane_arena arena;
         struct {
             uint32_t flow;

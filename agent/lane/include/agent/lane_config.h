@@ -21,6 +21,8 @@ enum {
     LANE_MAX_METASERVERS = 8,
     LANE_POOL_LANES = 8, /* of one pool, at most: they share its MR table */
     LANE_SESSION_MAX_ARENAS = 16,
+    LANE_LODGERS = 64,           /* of a lane: sessions of other lanes, for which it posts */
+    LANE_MOVED_VQPS = 256,       /* a session that has had more stays in its lane */
     LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
     LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
     LANE_TENANT_NAME = 31,       /* bytes */

@@ -10,6 +10,11 @@ enum lane_event_kind {
                                   * exported tells whether peers ever had a key to its arenas */
     LANE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
                                   * socket; SESSION_OVER    follows without a command */
+    LANE_EVENT_SESSION_LEFT,     /* status: 0: nothing of it is here, and another lane may have it;
+                                  * -EBUSY: it has what does not go to another lane; -EAGAIN: it was
+                                  * not done in time; -ECANCELED: it ends. Then it stays */
+    LANE_EVENT_LODGER_LEFT,      /* status: 0; -EAGAIN: it did not come in, since an endpoint is not
+                                  * known yet here. SESSION_BACK is to follow where it came from */
     LANE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
     LANE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
     LANE_EVENT_WANT_AH,     /* of messages: an address handle to gid, in pd; answer AH_READY with
@@ -60,6 +65,7 @@ struct lane_event {
     uint32_t session;
     union {
         uint32_t reason;
+        int status; /* SESSION_LEFT, LODGER_LEFT */
         struct {
             uint32_t number;
             int status;

@@ -109,6 +109,83 @@ START_TEST(nobody_is_put_on_a_lane_that_has_much_more_to_do_than_another)
 }
 END_TEST
 
+static struct lane_balance balance;
+
+static bool look(uint64_t first, uint64_t second)
+{
+    const struct lane_load now[2] = {{.rate = first}, {.rate = second}};
+    return agent_lanes_are_uneven(&balance, now, 2);
+}
+
+START_TEST(lanes_are_uneven_when_they_have_been_for_some_looks_on_end)
+{
+    balance = (struct lane_balance){.looks = 0};
+    for (int i = 1; i < LANE_UNEVEN_LOOKS; i++)
+        ck_assert(!look(1000000, 0));
+    ck_assert(!look(1000000, 900000));
+    for (int i = 1; i < LANE_UNEVEN_LOOKS; i++)
+        ck_assert(!look(1000000, 0));
+    ck_assert(!look(0, 1000000)); /* the other way round it is another reason */
+    for (int i = 2; i < LANE_UNEVEN_LOOKS; i++)
+        ck_assert(!look(0, 1000000));
+    ck_assert(look(0, 1000000));
+    ck_assert_uint_eq(balance.from, 1);
+    ck_assert_uint_eq(balance.to, 0);
+    balance.looks = 0;
+    for (int i = 0; i < 100; i++)
+        ck_assert(!look(LANE_LITTLE, 0)); /* nobody waits there */
+}
+END_TEST
+
+START_TEST(the_session_goes_that_leaves_the_smallest_gap)
+{
+    balance = (struct lane_balance){.gap = 1000000};
+    ck_assert(!agent_lanes_would_be_even(&balance, 1000000, 0)); /* alone: it would go to and fro */
+    ck_assert(!agent_lanes_would_be_even(&balance, 100000, 0));  /* too little to be worth it */
+    ck_assert(!agent_lanes_would_be_even(&balance, 0, 0));
+    ck_assert(agent_lanes_would_be_even(&balance, 250000, 0));
+    ck_assert(agent_lanes_would_be_even(&balance, 480000, 250000));
+    ck_assert(!agent_lanes_would_be_even(&balance, 250000, 480000));
+}
+END_TEST
+
+/* Whatever sessions do, as long as they go on so: lanes come to an end, and then nothing moves. */
+START_TEST(sessions_come_to_rest)
+{
+    enum { SESSIONS = 24, LOOKS = 2000 };
+    for (uint32_t seed = 1; seed < 200; seed++) {
+        uint64_t rate[SESSIONS], draw = seed;
+        uint32_t at[SESSIONS], last = 0, moves = 0;
+        balance = (struct lane_balance){.looks = 0};
+        for (uint32_t i = 0; i < SESSIONS; i++) {
+            draw = draw * 6364136223846793005u + 1442695040888963407u;
+            rate[i] = (draw >> 40) % (1u << (8 + seed % 14));
+            at[i] = (uint32_t)(draw >> 33) % (1 + seed % LANES);
+        }
+        for (uint32_t n = 0; n < LOOKS; n++) {
+            struct lane_load now[LANES] = {{.rate = 0}};
+            uint32_t best = SESSIONS;
+            for (uint32_t i = 0; i < SESSIONS; i++)
+                now[at[i]].rate += rate[i];
+            if (!agent_lanes_are_uneven(&balance, now, LANES))
+                continue;
+            for (uint32_t i = 0; i < SESSIONS; i++)
+                if (at[i] == balance.from && agent_lanes_would_be_even(
+                                                 &balance, rate[i], best < SESSIONS ? rate[best] : 0))
+                    best = i;
+            if (best == SESSIONS)
+                continue;
+            at[best] = balance.to;
+            balance.looks = 0;
+            moves++;
+            last = n;
+        }
+        ck_assert_uint_le(moves, 2 * SESSIONS);
+        ck_assert_uint_lt(last, LOOKS / 2);
+    }
+}
+END_TEST
+
 START_TEST(parts_come_to_the_whole_and_each_has_some)
 {
     const struct agent_limits all = {.bytes = 1000003, .ops = 10};
@@ -135,5 +212,8 @@ END_TEST
     T(a_tenant_with_many_workers_has_them_on_all_lanes_alike)                                      \
     T(who_comes_and_goes_leaves_no_lane_behind)                                                    \
     T(nobody_is_put_on_a_lane_that_has_much_more_to_do_than_another)                               \
+    T(lanes_are_uneven_when_they_have_been_for_some_looks_on_end)                                  \
+    T(the_session_goes_that_leaves_the_smallest_gap)                                               \
+    T(sessions_come_to_rest)                                                                       \
     T(parts_come_to_the_whole_and_each_has_some)
 KEDGE_CHECK_MAIN("agent.control.lane_choice", TESTS)

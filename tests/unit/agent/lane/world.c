@@ -390,6 +390,14 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     case LANE_EVENT_WANT_NUMBER:
     case LANE_EVENT_UD_BROKEN:
         return;
+    case LANE_EVENT_SESSION_LEFT:
+        n->left = *e;
+        n->lefts++;
+        return;
+    case LANE_EVENT_LODGER_LEFT:
+        n->lodger_left = *e;
+        n->lodgers_left++;
+        return;
     case LANE_EVENT_SPARE_DROPPED:
     case LANE_EVENT_READDRESSED:
     case LANE_EVENT_REVOKED:

@@ -66,9 +66,10 @@ struct world_node {
     bool no_repairs;                        /* its queue pairs stay broken */
     bool no_metaserver;                     /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];          /* of sessions that were there */
-    uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
-    enum ibv_mtu wanted_mtu;  /* of the last path that was asked for */
-    struct lane_event answer; /* the last one to REVOKE, ARENA_REREGISTER, PROVE ... */
+    uint32_t lefts, lodgers_left, incarnation, over, faults, last_reason, broken, fences, answers;
+    struct lane_event left, lodger_left; /* the last ones */
+    enum ibv_mtu wanted_mtu;             /* of the last path that was asked for */
+    struct lane_event answer;            /* the last one to REVOKE, ARENA_REREGISTER, PROVE ... */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
     struct world_fenced fenced[WORLD_FENCED];
     uint32_t wanted, let_go, held;
@@ -182,7 +183,6 @@ uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset
 struct schema_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
                                uint32_t vkey, uint64_t remote_offset);
 struct lane_stats world_stats(const struct world *w, uint32_t node);
-
 /* Opens a world with an owner on node 1, who has a region of 4 KiB, and a worker on node 0 that is
  * connected to it. The region's key. */
 uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_worker *k,
