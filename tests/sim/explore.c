@@ -370,6 +370,9 @@ static const char *settings_of(const struct play_plant *plant, char out[SETTINGS
                                  plant->rate);
     if (plant->hybrid != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--hybrid`");
+    if (plant->lanes != 0)
+        used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--lanes %" PRIu32 "`",
+                                 plant->lanes);
     if (plant->shared != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--shared`");
     out[used] = '\0';
@@ -411,6 +414,8 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
     if (plant->shared != 0)
         play_share_store(s);
     s->hybrid = plant->hybrid != 0;
+    if (plant->lanes != 0)
+        s->lanes = plant->lanes;
 }
 
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,

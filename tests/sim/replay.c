@@ -74,6 +74,8 @@ void play_replay_print(const struct play_cluster_settings *s)
     }
     if (s->hybrid)
         printf(" --hybrid");
+    if (s->lanes > 1)
+        printf(" --lanes %" PRIu32, s->lanes);
     print_only(s);
     if (kedge_planted != 0)
         printf(" --plant %s", PLAY_PLANTS[kedge_planted - 1].name);
