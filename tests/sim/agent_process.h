@@ -62,7 +62,7 @@ struct play_agent {
     struct play_agent_looks *looks; /* while it serves; NULL: it does not */
     bool failed;                    /* it could not begin: why */
     struct base_errbuf why;
-    uint64_t moves_seen;    /* moves.h */
+    uint64_t moves_seen;     /* moves.h */
     struct base_prng random; /* how long things take */
 };
 

@@ -170,8 +170,8 @@ START_TEST(sessions_come_to_rest)
             if (!agent_lanes_are_uneven(&balance, now, LANES))
                 continue;
             for (uint32_t i = 0; i < SESSIONS; i++)
-                if (at[i] == balance.from && agent_lanes_would_be_even(
-                                                 &balance, rate[i], best < SESSIONS ? rate[best] : 0))
+                if (at[i] == balance.from &&
+                    agent_lanes_would_be_even(&balance, rate[i], best < SESSIONS ? rate[best] : 0))
                     best = i;
             if (best == SESSIONS)
                 continue;

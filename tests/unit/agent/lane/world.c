@@ -370,9 +370,9 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     }
     switch (e->kind) {
     case LANE_EVENT_SESSION_OVER:
-        n->over++;
-        n->overs[e->session]++;
-        world_fenced_over(n, e->session);
+    case LANE_EVENT_SESSION_LEFT:
+    case LANE_EVENT_LODGER_LEFT:
+        world_note_end(n, e);
         return;
     case LANE_EVENT_WANT_MR:
     case LANE_EVENT_WANT_DEREG:
@@ -389,14 +389,6 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     case LANE_EVENT_WANT_AH:
     case LANE_EVENT_WANT_NUMBER:
     case LANE_EVENT_UD_BROKEN:
-        return;
-    case LANE_EVENT_SESSION_LEFT:
-        n->left = *e;
-        n->lefts++;
-        return;
-    case LANE_EVENT_LODGER_LEFT:
-        n->lodger_left = *e;
-        n->lodgers_left++;
         return;
     case LANE_EVENT_SPARE_DROPPED:
     case LANE_EVENT_READDRESSED:

@@ -145,7 +145,6 @@ void world_raise_dci(struct fab *fab, struct fab_qp *qp);
 void world_sleep(struct world *w, uint64_t ns);
 /* The node comes back as a new incarnation, with a new DC target. */
 void world_restart_node(struct world *w, uint32_t node);
-
 /* Nobody reaches the node any more, until it restarts; the metaserver does not know. */
 void world_silence_node(struct world *w, uint32_t node);
 /* The node's lane knows no metaserver any more. */
@@ -193,8 +192,9 @@ void world_unpair(struct world *w, struct world_worker *owner, struct world_work
 /* Registers part of a worker's arena on its node, at an address that was never used. */
 struct fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
                         uint64_t length, unsigned access);
-
 void world_note_apart(struct world_node *n, const struct lane_event *e);
+/* A session is over, or has left its lane, or a lodger has. */
+void world_note_end(struct world_node *n, const struct lane_event *e);
 void world_note_wanted(struct world_node *n, const struct lane_event *e);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "world.h"
+#include "world_fenced.h"
 #include "world_messages.h"
 
 enum { POOL = 1, VADDR = 0x10000 };
@@ -126,6 +127,21 @@ void world_note_apart(struct world_node *n, const struct lane_event *e)
 {
     n->quarantined[e->quarantined.tenant] = e->quarantined.begins;
     n->named[e->quarantined.tenant] |= e->quarantined.named;
+}
+
+void world_note_end(struct world_node *n, const struct lane_event *e)
+{
+    if (e->kind == LANE_EVENT_SESSION_OVER) {
+        n->over++;
+        n->overs[e->session]++;
+        world_fenced_over(n, e->session);
+    } else if (e->kind == LANE_EVENT_SESSION_LEFT) {
+        n->left = *e;
+        n->lefts++;
+    } else {
+        n->lodger_left = *e;
+        n->lodgers_left++;
+    }
 }
 
 /* The device's own files are few, but their names are its own affair. */
