@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports: who hears them, and whose SENDs go there. */
+#include "lent.h"
 #include "receive.h"
 #include "request.h"
-#include "lent.h"
 #include "schema/record.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "schema/name_record.h"
 
 static_assert(KEDGE_NAME_MAX == SCHEMA_NAME_MAX, "the same");
@@ -38,9 +39,10 @@ int client_check_name(const struct kedge_session *s, const char *name,
 
 int client_check_tenant(const char *tenant)
 {
-    char space[SCHEMA_NAME_SPACE_BYTES];
-    if (schema_name_space(tenant, "", space) != 0)
-        return client_fail(-EINVAL, "a tenant's name has 1 to %d letters, digits, dots and dashes",
+    if (base_parse_name(tenant, SCHEMA_NAME_TENANT_MAX) != 0)
+        return client_fail(-EINVAL,
+                           "a tenant's name has 1 to %d of a-z, 0-9, '.' and '-', and begins with "
+                           "a letter or a digit",
                            SCHEMA_NAME_TENANT_MAX);
     return 0;
 }

@@ -46,6 +46,8 @@ START_TEST(a_tenant_is_let_in_and_shut_out_by_its_number)
     ck_assert_int_eq(kedge_port_revoke(f.q, "blue"), -ENOTCONN);
     bind_port(&f);
     ck_assert_int_eq(kedge_port_grant(f.q, "not,a,name"), -EINVAL);
+    ck_assert_int_eq(kedge_port_grant(f.q, "No name"), -EINVAL);
+    ck_assert_int_eq(kedge_port_revoke(f.q, "-nor-this"), -EINVAL);
     ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
     f.a.reply = (struct schema_reply){0};
     fake_agent_answer(&f.a);
@@ -80,6 +82,7 @@ START_TEST(a_send_names_whose_port_it_is_for)
     struct ibv_sge sge = sge_of(&f, 0, 8);
     struct ibv_send_wr wr = send_of(&sge, 1);
     ck_assert_int_eq(kedge_connect_port_of(f.q, peer_gid, "not,a,name", PORT), -EINVAL);
+    ck_assert_int_eq(kedge_connect_port_of(f.q, peer_gid, "Blue", PORT), -EINVAL);
     ck_assert_int_eq(kedge_connect_port_of(f.q, peer_gid, "blue", PORT), 0);
     ck_assert_int_eq(post(f.q, &wr), 0);
     const struct schema_sq_desc to = {.op = SCHEMA_OP_SEND_TO,
