@@ -68,6 +68,13 @@ int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port
 
 /* ---- of and for other tenants */
 
+uint32_t kedge_tenant_number(const char *tenant)
+{
+    return client_is_null(tenant) || client_check_tenant(tenant) != 0
+               ? 0
+               : schema_tenant_number(tenant);
+}
+
 static int check_guests(struct kedge_session *s, const char *tenant)
 {
     const int status = client_messages_check(s);

@@ -22,8 +22,9 @@
  * VQP hears on.
  *
  * An agent carries messages where its operator says so (messages in kedge-agent.conf(5)). Else
- * max_recvs (struct kedge_session_info) is 0, and every call here is -EOPNOTSUPP and changes
- * nothing. A SEND to a node whose agent carries none is refused (IBV_WC_LOC_QP_OP_ERR).
+ * max_recvs (struct kedge_session_info) is 0, and every call here but kedge_tenant_number() is
+ * -EOPNOTSUPP and changes nothing. A SEND to a node whose agent carries none is refused
+ * (IBV_WC_LOC_QP_OP_ERR).
  */
 #ifndef KEDGE_MSG_H
 #define KEDGE_MSG_H
@@ -90,8 +91,13 @@ struct kedge_msg {
      * or connects it elsewhere. NULL: the session had no VQP left; or there is no message
      * (wc.status). */
     struct kedge_vqp *from;
-    uint32_t tenant; /* the sender's, as its agent says: its number (struct kedge_session_info) */
+    uint32_t tenant; /* the sender's, as its agent says: its number (kedge_tenant_number()) */
 };
+
+/* The number by which messages and struct kedge_session_info name the tenant of that name: the same
+ * on every node, and whether there is such a tenant or not. 0, and kedge_last_error() says why:
+ * that is no tenant's name. Any thread, with or without a session; no system call. */
+KEDGE_API uint32_t kedge_tenant_number(const char *tenant);
 
 /* Up to n receives of all the session's VQPs that have ended, those of one VQP in the order in
  * which they have: messages of one sender in the order in which they were sent. msgs has room for

@@ -196,6 +196,7 @@ static void walk_messages(struct fixture *f)
     REFUSES(kedge_port_grant, tenant, -EINVAL, f->q, NULL);
     REFUSES(kedge_port_revoke, q, -EINVAL, NULL, "t");
     REFUSES(kedge_port_revoke, tenant, -EINVAL, f->q, NULL);
+    REFUSES(kedge_tenant_number, tenant, 0, NULL);
     REFUSES(kedge_post_recv, q, -EINVAL, NULL, &wr, &bad);
     ck_assert_ptr_eq(bad, &wr);
     ck_assert_int_eq(kedge_post_recv(f->q, NULL, &bad), 0); /* a list without an element */

@@ -100,8 +100,19 @@ START_TEST(a_send_names_whose_port_it_is_for)
 }
 END_TEST
 
+START_TEST(a_tenants_number_is_that_of_its_messages_and_a_wrong_name_has_none)
+{
+    ck_assert_uint_eq(kedge_tenant_number("blue"), schema_tenant_number("blue"));
+    ck_assert_uint_ne(kedge_tenant_number("blue"), kedge_tenant_number("red"));
+    ck_assert_uint_eq(kedge_tenant_number("Blue"), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "a tenant's name has"));
+    ck_assert_uint_eq(kedge_tenant_number(""), 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_agent_of_before_is_not_asked_and_its_worker_hears_so)                                     \
     T(a_tenant_is_let_in_and_shut_out_by_its_number)                                               \
-    T(a_send_names_whose_port_it_is_for)
+    T(a_send_names_whose_port_it_is_for)                                                           \
+    T(a_tenants_number_is_that_of_its_messages_and_a_wrong_name_has_none)
 KEDGE_CHECK_MAIN("libclient port guests", TESTS)
