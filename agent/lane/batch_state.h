@@ -26,7 +26,9 @@ struct batch_pace {
     uint64_t out;             /* bytes of pieces that are posted, and of each what it costs */
     uint64_t posted, others;  /* pieces so far; requests of others when it was looked last */
     uint64_t beside_until_ns; /* until when pieces are short for their sake */
-    uint8_t yields;           /* a piece has let others go first, and none has gone since */
+    uint64_t pass;            /* the last one in which a piece was to go */
+    uint8_t came, waits;      /* others have come since; in that one no piece goes */
+    uint8_t yields;           /* pieces have let others go first, and none has gone since */
 };
 
 struct batch_pool {

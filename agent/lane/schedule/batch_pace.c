@@ -50,15 +50,30 @@ static uint64_t most_out(const struct lane *l)
     return rate / (beside ? BESIDE_PART : ALONE_PART);
 }
 
-enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
+/* Once for all batches in a pass: else of two the one that asks first would let others go first
+ * each time, and the other one never. */
+static bool yields_in_pass(struct lane *l)
 {
     struct batch_pace *p = &l->batches.pace;
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
     if (have_others_come(l)) {
         p->beside_until_ns = l->now_ns + BESIDE_NS;
-        p->yields = !p->yields;
-        if (p->yields)
-            return WAIT_PASS;
+        p->came = 1;
     }
+    if (p->pass != pass) {
+        p->pass = pass;
+        p->waits = p->came && !p->yields;
+        p->yields |= p->waits;
+        p->came = 0;
+    }
+    return p->waits;
+}
+
+enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
+{
+    const struct batch_pace *p = &l->batches.pace;
+    if (yields_in_pass(l))
+        return WAIT_PASS;
     return p->out > 0 && p->out + cost_of(w) > most_out(l) ? WAIT_BATCHES : WAIT_NOTHING;
 }
 

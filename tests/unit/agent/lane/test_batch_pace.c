@@ -164,6 +164,36 @@ START_TEST(pieces_go_in_every_second_pass_beside_others)
 }
 END_TEST
 
+/* Whoever waits first is not the one who lets others go first each time. */
+START_TEST(beside_others_two_batches_have_as_much_each)
+{
+    enum { ROUNDS = 200 };
+    static struct schema_batch_entry second[MANY];
+    open_scene(3);
+    const struct world_batch first = make(MANY, BLOCK);
+    for (uint32_t i = 0; i < MANY; i++)
+        second[i] = world_entry((uint64_t)i * BLOCK % WORLD_ARENA, BLOCK, m.vkey,
+                                (uint64_t)i * BLOCK % WORLD_ARENA);
+    const struct world_batch other =
+        world_batch_make(w, &m.worker[2], SCHEMA_OP_WRITE, second, MANY);
+    world_batch_post(w, &first, 1, 0, 0);
+    world_batch_post(w, &other, 2, 0, 0);
+    world_run(w, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct schema_cqe e;
+        post_read();
+        world_run(w, 1);
+        ck_assert(world_poll(w, &m.worker[1], &e, 0));
+    }
+    const uint32_t a = world_batch_shown(&first)->done, b = world_batch_shown(&other)->done;
+    ck_assert_uint_lt(a, 2 * b);
+    ck_assert_uint_lt(b, 2 * a);
+    expect_good(&first, MANY);
+    expect_good(&other, MANY);
+    close_scene();
+}
+END_TEST
+
 /* ---- long descriptors */
 
 START_TEST(a_long_descriptor_goes_in_parts_beside_others)
@@ -252,6 +282,7 @@ END_TEST
     T(where_the_rate_is_known_it_is_what_the_port_carries_in_a_time)                               \
     T(when_a_piece_is_over_the_next_one_goes)                                                      \
     T(pieces_go_in_every_second_pass_beside_others)                                                \
+    T(beside_others_two_batches_have_as_much_each)                                                 \
     T(a_long_descriptor_goes_in_parts_beside_others)                                               \
     T(no_part_goes_of_one_that_is_too_long_for_its_region)                                         \
     T(of_eight_pieces_of_a_list_one_has_a_completion)                                              \
