@@ -21,14 +21,22 @@ enum {
 };
 #define BATCH_NO_SLAB UINT32_MAX
 
+/* By a tenant that waits. */
+struct batch_claim {
+    uint32_t tenant; /* its place + 1; 0: nobody's */
+    uint64_t until_ns;
+};
+
 /* What others stand behind (schedule/batch_pace.h). */
 struct batch_pace {
-    uint64_t out;             /* bytes of pieces that are posted, and of each what it costs */
-    uint64_t posted, others;  /* pieces so far; requests of others when it was looked last */
-    uint64_t beside_until_ns; /* until when pieces are short for their sake */
-    uint64_t pass;            /* the last one in which a piece was to go */
-    uint8_t came, waits;      /* others have come since; in that one no piece goes */
-    uint8_t yields;           /* pieces have let others go first, and none has gone since */
+    uint64_t out;                   /* bytes of pieces that are posted, and of each what it costs */
+    uint64_t posted, others;        /* pieces so far; requests of others when it was looked last */
+    uint64_t beside_until_ns;       /* until when pieces are short for their sake */
+    uint64_t *served;               /* by tenant's place: `posted` at its last piece */
+    struct batch_claim next, after; /* whose the next piece is, and the one after it */
+    uint64_t pass;                  /* the last one in which a piece was to go */
+    uint8_t came, waits;            /* others have come since; in that one no piece goes */
+    uint8_t yields;                 /* pieces have let others go first, and none has gone since */
 };
 
 struct batch_pool {

@@ -11,7 +11,8 @@ int lane_batch_pool_init(struct batch_pool *p, uint64_t bytes, uint32_t tenants)
     *p = (struct batch_pool){.slabs = (uint32_t)(bytes / BATCH_SLAB_BYTES),
                              .first_free = BATCH_NO_SLAB};
     p->used = calloc(tenants, sizeof p->used[0]);
-    if (p->used == NULL)
+    p->pace.served = calloc(tenants, sizeof p->pace.served[0]);
+    if (p->used == NULL || p->pace.served == NULL)
         return -ENOMEM;
     if (p->slabs == 0)
         return 0;
@@ -32,6 +33,7 @@ void lane_batch_pool_fini(struct batch_pool *p)
     free(p->memory);
     free(p->next);
     free(p->used);
+    free(p->pace.served);
 }
 
 bool lane_batch_pool_take(struct batch_pool *p, uint32_t tenant, uint32_t n,

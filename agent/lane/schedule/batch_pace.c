@@ -2,6 +2,7 @@
 #include "schedule/batch_pace.h"
 
 #include "base/assert.h"
+#include "session_state.h"
 
 enum {
     /* Of what the port carries in a millisecond, one of so many. */
@@ -13,6 +14,7 @@ enum {
     PIECE_COST = 256 /* bytes that are carried while a device begins another request */
 };
 static const uint64_t BESIDE_NS = 10000000; /* since others' last request */
+static const uint64_t NEXT_NS = 20000;      /* that a piece is kept for who may be gone meanwhile */
 
 static uint64_t cost_of(const struct wr *w)
 {
@@ -69,19 +71,59 @@ static bool yields_in_pass(struct lane *l)
     return p->waits;
 }
 
-enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
+static bool is_claimed(const struct lane *l, const struct batch_claim *c)
+{
+    return c->tenant != 0 && l->now_ns < c->until_ns;
+}
+
+/* Another tenant that has had none for longer waits for the next piece, and is to have it. */
+static bool is_anothers(const struct lane *l, uint32_t tenant)
 {
     const struct batch_pace *p = &l->batches.pace;
+    return is_claimed(l, &p->next) && p->served[p->next.tenant - 1] < p->served[tenant];
+}
+
+/* The tenant waits for a piece: the next one, or where somebody else who has had none for longer
+ * does, the one after it. */
+static void claim_next(struct lane *l, uint32_t tenant)
+{
+    struct batch_pace *p = &l->batches.pace;
+    const struct batch_claim claim = {.tenant = tenant + 1, .until_ns = l->now_ns + NEXT_NS};
+    if (p->next.tenant == claim.tenant || !is_claimed(l, &p->next)) {
+        p->next = claim;
+    } else if (p->served[p->next.tenant - 1] > p->served[tenant]) {
+        p->after = p->next;
+        p->next = claim;
+    } else if (p->after.tenant == claim.tenant || !is_claimed(l, &p->after) ||
+               p->served[p->after.tenant - 1] > p->served[tenant]) {
+        p->after = claim;
+    }
+}
+
+enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
+{
+    struct batch_pace *p = &l->batches.pace;
+    const uint32_t tenant = w->session->tenant_slot;
     if (yields_in_pass(l))
         return WAIT_PASS;
-    return p->out > 0 && p->out + cost_of(w) > most_out(l) ? WAIT_BATCHES : WAIT_NOTHING;
+    if (is_anothers(l, tenant) || (p->out > 0 && p->out + cost_of(w) > most_out(l))) {
+        claim_next(l, tenant);
+        return WAIT_BATCHES;
+    }
+    if (p->next.tenant == tenant + 1) {
+        p->next = p->after;
+        p->after.tenant = 0;
+        l->changed |= l->wanting; /* it may wait for a window, and others for nothing more */
+    }
+    return WAIT_NOTHING;
 }
 
 void lane_batch_pace_posted(struct lane *l, const struct wr *w)
 {
-    l->batches.pace.posted++;
-    l->batches.pace.out += cost_of(w);
-    l->batches.pace.yields = 0;
+    struct batch_pace *p = &l->batches.pace;
+    p->served[w->session->tenant_slot] = ++p->posted;
+    p->out += cost_of(w);
+    p->yields = 0;
 }
 
 void lane_batch_pace_back(struct lane *l, const struct wr *w)

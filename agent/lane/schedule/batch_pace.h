@@ -6,7 +6,10 @@
  * what the port carries in 2 us, and pieces are short; pieces go in no pass in which something of
  * theirs went, but for every second, so that they are never without a part. Where there are no
  * others as much is out as keeps the port busy, what it carries in 20 us, which somebody who comes
- * stands behind once. One piece is out in any case. */
+ * stands behind once. One piece is out in any case.
+ *
+ * Where as much is out as may be, the tenant that waits and has had no piece for longest has the
+ * next one, however many batches others have. */
 #ifndef LANE_BATCH_PACE_H
 #define LANE_BATCH_PACE_H
 

@@ -194,6 +194,55 @@ START_TEST(beside_others_two_batches_have_as_much_each)
 }
 END_TEST
 
+/* ---- tenants */
+
+/* One batch of each of so many workers of one tenant, and one of another tenant's. */
+START_TEST(a_tenant_with_many_batches_leaves_another_ones_a_part)
+{
+    enum { OWN = 8, OTHERS_ID = 30, OTHER = 2, ROUNDS = 600 };
+    struct world_batch many[OWN];
+    struct world_worker owner, other;
+    uint64_t had, others = 0, bytes;
+    world_batch_bytes = 16 << 20;
+    open_scene(OWN + 1);
+    world_attach(w, &owner, 1, OTHERS_ID, OTHER);
+    world_attach(w, &other, 0, OTHERS_ID, OTHER);
+    const uint32_t key = world_register(w, &owner, 0, WORLD_ARENA, SCHEMA_RECORD_WRITE);
+    ck_assert_int_eq(world_connect(w, &other, 0, 1), 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        entry[i] = world_entry(0, BLOCK, key, (uint64_t)i * 2 * BLOCK % WORLD_ARENA);
+    const struct world_batch one = world_batch_make(w, &other, SCHEMA_OP_WRITE, entry, MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        entry[i] = world_entry(0, BLOCK, m.vkey, (uint64_t)i * 2 * BLOCK % WORLD_ARENA);
+    for (uint32_t i = 0; i < OWN; i++) {
+        struct world_worker *k = &m.worker[i == 0 ? 0 : i + 1];
+        many[i] = world_batch_make(w, k, SCHEMA_OP_WRITE, entry, MANY);
+        world_batch_post(w, &many[i], 1, 0, 0);
+    }
+    world_batch_post(w, &one, 1, 0, 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        post_read();
+        ck_assert_uint_eq(world_done(w, &m.worker[1], PASSES).status, IBV_WC_SUCCESS);
+    }
+    lane_posted_of(other.memory, &had, &bytes);
+    for (uint32_t i = 0; i < OWN; i++) {
+        uint64_t posted;
+        lane_posted_of(many[i].worker->memory, &posted, &bytes);
+        others += posted;
+    }
+    ck_assert_uint_lt(others, 4 * had); /* 14 times as much, where each batch has as much */
+    ck_assert_uint_lt(had, 2 * others);
+    ck_assert_uint_gt(had + others, ROUNDS / 2);
+    for (uint32_t i = 0; i < OWN; i++)
+        expect_good(&many[i], MANY);
+    expect_good(&one, MANY);
+    world_detach(w, &other);
+    world_detach(w, &owner);
+    close_scene();
+    world_batch_bytes = 1 << 20;
+}
+END_TEST
+
 /* ---- long descriptors */
 
 START_TEST(a_long_descriptor_goes_in_parts_beside_others)
@@ -283,6 +332,7 @@ END_TEST
     T(when_a_piece_is_over_the_next_one_goes)                                                      \
     T(pieces_go_in_every_second_pass_beside_others)                                                \
     T(beside_others_two_batches_have_as_much_each)                                                 \
+    T(a_tenant_with_many_batches_leaves_another_ones_a_part)                                       \
     T(a_long_descriptor_goes_in_parts_beside_others)                                               \
     T(no_part_goes_of_one_that_is_too_long_for_its_region)                                         \
     T(of_eight_pieces_of_a_list_one_has_a_completion)                                              \
