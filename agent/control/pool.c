@@ -198,11 +198,20 @@ void agent_pools_end_sessions(struct agent *a, uint32_t reason)
             agent_session_release(p, (uint32_t)i, reason);
 }
 
-void agent_pools_stop(struct agent *a)
+/* A lane carries out sessions of others (session_moves.h), and may wait long for what it has out of
+ * them: so no lane is stepped any more before memory of any session goes. */
+static void stop_stepping(struct agent *a)
 {
     for (uint32_t i = 0; i < POOLS; i++)
-        if (a->pools[i] != NULL)
+        if (a->pools[i] != NULL) {
             a->pools[i]->stopping = true;
+            world_lane_stop(a->world, &a->pools[i]->stepping);
+        }
+}
+
+void agent_pools_stop(struct agent *a)
+{
+    stop_stepping(a);
     for (uint32_t i = POOLS; i-- > 0;) {
         struct pool *p = a->pools[i];
         if (p == NULL)

@@ -260,6 +260,10 @@ bool play_agent_lane_ready(struct play_agent *a, int fd)
 static void command_lane(struct world *w, struct world_lane *of, const struct lane_command *command)
 {
     play_agent_of(w)->effects++;
+    if (of->of_world == NULL) {
+        (void)lane_command(of->lane, command);
+        return;
+    }
     while (lane_command(of->lane, command) != 0) {
         wake_lane(of->of_world);
         play_process_sleep(WAKE_MOST_NS);

@@ -61,7 +61,7 @@ struct world_lane_ops {
      * began. */
     void (*stop)(struct world *w, struct world_lane *l);
     /* As lane_command(), and it wakes. Blocks while a lane's ring is full, which it empties in each
-     * step. */
+     * step. Of a lane that is stopped, and not freed yet, nobody takes it. */
     void (*command)(struct world *w, struct world_lane *l, const struct lane_command *command);
     /* Its session of that number has this doorbell, from now on or no longer: each once, but for
      * those that it has when it is stopped. 0 or -errno. */

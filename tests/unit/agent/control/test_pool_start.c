@@ -2,6 +2,7 @@
 /* Pools that metaservers say, while they begin: the device is the test's, and answers when it wants
  * to. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../check_main.h"
@@ -366,6 +367,34 @@ START_TEST(workers_of_one_that_cannot_begin_are_sent_elsewhere)
 }
 END_TEST
 
+/* ---- the end of all */
+
+static void expect_none_stepped(enum world_device_step step, struct pool *p)
+{
+    (void)step, (void)p;
+    ck_assert_uint_eq(w.world.lanes_stopped, 2);
+}
+
+/* One carries out sessions of the other, whichever goes first. */
+START_TEST(no_lane_is_stepped_any_more_when_the_first_is_taken_apart)
+{
+    begin();
+    w.world.stepped = expect_none_stepped;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct pool *p = w.agent.pools[i] = calloc(1, sizeof *p);
+        ck_assert_ptr_nonnull(p);
+        p->agent = &w.agent;
+        p->world = w.agent.world;
+        p->config = &w.agent.config;
+        p->place = p->lane_number = i;
+        p->first = i > 0 ? w.agent.pools[0] : NULL;
+        p->stepping.of_world = &w;
+    }
+    agent_pools_stop(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 2);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_pool_that_begins_has_no_lane_and_what_takes_long_is_said)                                  \
     T(one_that_cannot_be_made_is_said_and_tried_again)                                             \
@@ -379,5 +408,6 @@ END_TEST
     T(the_memory_that_it_takes_is_made_beside_the_loop)                                            \
     T(several_begin_one_after_another)                                                             \
     T(workers_of_one_that_comes_are_told_to_come_again)                                            \
-    T(workers_of_one_that_cannot_begin_are_sent_elsewhere)
+    T(workers_of_one_that_cannot_begin_are_sent_elsewhere)                                         \
+    T(no_lane_is_stepped_any_more_when_the_first_is_taken_apart)
 KEDGE_CHECK_MAIN("agent.control.pool_start", TESTS)

@@ -38,6 +38,7 @@ struct test_world {
                                             * agent_pool_device_opened()) */
     void (*stepped)(enum world_device_step step, struct pool *p); /* or NULL: hears of them */
     const struct world_rings *heard[TEST_DOORBELLS]; /* by session: whose doorbell is watched */
+    uint32_t lanes_stopped;                          /* of those whose of_world was not NULL */
     void (*lane_told)(const struct lane_command *command); /* of any lane; a test sets it */
 };
 
