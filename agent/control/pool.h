@@ -145,6 +145,12 @@ static inline bool pool_is_own(const struct pool *p)
     return pool_endpoint(p)->place == 0;
 }
 
+/* It has begun, and does not end: no timer of one that ends is set again. NULL: there is none. */
+static inline bool pool_has_begun(const struct pool *p)
+{
+    return p != NULL && p->stage != POOL_STARTING && !p->stopping;
+}
+
 /* What a tenant (its index) has of the pool, in all of its lanes. */
 static inline struct lane_quota *pool_quota(const struct pool *p, uint32_t tenant)
 {

@@ -581,8 +581,7 @@ void agent_registrations_note_failed(struct pool *p, uint64_t failed)
 void agent_registrations_unreached(struct agent *a, uint32_t metaserver)
 {
     for (uint32_t i = 0; i < POOLS; i++)
-        if (a->pools[i] != NULL && a->pools[i]->stage != POOL_STARTING &&
-            a->pools[i]->registration[metaserver].pool != NULL)
+        if (pool_has_begun(a->pools[i]) && a->pools[i]->registration[metaserver].pool != NULL)
             resolve_again(&a->pools[i]->registration[metaserver]);
 }
 

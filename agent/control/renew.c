@@ -266,7 +266,7 @@ void agent_registration_renew_asked(struct registration *r, bool of_many)
 void agent_registrations_renew(struct agent *a, uint32_t metaserver, bool of_many)
 {
     for (uint32_t i = 0; i < POOLS; i++) {
-        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
+        if (!pool_has_begun(a->pools[i]))
             continue;
         struct registration *r = &a->pools[i]->registration[metaserver];
         if (r->pool != NULL && r->state == REGISTRATION_DONE)
@@ -280,7 +280,7 @@ void agent_registration_look_with_others(const struct registration *r)
 {
     const struct agent *a = r->pool->agent;
     for (uint32_t i = 0; i < POOLS; i++) {
-        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
+        if (!pool_has_begun(a->pools[i]))
             continue;
         struct registration *other = &a->pools[i]->registration[r - r->pool->registration];
         if (other->pool != NULL &&
