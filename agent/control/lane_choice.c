@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/lane_choice.h"
 
+#include "base/clock.h"
+
 #include <stdbool.h>
 
 #include "base/assert.h"
@@ -65,6 +67,14 @@ bool agent_lanes_would_be_even(const struct lane_balance *b, uint64_t rate, uint
     const uint64_t left = gap_after(b->gap, rate);
     return rate > 0 && rate < b->gap && left <= b->gap - b->gap / 4 &&
            (best == 0 || left < gap_after(b->gap, best));
+}
+
+void agent_lane_rest_begin(struct lane_rest *r, uint64_t stayed_ns, uint64_t now_ns)
+{
+    const uint64_t least_ns = LANE_REST_MS * BASE_NS_PER_MS;
+    const bool brief = stayed_ns <= least_ns;
+    r->until_ns = now_ns + (least_ns << (brief ? r->brief : 0));
+    r->brief = !brief ? 0 : r->brief < LANE_REST_DOUBLINGS ? r->brief + 1 : r->brief;
 }
 
 static uint64_t part_of(uint64_t all, uint32_t parts, uint32_t number)

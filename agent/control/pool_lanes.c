@@ -8,7 +8,7 @@
 #include "pools.h"
 #include "session_moves.h"
 
-enum { LOOK_MS = 100, MOVE_RESTS_MS = 1000 /* of a session that was elsewhere */ };
+enum { LOOK_MS = 100 };
 
 uint32_t agent_lanes_count(const struct pool *p)
 {
@@ -65,8 +65,7 @@ static uint64_t rate_of(struct agent_session *s, uint64_t since_ns)
 /* A lodger goes nowhere but home. */
 static bool may_go(const struct agent_session *s, const struct pool *to, uint64_t now_ns)
 {
-    return (s->move == NULL || s->pool == to) &&
-           now_ns - s->moved_ns > MOVE_RESTS_MS * BASE_NS_PER_MS;
+    return (s->move == NULL || s->pool == to) && now_ns > s->rest.until_ns;
 }
 
 /* Of all sessions what they have posted is known from then on; the one that evens both lanes best

@@ -21,8 +21,9 @@ struct kept {
 
 struct session_move {
     struct pool *to;
-    uint32_t lodger; /* its number there */
-    bool away;       /* it is there; else it leaves its own lane */
+    uint32_t lodger;  /* its number there */
+    uint64_t came_ns; /* when it did, once it is away */
+    bool away;        /* it is there; else it leaves its own lane */
     bool called;
     bool hurried;
     STAILQ_HEAD(, kept) kept;
@@ -86,6 +87,16 @@ static void free_kept(struct session_move *m)
     }
 }
 
+/* One that did not go, or was not let in, is no longer kept from it than once. */
+static void begin_rest(struct agent_session *s, const struct session_move *m)
+{
+    const uint64_t now_ns = world_now_ns(s->pool->world);
+    if (m->came_ns != 0)
+        agent_lane_rest_begin(&s->rest, now_ns - m->came_ns, now_ns);
+    else
+        s->rest.until_ns = now_ns + LANE_REST_MS * BASE_NS_PER_MS;
+}
+
 /* It is at home, and hears what has waited. */
 static void end_move(struct agent_session *s)
 {
@@ -94,7 +105,7 @@ static void end_move(struct agent_session *s)
     s->move = NULL;
     m->to->moves.lodger[m->lodger] = NULL;
     count_lodger(s, m->to, -1);
-    s->moved_ns = world_now_ns(s->pool->world);
+    begin_rest(s, m);
     STAILQ_FOREACH(k, &m->kept, next)
         agent_pool_command(s->pool, &k->command);
     free_kept(m);
@@ -115,6 +126,7 @@ static void enter_lane(struct agent_session *s)
     c.kind = LANE_COMMAND_LODGER_ADD;
     c.add.id = m->lodger;
     m->away = true;
+    m->came_ns = world_now_ns(s->pool->world);
     agent_pool_command(m->to, &c);
 }
 
@@ -138,6 +150,7 @@ void agent_session_moves_event(struct pool *p, const struct lane_event *e)
         return;
     }
     struct agent_session *s = p->moves.lodger[e->session];
+    s->move->came_ns = e->status == 0 ? s->move->came_ns : 0;
     p->moves.refused += e->status != 0;
     p->moves.moved += e->status == 0;
     come_back(s);

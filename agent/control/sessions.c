@@ -266,7 +266,7 @@ void agent_session_begin(struct pool *p, uint32_t number)
     struct agent_session *s = &p->sessions[number];
     struct lane_command command = agent_session_describe(s);
     command.touch = touch_of(s->arena[0]);
-    s->moved_ns = s->attached_ns;
+    s->rest = (struct lane_rest){.until_ns = s->attached_ns + LANE_REST_MS * BASE_NS_PER_MS};
     s->operations = 0;
     lane_memory_set_tenant(s->rings.memory, agent_quota_tenant(p->agent, s->tenant)->name);
     agent_session_command(p, &command);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "agent/lane.h"
+#include "control/lane_choice.h"
 #include "control/lanes.h"
 #include "control/tenant_queue.h"
 #include "control/work.h"
@@ -42,7 +43,7 @@ struct agent_session {
     bool held;                           /* over, but for its worker, which has not closed it yet */
     struct quota_counted counted;        /* quotas.c */
     struct session_move *move;           /* session_moves.c; NULL: it is in its lane */
-    uint64_t moved_ns;                   /* when it was last back from another */
+    struct lane_rest rest;               /* since it was last back from another */
     uint64_t operations;                 /* pool_lanes.c: so far, when it was last looked at */
     struct world_task task;              /* while MAKING or UNMAKING */
     TAILQ_ENTRY(agent_session) by_stage; /* while EMPTY or READY: of its pool's */

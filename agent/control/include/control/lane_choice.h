@@ -20,6 +20,8 @@ enum {
     /* Looks on end at which one lane has so much more to do than another one that a session goes
      * there: what is so for a moment is no reason. */
     LANE_UNEVEN_LOOKS = 3,
+    LANE_REST_MS = 1000,
+    LANE_REST_DOUBLINGS = 6,
 };
 
 /* What a lane has to do. */
@@ -48,6 +50,16 @@ bool agent_lanes_are_uneven(struct lane_balance *b, const struct lane_load *lane
  * `best` does (0: none), and by a quarter of the gap at least: so no session goes to and fro, and
  * one that is alone with what it has to do stays. */
 bool agent_lanes_would_be_even(const struct lane_balance *b, uint64_t rate, uint64_t best);
+
+/* When a session that was in another lane may go to one again: LANE_REST_MS after it is back, and
+ * twice as long after each further stay that was no longer than that, up to 2^LANE_REST_DOUBLINGS
+ * times: for who comes home at once, since his worker falls silent again and again, lanes are not
+ * more even, and each time he waits for all that he has out. */
+struct lane_rest {
+    uint64_t until_ns;
+    uint32_t brief; /* stays on end that were */
+};
+void agent_lane_rest_begin(struct lane_rest *r, uint64_t stayed_ns, uint64_t now_ns);
 
 /* The part that number `number` of `parts` has of a bound: together they have all of it, and more
  * only where each would have less than one. 0 is no bound. */

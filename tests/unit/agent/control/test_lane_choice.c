@@ -186,6 +186,24 @@ START_TEST(sessions_come_to_rest)
 }
 END_TEST
 
+START_TEST(who_comes_home_at_once_rests_twice_as_long_each_time)
+{
+    const uint64_t ms = 1000000;
+    struct lane_rest r = {0};
+    for (uint64_t n = 0, want = LANE_REST_MS; n < 20; n++) {
+        agent_lane_rest_begin(&r, 5 * ms, n * ms);
+        ck_assert_uint_eq(r.until_ns, (n + want) * ms);
+        want = n < LANE_REST_DOUBLINGS ? want * 2 : want;
+    }
+    agent_lane_rest_begin(&r, 2 * LANE_REST_MS * ms, ms); /* a stay that was worth it */
+    ck_assert_uint_eq(r.until_ns, (1 + LANE_REST_MS) * ms);
+    agent_lane_rest_begin(&r, 5 * ms, ms);
+    ck_assert_uint_eq(r.until_ns, (1 + LANE_REST_MS) * ms);
+    agent_lane_rest_begin(&r, 5 * ms, ms);
+    ck_assert_uint_eq(r.until_ns, (1 + 2 * LANE_REST_MS) * ms);
+}
+END_TEST
+
 START_TEST(parts_come_to_the_whole_and_each_has_some)
 {
     const struct agent_limits all = {.bytes = 1000003, .ops = 10};
@@ -215,5 +233,6 @@ END_TEST
     T(lanes_are_uneven_when_they_have_been_for_some_looks_on_end)                                  \
     T(the_session_goes_that_leaves_the_smallest_gap)                                               \
     T(sessions_come_to_rest)                                                                       \
+    T(who_comes_home_at_once_rests_twice_as_long_each_time)                                        \
     T(parts_come_to_the_whole_and_each_has_some)
 KEDGE_CHECK_MAIN("agent.control.lane_choice", TESTS)
