@@ -17,7 +17,7 @@ worker_uids=65534
 # messages, which such a pool has not.
 more_pool="messages = yes" without="none"
 [[ ${HOSTILE_LANES:-1} == 1 ]] ||
-    more_pool="lanes = $HOSTILE_LANES" without="messages|message-flood|ports|counters"
+    more_pool="lanes = $HOSTILE_LANES" without="messages|message-flood|ports|foreign-port|counters"
 echo "seed $seed (HOSTILE_SEED repeats it)"
 pools=${HOSTILE_POOLS:+2}
 pools=${pools:-1}

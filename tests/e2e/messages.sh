@@ -104,6 +104,33 @@ for role in messages message-flood ports; do
     ok "$(cat "$work/$role.out")"
 done
 
+# Nor does one that floods a port of its: as a stranger there, and as a guest, who takes receives
+# of its hearer's. What the slowest of 100 take is said: it is no bound where many share processors.
+ends door TERM
+slowest() { # sentence
+    local out
+    out=$(messenger a post "$gid" 86 $((2000 / part)) 64) || fail "$1: $out"
+    ok "$1: $(tail -n 1 <<<"$out")"
+}
+beside_flood() { # who port
+    HOSTILE_PORT=$2 "$bin/kedge-hostile" foreign-port --socket "$work/b-other.sock" --ms 3000 \
+        >"$work/foreign.out" 2>&1 &
+    guilty=$!
+    worker_pids+=($guilty)
+    sleep 0.2
+    slowest "beside $1 who floods it"
+    wait $guilty || fail "foreign-port: $(cat "$work/foreign.out")"
+    ok "$(cat "$work/foreign.out")"
+}
+hears door b drain 86
+slowest "a port, one message after the other"
+beside_flood "a stranger" ""
+ends door TERM
+MESSENGER_GRANT=other hears door b drain 86
+beside_flood "a guest" 86
+still_hears door
+ends door TERM
+
 # The receiver's worker dies.
 hears other b sink 85
 streams stream 24

@@ -6,12 +6,15 @@
  *   max                         prints how many receives a session may have
  *   echo PORT                   hears a port, and answers each message with itself, until killed
  *   sink PORT                   likewise, and answers none
+ *   drain PORT                  likewise, whatever they hold
  *   hear PORT RECEIVES BYTES    hears a port with so many receives of so many bytes; prints what
  *                               each ends with, and posts none again, until killed
  *   deaf PORT RECEIVES          likewise, and never pops one
  *   bind PORT                   "bound", or why not
  *   ping GID PORT N BYTES DEPTH sends N messages, DEPTH of them not answered at a time, and hears
  *                               the answers; BYTES 0: of all lengths
+ *   post GID PORT N BYTES       sends N, one when the one before is there, and prints what the
+ *                               slowest of 100 took ("p99 N us")
  *   send GID PORT N BYTES       sends N (64 at most) at once, and prints what each ends with: a
  *                               line for all that end alike, behind each other, and how long it
  *                               took
@@ -274,7 +277,9 @@ static void take(const struct kedge_msg *m, struct kedge_vqp *q, bool answers)
 }
 
 /* A sender that has gone costs nobody else a message. */
-static void hear_all(const char *port, bool answers)
+enum hearing { HEARS, HEARS_ANSWERS, HEARS_ANY };
+
+static void hear_all(const char *port, enum hearing how)
 {
     struct kedge_vqp *q = hear(port);
     for (uint32_t i = 0; i < buffers && i < info.max_recvs; i++)
@@ -284,7 +289,10 @@ static void hear_all(const char *port, bool answers)
         struct ibv_wc wc;
         bool any = false;
         for (; kedge_pop_msgs(session, 1, &m) == 1; any = true)
-            take(&m, q, answers);
+            if (how == HEARS_ANY)
+                post_receive(q, (uint32_t)m.wc.wr_id, most);
+            else
+                take(&m, q, how == HEARS_ANSWERS);
         for (; kedge_poll(session, 1, &wc) == 1; any = true) {
             struct kedge_vqp *from = kedge_vqp_find(session, wc.qp_num);
             if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR && from != NULL)
@@ -380,6 +388,38 @@ static void ping(struct kedge_vqp *q, uint64_t count, uint32_t bytes, uint32_t d
             die("no answer");
     }
     printf("%llu answered\n", (unsigned long long)count);
+}
+
+enum { TIMED = 100000 };
+
+static int compare_ns(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void post_each(struct kedge_vqp *q, uint64_t count, uint32_t bytes)
+{
+    static uint64_t took_ns[TIMED];
+    const uint64_t sender = (uint64_t)getpid() << 16;
+    if (count == 0 || count > TIMED) {
+        printf("%llu, of %d\n", (unsigned long long)count, TIMED);
+        exit(2);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t begun_ns = base_clock_ns();
+        struct ibv_wc wc;
+        write_letter(sends, sender, i, bytes);
+        must(post_send(q, i, sends, sends_lkey, bytes), "send");
+        while (kedge_poll(session, 1, &wc) != 1)
+            if (kedge_wait(session, PATIENCE_MS) != 1)
+                die("no completion");
+        if (wc.status != IBV_WC_SUCCESS)
+            die_of("a message", &wc);
+        took_ns[i] = base_clock_ns() - begun_ns;
+    }
+    qsort(took_ns, count, sizeof took_ns[0], compare_ns);
+    printf("p99 %llu us\n", (unsigned long long)took_ns[count - 1 - count / 100] / 1000);
 }
 
 static void print_ends(const struct ibv_wc *wc, uint32_t count)
@@ -498,9 +538,11 @@ int main(int argc, char **argv)
     if (strcmp(what, "max") == 0)
         printf("%u\n", info.max_recvs);
     else if (strcmp(what, "echo") == 0 && argc == 3)
-        hear_all(argv[2], true);
+        hear_all(argv[2], HEARS_ANSWERS);
     else if (strcmp(what, "sink") == 0 && argc == 3)
-        hear_all(argv[2], false);
+        hear_all(argv[2], HEARS);
+    else if (strcmp(what, "drain") == 0 && argc == 3)
+        hear_all(argv[2], HEARS_ANY);
     else if (strcmp(what, "bind") == 0 && argc == 3)
         (void)hear(argv[2]);
     else if (strcmp(what, "hear") == 0 && argc == 5)
@@ -510,6 +552,8 @@ int main(int argc, char **argv)
     else if (strcmp(what, "ping") == 0 && argc == 7)
         ping(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]),
              number_of(argv[6]));
+    else if (strcmp(what, "post") == 0 && argc == 6)
+        post_each(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]));
     else if (strcmp(what, "send") == 0 && argc == 6)
         send_some(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]));
     else if (strcmp(what, "beside") == 0 && argc == 6)

@@ -129,6 +129,7 @@ void attack_messages(struct hostile *h);
 void attack_counters(struct hostile *h);
 void attack_message_flood(struct hostile *h);
 void attack_ports(struct hostile *h);
+void attack_foreign_port(struct hostile *h);
 void attack_batches(struct hostile *h);
 void attack_batch_storm(struct hostile *h);
 void attack_publishes(struct hostile *h);

@@ -76,6 +76,7 @@ static const struct {
     {"counters", "has as many counters as it may, guesses others', and ends no list",
      attack_counters, false, true},
     {"ports", "hears as many ports as there are", attack_ports, false, true},
+    {"foreign-port", "floods ports of another tenant's worker", attack_foreign_port, false, true},
     {"batches", "operations of batches that are nonsense, and ends in their middle", attack_batches,
      false, true},
     {"batch-storm", "posts and takes back lists of single bytes", attack_batch_storm, false, false},

@@ -2,12 +2,14 @@
 /* Messages: descriptors of them that make no sense, floods for who hears nothing, and all ports. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hostile.h"
+#include "schema/record.h"
 
-enum { ROOM = 8, PORT = 7, EXTRA = 5 };
+enum { ROOM = 8, PORT = 7, EXTRA = 5, PORTS = 128 };
 
 /* Whether the ring takes a descriptor with all that may follow it. */
 static bool has_room(const struct raw *r)
@@ -157,4 +159,75 @@ void attack_ports(struct hostile *h)
         h->cut_off += raw_ended(&r);
         raw_close(&r);
     }
+}
+
+/* ---- others' ports */
+
+/* Of a port of its own it lets in, and shuts out, whoever there may be. */
+static void ask_for_guests(struct hostile *h, struct raw *r)
+{
+    for (int i = 0; i < ROOM && !raw_ended(r); i++) {
+        struct schema_sq_desc d = {.op = i % 2 == 0 ? SCHEMA_OP_PORT_GRANT : SCHEMA_OP_PORT_REVOKE,
+                                   .vqp = 1,
+                                   .bind_port = {.tenant = (uint32_t)hostile_random(h)}};
+        h->errors += raw_ask(r, &d, NULL) != 0;
+        h->did++;
+    }
+}
+
+/* Completions of SENDs that there are; how many went well. False: one failed, or it is over. */
+static bool take_sends(struct hostile *h, struct raw *r, uint32_t *well)
+{
+    struct schema_cqe c;
+    bool goes = true;
+    int status;
+    while ((status = raw_poll(r, &c, 0)) != -ETIMEDOUT) {
+        *well += status == 0;
+        h->errors += status > 0;
+        goes &= status == 0;
+        if (status == -EPIPE)
+            break;
+    }
+    return goes;
+}
+
+/* Fills the ring with messages for ports of another tenant's worker, $HOSTILE_OWNER's (workers):
+ * whichever, where it was let in to none, or the one that $HOSTILE_PORT says, where it was. */
+void attack_foreign_port(struct hostile *h)
+{
+    const char *owner = getenv("HOSTILE_OWNER"), *port = getenv("HOSTILE_PORT");
+    struct schema_sq_desc bind = {.op = SCHEMA_OP_BIND_PORT, .vqp = 1, .bind_port = {.port = PORT}};
+    struct schema_sq_desc to = {
+        .op = SCHEMA_OP_SEND_TO,
+        .slots = 1,
+        .send_to = {.kind = SCHEMA_SEND_TO_PORT,
+                    .tenant = schema_tenant_number(owner != NULL ? owner : "workers")}};
+    const struct schema_sq_desc send = {.op = SCHEMA_OP_SEND,
+                                        .flags = SCHEMA_OP_SIGNALED,
+                                        .slots = 1,
+                                        .num_sge = 1,
+                                        .post = {.length = SCHEMA_MESSAGE_MOST}};
+    struct raw r;
+    uint32_t well = 0;
+    port = port != NULL && port[0] != '\0' ? port : NULL;
+    raw_open(h, &r);
+    (void)raw_ask(&r, &bind, NULL); /* another one may have it */
+    hostile_begin(h);
+    for (bool goes = false; !hostile_over(h) && !raw_ended(&r);) {
+        if (!goes && port == NULL)
+            ask_for_guests(h, &r);
+        to.send_to.to = port != NULL ? strtoul(port, NULL, 10) : hostile_random(h) % PORTS;
+        if (!goes && raw_connect(&r) == 0)
+            raw_put(&r, &to, NULL, 0);
+        for (; has_room(&r); h->did++)
+            raw_put(&r, &send, NULL, 0);
+        goes = take_sends(h, &r, &well);
+    }
+    if (well > 0 && port == NULL)
+        hostile_fail("foreign-port: %u messages reached who had not let it in", well);
+    if (well == 0 && port != NULL)
+        hostile_fail("foreign-port: no message reached who had let it in");
+    h->errors += well; /* it is refused, or let in */
+    h->cut_off += raw_ended(&r);
+    raw_close(&r);
 }
