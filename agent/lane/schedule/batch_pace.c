@@ -5,13 +5,14 @@
 #include "session_state.h"
 
 enum {
-    /* Of what the port carries in a millisecond, one of so many. */
-    BESIDE_PART = 500,
+    PIECE_COST = 256, /* bytes that are carried while a device begins another request */
+    /* Of what the port carries in a millisecond, one of so many: 8 and 20 us. */
+    BESIDE_PART = 125,
     ALONE_PART = 50,
-    /* Where the port's rate is not known: one piece, and two. */
+    /* And no less than one piece, and two, also where the port's rate is not known: while one is on
+     * its way back the other one is carried. */
     BESIDE_BYTES = 2048,
-    ALONE_BYTES = 128 * 1024,
-    PIECE_COST = 256 /* bytes that are carried while a device begins another request */
+    ALONE_BYTES = 2 * (64 * 1024 + PIECE_COST)
 };
 static const uint64_t BESIDE_NS = 10000000; /* since others' last request */
 static const uint64_t NEXT_NS = 20000;      /* that a piece is kept for who may be gone meanwhile */
@@ -45,11 +46,10 @@ void lane_batch_pace_begin(struct lane *l)
 
 static uint64_t most_out(const struct lane *l)
 {
-    const uint64_t rate = l->config.port_rate;
     const bool beside = batch_pace_is_beside(l);
-    if (rate == 0)
-        return beside ? BESIDE_BYTES : ALONE_BYTES;
-    return rate / (beside ? BESIDE_PART : ALONE_PART);
+    const uint64_t most = l->config.port_rate / (beside ? BESIDE_PART : ALONE_PART);
+    const uint64_t least = beside ? BESIDE_BYTES : ALONE_BYTES;
+    return most > least ? most : least;
 }
 
 /* Once for all batches in a pass: else of two the one that asks first would let others go first

@@ -3,10 +3,13 @@
  * it, on the same queue pair or at the same port. Private to agent/lane, and the lane thread's.
  *
  * Others are whoever posts anything else. For a while after their last request they stand behind
- * what the port carries in 2 us, and pieces are short; pieces go in no pass in which something of
+ * what the port carries in 8 us, and pieces are short; pieces go in no pass in which something of
  * theirs went, but for every second, so that they are never without a part. Where there are no
- * others as much is out as keeps the port busy, what it carries in 20 us, which somebody who comes
- * stands behind once. One piece is out in any case.
+ * others as much is out as keeps the port busy, what it carries in 20 us and two pieces at least,
+ * which somebody who comes stands behind once. One piece is out in any case.
+ *
+ * What is out is on the wire for a round trip, 5 to 10 us, and nobody stands behind that: less than
+ * is carried in a round trip shortens nobody's wait, and leaves the port idle.
  *
  * Where as much is out as may be, the tenant that waits and has had no piece for longest has the
  * next one, however many batches others have. */

@@ -103,13 +103,29 @@ END_TEST
 
 START_TEST(where_the_rate_is_known_it_is_what_the_port_carries_in_a_time)
 {
-    world_port_rate = RATE * 1000ull;
+    enum { LENGTH = 8192, QUICK = 10 * RATE };
     world_apart = true; /* each is a piece */
-    const uint64_t alone = count_out(1, BLOCK), beside = count_out(2, BLOCK);
+    world_port_rate = QUICK * 1000ull;
+    const uint64_t alone = count_out(1, LENGTH);
+    world_port_rate = RATE * 1000ull;
+    const uint64_t beside = count_out(2, BLOCK);
     world_apart = false;
     world_port_rate = 0;
-    ck_assert_uint_eq(alone, RATE * 20 / (BLOCK + COST) * BLOCK);
-    ck_assert_uint_eq(beside, RATE * 2 / (BLOCK + COST) * BLOCK);
+    ck_assert_uint_eq(alone, QUICK * 20 / (LENGTH + COST) * LENGTH);
+    ck_assert_uint_eq(beside, RATE * 8 / (BLOCK + COST) * BLOCK);
+}
+END_TEST
+
+/* While one is on its way back the other one is carried: a port of 25 Gb/s carries less than one in
+ * 20 us, and would be idle for a round trip behind each. */
+START_TEST(two_whole_pieces_are_out_of_a_batch_alone_whatever_the_port_carries)
+{
+    enum { WHOLE = 64 * 1024, LENGTH = WHOLE / 64 };
+    ck_assert_uint_eq(count_out(1, LENGTH), 2 * WHOLE);
+    world_port_rate = 3125 * 1000ull;
+    const uint64_t out = count_out(1, LENGTH);
+    world_port_rate = 0;
+    ck_assert_uint_eq(out, 2 * WHOLE);
 }
 END_TEST
 
@@ -329,6 +345,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(of_a_batch_alone_128_kib_are_out_and_beside_others_one_piece)                                \
     T(where_the_rate_is_known_it_is_what_the_port_carries_in_a_time)                               \
+    T(two_whole_pieces_are_out_of_a_batch_alone_whatever_the_port_carries)                         \
     T(when_a_piece_is_over_the_next_one_goes)                                                      \
     T(pieces_go_in_every_second_pass_beside_others)                                                \
     T(beside_others_two_batches_have_as_much_each)                                                 \
