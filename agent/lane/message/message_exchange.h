@@ -60,13 +60,19 @@ struct exchange_config {
     uint64_t forget_ns;        /* who was silent for so long may be forgotten */
 };
 
+/* What who has a guest's place has of streams, and how many have had it before. */
+struct guest_streams {
+    uint32_t has, life;
+};
+
 struct exchange {
     struct exchange_config config;
     struct credit_bank bank;
     struct message_peer *all;
     struct stream_receiver *receiver;
     struct places receiver_places;
-    uint32_t *by_gid, *by_epoch, *by_stream, *guest_has; /* place + 1; by guest: streams */
+    uint32_t *by_gid, *by_epoch, *by_stream; /* place + 1 */
+    struct guest_streams *guest;             /* by guest: place + 1 */
     uint32_t mask, epoch_mask, stream_mask, free, free_receiver, used, used_receivers, hand;
     uint32_t known; /* place + 1 of whom was looked for last; it may be another's by now */
     uint64_t seed;
@@ -112,6 +118,9 @@ static inline void lane_exchange_stray(struct exchange *x)
  * nobody's, and it fails if it would; guest: no more of that than are left; 0: no one's. */
 struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
                                              uint32_t share, uint32_t guest, uint64_t now_ns);
+/* It is a guest no more, and its place may be another one's: whatever streams it has left here do
+ * not count as that one's. */
+void lane_exchange_guest_gone(struct exchange *x, uint32_t guest);
 void lane_exchange_took(struct exchange *x, struct stream_receiver *r);
 void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us);
 /* status: enum ibv_wc_status. */

@@ -24,9 +24,9 @@ int lane_receivers_init(struct exchange *x)
     x->free_receiver = 1;
     x->receiver = calloc(count, sizeof x->receiver[0]);
     x->by_stream = calloc(x->stream_mask + 1, sizeof x->by_stream[0]);
-    x->guest_has = calloc(x->config.guests + 1, sizeof x->guest_has[0]);
+    x->guest = calloc(x->config.guests + 1, sizeof x->guest[0]);
     if (lane_places_init(&x->receiver_places, count, x->config.shares) != 0 ||
-        x->receiver == NULL || x->by_stream == NULL || x->guest_has == NULL)
+        x->receiver == NULL || x->by_stream == NULL || x->guest == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i + 1 < count; i++)
         x->receiver[i].next = i + 2;
@@ -37,7 +37,7 @@ void lane_receivers_free(struct exchange *x)
 {
     free(x->receiver);
     free(x->by_stream);
-    free(x->guest_has);
+    free(x->guest);
     lane_places_free(&x->receiver_places);
 }
 
@@ -111,10 +111,18 @@ static void forget_receiver(struct exchange *x, struct stream_receiver *r)
         TAILQ_REMOVE(&r->from->news, r, by_news);
     leave_peer(x, r);
     lane_places_give(&x->receiver_places, r->share);
-    x->guest_has[r->guest]--;
+    if (r->guest_life == x->guest[r->guest].life)
+        x->guest[r->guest].has--;
     *r = (struct stream_receiver){.next = x->free_receiver};
     x->free_receiver = place;
     x->used_receivers--;
+}
+
+void lane_exchange_guest_gone(struct exchange *x, uint32_t guest)
+{
+    BASE_ASSERT(guest != 0 && guest <= x->config.guests);
+    x->guest[guest].has = 0;
+    x->guest[guest].life++;
 }
 
 bool lane_receivers_forget(struct exchange *x, struct message_peer *c)
@@ -146,8 +154,8 @@ static void forget_idle_receivers(struct exchange *x, uint64_t now_ns)
 static bool try_place(struct exchange *x, uint32_t share, uint32_t guest)
 {
     return x->free_receiver != 0 &&
-           (guest == 0 || x->guest_has[guest] == 0 ||
-            x->guest_has[guest] < lane_places_left(&x->receiver_places, share)) &&
+           (guest == 0 || x->guest[guest].has == 0 ||
+            x->guest[guest].has < lane_places_left(&x->receiver_places, share)) &&
            lane_places_take(&x->receiver_places, share);
 }
 
@@ -174,8 +182,9 @@ static struct stream_receiver *open_receiver(struct exchange *x, struct message_
                                   .in.next = m->number,
                                   .share = share,
                                   .guest = guest,
+                                  .guest_life = x->guest[guest].life,
                                   .heard_ns = now_ns};
-    x->guest_has[guest]++;
+    x->guest[guest].has++;
     *link = place;
     x->used_receivers++;
     join_peer(x, r, place);

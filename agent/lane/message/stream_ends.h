@@ -18,6 +18,7 @@ struct stream_receiver {
     struct stream_in in;
     uint64_t heard_ns;
     uint32_t share, guest;        /* whose part its place is of, and as which of their guests */
+    uint32_t guest_life;          /* which had that place */
     uint32_t wait_us;             /* REFUSED */
     uint8_t news;                 /* enum schema_note_kind; 0: there are none */
     uint8_t failed;               /* enum ibv_wc_status: it has ended so */

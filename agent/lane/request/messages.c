@@ -181,9 +181,12 @@ int lane_port_guest_ask(struct lane *l, struct session *s, const struct schema_s
         return -EINVAL;
     if (d->op == SCHEMA_OP_PORT_GRANT && !lane_places_take(&m->guest_places, t->share))
         return -EDQUOT;
+    const uint32_t guest = lane_guest_find(&m->guests, t->guests, tenant);
     const int status = d->op == SCHEMA_OP_PORT_GRANT
                            ? lane_guest_add(&m->guests, &t->guests, tenant)
                            : lane_guest_remove(&m->guests, &t->guests, tenant);
+    if (status == 0 && d->op == SCHEMA_OP_PORT_REVOKE)
+        lane_exchange_guest_gone(&m->exchange, guest);
     if ((status == 0) == (d->op == SCHEMA_OP_PORT_REVOKE))
         lane_places_give(&m->guest_places, t->share);
     return status;

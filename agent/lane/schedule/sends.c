@@ -52,6 +52,8 @@ static void unbind_ports(struct lane *l, struct vqp_messages *t)
 {
     for (uint32_t n = lane_ports_unbind_all(&l->messages->ports, &t->ports); n > 0; n--)
         lane_places_give(&l->messages->port_places, t->share);
+    for (uint32_t guest = t->guests; guest != 0; guest = l->messages->guests.all[guest - 1].next)
+        lane_exchange_guest_gone(&l->messages->exchange, guest);
     for (uint32_t n = lane_guests_remove_all(&l->messages->guests, &t->guests); n > 0; n--)
         lane_places_give(&l->messages->guest_places, t->share);
 }

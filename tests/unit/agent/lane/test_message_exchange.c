@@ -272,6 +272,48 @@ START_TEST(streams_of_a_peer_that_is_forgotten_go_some_at_a_time)
 }
 END_TEST
 
+/* Streams of who was a guest, which may stay for long, are not those of who has its place now. */
+START_TEST(the_next_guest_in_a_place_has_none_of_the_streams_of_the_one_before)
+{
+    enum { GUEST = 1 };
+    struct exchange x;
+    struct exchange_config config = config_of(0, 100);
+    config.receivers = 60;
+    config.guests = GUEST;
+    ck_assert_int_eq(lane_exchange_init(&x, &config, 1), 0);
+    lane_exchange_posted(&x, 200);
+    const struct schema_datagram d = {
+        .from_gid = {0xfd, [15] = 7}, .from_incarnation = 5, .pool = 1, .qpn = 9, .wants = 1};
+    struct message_peer *c = lane_exchange_hear(&x, &d, 1);
+    ck_assert_ptr_nonnull(c);
+    struct schema_message m = {
+        .opens = 1, .epoch = c->account.epoch, .stream = 1, .to_incarnation = 100};
+    struct stream_receiver *r;
+    for (; (r = lane_exchange_arrive(&x, &m, 1, GUEST, 1)) != NULL; m.credit++, m.stream++) {
+        lane_exchange_took(&x, r);
+        ck_assert_ptr_eq(lane_exchange_hear(&x, &d, 1), c); /* it has one more credit */
+    }
+    const uint32_t before = x.used_receivers;
+    ck_assert_uint_gt(before, 1);
+    ck_assert_uint_eq(x.guest[GUEST].has, before);
+    ck_assert_uint_lt(before, config.receivers);
+    lane_exchange_guest_gone(&x, GUEST);
+    ck_assert_ptr_eq(lane_exchange_hear(&x, &d, 1), c);
+    m.credit++;
+    m.stream++;
+    r = lane_exchange_arrive(&x, &m, 1, GUEST, 1);
+    ck_assert_ptr_nonnull(r);
+    lane_exchange_took(&x, r);
+    ck_assert_uint_eq(x.guest[GUEST].has, 1);
+    ck_assert_ptr_nonnull(lane_exchange_know(&x, d.from_gid, 6, 2)); /* its next life */
+    for (int n = 0; n < 4; n++)
+        lane_exchange_sweep(&x, 2 + config.bound_ns, config.peers);
+    ck_assert_uint_eq(x.used_receivers, 0);
+    ck_assert_uint_eq(x.guest[GUEST].has, 0);
+    lane_exchange_free(&x);
+}
+END_TEST
+
 /* Nobody else hears of the credit of a message whose VQP goes while it is out. */
 START_TEST(who_goes_with_messages_out_keeps_no_credit_from_others)
 {
@@ -312,5 +354,6 @@ END_TEST
     T(a_stream_that_has_ended_leaves_its_place_to_others)                                          \
     T(a_stream_for_nobody_fails_without_a_place)                                                   \
     T(streams_of_a_peer_that_is_forgotten_go_some_at_a_time)                                       \
+    T(the_next_guest_in_a_place_has_none_of_the_streams_of_the_one_before)                         \
     T(who_goes_with_messages_out_keeps_no_credit_from_others)
 KEDGE_CHECK_MAIN("agent.lane.message_exchange", TESTS)
