@@ -288,11 +288,13 @@ static void hear_all(const char *port, enum hearing how)
         struct kedge_msg m;
         struct ibv_wc wc;
         bool any = false;
-        for (; kedge_pop_msgs(session, 1, &m) == 1; any = true)
+        for (; kedge_pop_msgs(session, 1, &m) == 1; any = true) {
             if (how == HEARS_ANY)
                 post_receive(q, (uint32_t)m.wc.wr_id, most);
             else
                 take(&m, q, how == HEARS_ANSWERS);
+            look_at_guest(q); /* there may always be another message */
+        }
         for (; kedge_poll(session, 1, &wc) == 1; any = true) {
             struct kedge_vqp *from = kedge_vqp_find(session, wc.qp_num);
             if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR && from != NULL)
