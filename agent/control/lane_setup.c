@@ -86,6 +86,7 @@ static struct lane_config describe_lane(const struct pool *p)
     const struct agent_device *d = &p->device;
     struct lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
+        .lodgers = agent_lanes_count(p) > 1 ? LANE_LODGERS : 0,
         .max_peers = (uint32_t)c->max_peers,
         .max_flows =
             2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */

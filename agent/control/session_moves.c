@@ -63,7 +63,7 @@ void agent_session_move(struct agent_session *s, struct pool *to)
 {
     uint32_t place;
     if (s->stage != STAGE_LIVE || s->move != NULL || s->arena_asked != NULL ||
-        !find_place(to, &place))
+        !find_place(to, &place) || lane_memory_let_move(s->rings.memory) != 0)
         return;
     struct session_move *m = calloc(1, sizeof *m);
     if (m == NULL)

@@ -62,7 +62,7 @@ struct lane_memory {
     uint32_t region_mask, grant_mask;
     uint32_t *region_first, *region_next, *grant_first, *grant_next;
     uint64_t grant_seed; /* of the lane that has its session: of the hashes of its grants */
-    struct session_handed handed;
+    struct session_handed *handed; /* NULL: it has gone to no other lane */
     struct session_shown shown;
     char tenant[LANE_TENANT_NAME + 1]; /* its name */
 };

@@ -124,7 +124,7 @@ struct session {
 /* Its own sessions, and behind them other lanes'. */
 static inline uint32_t lane_session_places(const struct lane *l)
 {
-    return l->config.max_sessions + LANE_LODGERS;
+    return l->config.max_sessions + l->config.lodgers;
 }
 
 static inline void session_count(_Atomic uint32_t *count, int more)

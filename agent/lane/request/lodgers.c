@@ -87,7 +87,7 @@ static void name_endpoint(struct lane *l, const struct vqp *q, struct vqp_endpoi
 
 static void hand_over(struct lane *l, struct session *s)
 {
-    struct session_handed *h = &s->memory->handed;
+    struct session_handed *h = s->memory->handed;
     h->sq_head = s->sq_head;
     h->cq_head = s->cq_head;
     h->cq_tail = s->cq_tail;
@@ -133,7 +133,7 @@ static void take_vqp(struct lane *l, struct session *s, struct vqp *q, const str
 
 static void take_over(struct lane *l, struct session *s)
 {
-    const struct session_handed *h = &s->memory->handed;
+    const struct session_handed *h = s->memory->handed;
     s->sq_head = h->sq_head;
     s->cq_head = h->cq_head;
     s->cq_tail = h->cq_tail;
@@ -192,8 +192,8 @@ void lane_session_back(struct lane *l, struct session *s)
     take_over(l, s);
     lane_session_activate(l, s);
     lane_session_tell_now(l, s); /* it may have armed its channel */
-    if (s->memory->handed.fault != 0)
-        lane_session_end(l, s, s->memory->handed.fault, true);
+    if (s->memory->handed->fault != 0)
+        lane_session_end(l, s, s->memory->handed->fault, true);
 }
 
 /* ---- elsewhere */
@@ -207,7 +207,7 @@ static void say_lodger_left(struct lane *l, uint32_t lodger, int status)
 /* Those that it does not know are looked up: the session may come when that is over. */
 static bool knows_endpoints(struct lane *l, const struct lane_session *add)
 {
-    const struct session_handed *h = &add->memory->handed;
+    const struct session_handed *h = add->memory->handed;
     bool knows = true;
     for (uint32_t i = 0; i < h->vqps_high; i++) {
         uint32_t slot, gen;
@@ -222,8 +222,8 @@ static bool knows_endpoints(struct lane *l, const struct lane_session *add)
 void lane_lodger_add(struct lane *l, const struct lane_session *add)
 {
     struct session *s = &l->sessions[l->config.max_sessions + add->id];
-    const struct session_handed *h = &add->memory->handed;
-    BASE_ASSERT(add->id < LANE_LODGERS && s->state == SESSION_NONE);
+    const struct session_handed *h = add->memory->handed;
+    BASE_ASSERT(add->id < l->config.lodgers && s->state == SESSION_NONE);
     if (!knows_endpoints(l, add)) {
         say_lodger_left(l, add->id, -EAGAIN);
         return;
@@ -257,7 +257,7 @@ static void drop_requests(struct lane *l, struct session *s)
 void lane_lodger_return(struct lane *l, uint32_t lodger, bool hurry)
 {
     struct session *s = &l->sessions[l->config.max_sessions + lodger];
-    BASE_ASSERT(lodger < LANE_LODGERS);
+    BASE_ASSERT(lodger < l->config.lodgers);
     if (s->state == SESSION_NONE)
         return;
     if (hurry)

@@ -77,6 +77,13 @@ void lane_memory_set_tenant(struct lane_memory *m, const char *name)
     memcpy(m->tenant, name, strnlen(name, LANE_TENANT_NAME)); /* behind which there are zeros */
 }
 
+int lane_memory_let_move(struct lane_memory *m)
+{
+    if (m->handed == NULL)
+        m->handed = calloc(1, sizeof *m->handed);
+    return m->handed != NULL ? 0 : -ENOMEM;
+}
+
 void lane_memory_free(struct lane_memory *m)
 {
     if (m == NULL)
@@ -90,6 +97,7 @@ void lane_memory_free(struct lane_memory *m)
     free(m->region_next);
     free(m->grant_first);
     free(m->grant_next);
+    free(m->handed);
     free(m);
 }
 

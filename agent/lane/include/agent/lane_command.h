@@ -35,6 +35,8 @@ struct lane_memory;
 struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, uint32_t max_vqps,
                                     uint32_t max_mrs);
 void lane_memory_free(struct lane_memory *memory);
+/* Before its session may go to another lane for the first time: 0 or -ENOMEM. */
+int lane_memory_let_move(struct lane_memory *memory);
 /* The name of the tenant whose session it will be, cut off behind LANE_TENANT_NAME bytes; before
  * SESSION_ADD. */
 void lane_memory_set_tenant(struct lane_memory *memory, const char *name);

@@ -39,6 +39,7 @@ enum lane_window_policy {
 
 struct lane_config {
     uint32_t max_sessions;
+    uint32_t lodgers;                /* LANE_LODGERS; or 0, of a pool with one lane */
     uint32_t max_peers;              /* known endpoints */
     uint32_t max_flows;              /* endpoints with requests out or waiting at one time */
     uint32_t max_tenants;            /* of all sessions */

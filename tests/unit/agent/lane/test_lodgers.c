@@ -32,6 +32,7 @@ static void order(uint32_t node, struct lane_command c)
 static void leave_home(void)
 {
     where = LEAVES;
+    ck_assert_int_eq(lane_memory_let_move(k.memory), 0);
     order(HOME, (struct lane_command){.kind = LANE_COMMAND_SESSION_LEAVE, .session = k.id});
 }
 
@@ -39,10 +40,10 @@ static void leave_home(void)
  */
 static void enter_other(void)
 {
-    k.memory->handed.arena[0] = (struct lane_arena){.iova = other_mr->addr,
-                                                    .bytes = WORLD_ARENA,
-                                                    .lkey = other_mr->lkey,
-                                                    .rkey = other_mr->rkey};
+    k.memory->handed->arena[0] = (struct lane_arena){.iova = other_mr->addr,
+                                                     .bytes = WORLD_ARENA,
+                                                     .lkey = other_mr->lkey,
+                                                     .rkey = other_mr->rkey};
     order(OTHER,
           (struct lane_command){.kind = LANE_COMMAND_LODGER_ADD,
                                 .add = {.id = LODGER,

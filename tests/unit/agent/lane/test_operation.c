@@ -14,7 +14,7 @@ START_TEST(a_number_that_means_nothing_is_of_no_kind)
     for (unsigned op = 0; op <= UINT8_MAX; op++)
         known += operation_of((uint8_t)op)->kind != OPERATION_UNKNOWN;
     /* Beside the posts those of messages, of a VQP, of batches, and those that are answered. */
-    ck_assert_uint_eq(known, sizeof posts + 3 + 3 + 2 + 15);
+    ck_assert_uint_eq(known, sizeof posts + 3 + 3 + 2 + 17);
     ck_assert_int_eq(operation_of(0)->kind, OPERATION_UNKNOWN);
     ck_assert_int_eq(operation_of(UINT8_MAX)->kind, OPERATION_UNKNOWN);
 }

@@ -196,6 +196,7 @@ static void configure(struct world *w, struct world_node *n)
         n->quota[t].max_vqps = n->quota[t].max_mrs = UINT32_MAX;
     n->config =
         (struct lane_config){.max_sessions = WORLD_WORKERS,
+                             .lodgers = LANE_LODGERS,
                              .max_peers = world_max_peers,
                              .max_flows = world_max_flows != 0 ? world_max_flows : 16,
                              .max_tenants = WORLD_TENANTS,
