@@ -92,10 +92,6 @@ static inline uint32_t lane_credit_left(const struct credit_purse *p)
 }
 /* So many are left: the number of the first of these, behind which the others come. */
 uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count);
-static inline uint32_t lane_credit_take(struct credit_purse *p)
-{
-    return lane_credit_take_some(p, 1);
-}
 /* Nothing of the message with that credit is under way any more. One of a former epoch, or that was
  * never taken: nothing. */
 void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number);

@@ -8,6 +8,11 @@
 #include "message/credit.h"
 #include "../../check_main.h"
 
+static uint32_t take_one(struct credit_purse *p)
+{
+    return lane_credit_take_some(p, 1);
+}
+
 enum { RECEIVES = 64, PEERS = 5, STEPS = 20000, PACKETS = 64, OUT = 512 };
 
 static uint64_t random_state;
@@ -31,7 +36,7 @@ START_TEST(a_credit_buys_one_receive)
     ck_assert_uint_eq(lane_credit_grant(&b, &a, 3), 3);
     ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 3);
-    const uint32_t first = lane_credit_take(&p), second = lane_credit_take(&p);
+    const uint32_t first = take_one(&p), second = take_one(&p);
     ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, second), 0);
     ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, second), -EEXIST);
     ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, first), 0);
@@ -63,7 +68,7 @@ START_TEST(numbers_go_on_over_their_end)
     ck_assert_int_eq(lane_credit_granted(&p, 1, a.granted, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 4);
     for (int i = 0; i < 4; i++) {
-        const uint32_t number = lane_credit_take(&p);
+        const uint32_t number = take_one(&p);
         ck_assert_int_eq(lane_credit_arrive(&b, &a, 1, number), 0);
         lane_credit_posted(&b, 1);
         lane_credit_over(&p, 1, number);
@@ -105,7 +110,7 @@ START_TEST(what_is_left_is_given_back_as_if_it_were_used)
     lane_credit_account_open(&b, &a);
     lane_credit_grant(&b, &a, 8);
     ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, 0), 0);
-    const uint32_t out = lane_credit_take(&p);
+    const uint32_t out = take_one(&p);
     ck_assert(lane_credit_return(&p));
     ck_assert(!lane_credit_return(&p));
     ck_assert_uint_eq(p.window.first, out); /* it is under way yet */
@@ -140,7 +145,7 @@ START_TEST(what_broke_is_over_when_its_queue_pair_has_rested)
     enum { REST = 1000 };
     ck_assert_int_eq(lane_credit_granted(&p, 1, 8, 0), 0);
     for (int i = 0; i < 4; i++)
-        (void)lane_credit_take(&p);
+        (void)take_one(&p);
     lane_credit_broke(&p, 1, 0, 10);
     lane_credit_broke(&p, 1, 1, 10);
     lane_credit_broke(&p, 1, 2, 500); /* while those rest */
@@ -170,7 +175,7 @@ START_TEST(a_purse_that_was_forgotten_begins_behind_what_was_used)
     for (int i = 0; i < 1000; i++) {
         ck_assert_uint_eq(lane_credit_grant(&b, &a, 1), 1);
         ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
-        const uint32_t number = lane_credit_take(&p);
+        const uint32_t number = take_one(&p);
         lane_credit_over(&p, p.epoch, number);
         if (i % 10 == 3)
             continue; /* it was lost */
@@ -182,7 +187,7 @@ START_TEST(a_purse_that_was_forgotten_begins_behind_what_was_used)
     p = (struct credit_purse){.epoch = 0};
     ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 5);
-    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, lane_credit_take(&p)), 0);
+    ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, take_one(&p)), 0);
     (void)lane_credit_return(&p);
     lane_credit_over(&p, p.epoch, p.window.first);
     ck_assert_int_eq(lane_credit_settle(&b, &a, p.epoch, p.window.first), 0);
@@ -289,7 +294,7 @@ static void step(void)
         break;
     case 2:
         if (out_count < OUT && lane_credit_left(p) > 0)
-            out[out_count++] = (struct message){peer, p->epoch, lane_credit_take(p)};
+            out[out_count++] = (struct message){peer, p->epoch, take_one(p)};
         break;
     case 3:
         deliver();
