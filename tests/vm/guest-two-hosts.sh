@@ -100,7 +100,7 @@ recovers() { # after what
 }
 
 lead() {
-    local watch
+    local watch perftest
     watch_pauses & watch=$!
     metad_configure
     sed -i 's/^listen = .*/listen = 10.0.1.1:7480/' "$work/metad.conf"
@@ -109,9 +109,14 @@ lead() {
     starts a
     exports a a "bytes of node 1, $RANDOM"
     both exported
-    ib_read_lat -d rxe0 -x 1 -s 8 -n 200 -F >"$work/perftest.log" 2>&1 &
+    # Of a client that cannot reach it it hears nothing.
+    timeout 120 ib_read_lat -d rxe0 -x 1 -s 8 -n 200 -F >"$work/perftest.log" 2>&1 & perftest=$!
+    for _ in $(seq 600); do
+        ! grep -qi ':4853 .* 0A ' /proc/net/tcp || break # 18515, listening
+        sleep 0.1
+    done
     reached perftest
-    wait $! || fail "ib_read_lat: $(cat "$work/perftest.log")"
+    wait $perftest || fail "ib_read_lat: $(cat "$work/perftest.log")"
     both read
     # The port takes less than it did: 512 bytes in a packet, where it was 1024.
     ip link set "$NIC" mtu 600
@@ -206,9 +211,8 @@ follow() {
     wait_for exported-a 120
     starts b
     both exported
-    wait_for perftest 60
-    sleep 1
-    ib_read_lat -d rxe0 -x 1 -s 8 -n 200 -F 10.0.1.1 >"$work/perftest.log" 2>&1 ||
+    wait_for perftest 120
+    timeout 60 ib_read_lat -d rxe0 -x 1 -s 8 -n 200 -F 10.0.1.1 >"$work/perftest.log" 2>&1 ||
         fail "ib_read_lat: $(cat "$work/perftest.log")"
     ok "perftest between the nodes:" \
         "$(awk '$1 == 8 {print "8-byte READ " $5 " us"}' "$work/perftest.log")"
