@@ -55,11 +55,8 @@ static int make_counter(struct kedge_session *s, struct kedge_counter *c)
     struct client_reply reply;
     struct schema_sq_desc d = {.op = SCHEMA_OP_COUNTER_NEW};
     const int status = client_request(s, &d, &reply);
-    if (status == -EDQUOT && s->end_reason == SCHEMA_REASON_NONE)
-        return client_fail(status,
-                           "the session has %d counters, or its tenant has used up its control "
-                           "operations: destroy some, or ask later",
-                           SCHEMA_COUNTERS);
+    if (client_has_no_room(s, status))
+        return client_fail(status, "the session has %d counters: destroy some", SCHEMA_COUNTERS);
     if (status != 0)
         return status;
     if (reply.value[0] == 0 || schema_counter_number(reply.value[0]) >= SCHEMA_COUNTERS)

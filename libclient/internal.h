@@ -71,6 +71,7 @@ struct kedge_session {
     int doorbell;        /* eventfd */
     int ended;           /* 0, or the -errno for ever */
     uint32_t end_reason; /* why: enum schema_reason; NONE: the socket closed */
+    uint32_t refusal;    /* of what the agent refused last: enum schema_reason */
     struct client_arena arenas[CLIENT_MAX_ARENAS];
     /* the rest */
     const void *peers;

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static int refuse_port(uint32_t port, int status)
+static int refuse_port(const struct kedge_session *s, uint32_t port, int status)
 {
     if (status == -EADDRINUSE)
         return client_fail(
@@ -15,6 +15,10 @@ static int refuse_port(uint32_t port, int status)
             "another queue pair of this tenant, on this node, hears port %u: destroy "
             "it, or choose another port",
             port);
+    if (client_has_no_room(s, status))
+        return client_fail_text(status, "the queue pair is bound to, or this tenant has, as many "
+                                        "ports as may be on this node: destroy queue pairs that "
+                                        "hear some");
     return status;
 }
 
@@ -41,7 +45,7 @@ int kedge_bind(struct kedge_vqp *q, uint32_t port)
     q->known = true;
     status = client_request(s, &d, &reply);
     if (status != 0 && status != -EALREADY) /* which was answered too late, in a former call */
-        return refuse_port(port, status);
+        return refuse_port(s, port, status);
     q->state = CLIENT_VQP_HEARING;
     q->to = port;
     return 0;
@@ -118,10 +122,10 @@ int kedge_port_grant(struct kedge_vqp *q, const char *tenant)
     if (client_is_null(q) || client_is_null(tenant))
         return -EINVAL;
     const int status = ask_for_guest(q, SCHEMA_OP_PORT_GRANT, tenant);
-    if (status == -EDQUOT && q->session->end_reason == SCHEMA_REASON_NONE)
+    if (client_has_no_room(q->session, status))
         return client_fail(status,
-                           "the queue pair has let in %d tenants, or this one as many as it may in "
-                           "all, or has used up its control operations",
+                           "the queue pair has let in %d tenants, or the session's own tenant as "
+                           "many as it may on this node: revoke some",
                            KEDGE_PORT_TENANTS);
     return status == -EALREADY ? 0 : status;
 }

@@ -30,6 +30,10 @@ int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct cli
 /* The same with what stands behind the descriptor. */
 int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const void *extra,
                         size_t bytes, struct client_reply *out);
+/* The request that was just refused with that status found no room left for what it makes: no quota
+ * refused it, of which the sentence is there already. */
+bool client_has_no_room(const struct kedge_session *s, int status);
+
 /* Takes all answers that have come: those of withdrawals go to client_withdrawn(), all others are
  * late, and nobody's. */
 void client_collect(struct kedge_session *s);

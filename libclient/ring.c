@@ -417,8 +417,9 @@ int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
 }
 
 /* number: of a quota, how much it is; 0 of an agent that does not say. */
-static int say_refusal(int status, uint32_t reason, uint64_t number)
+static int say_refusal(struct kedge_session *s, int status, uint32_t reason, uint64_t number)
 {
+    s->refusal = reason;
     const char *text = reason != SCHEMA_REASON_NONE ? kedge_reason_str(reason) : strerror(-status);
     if (number > 0 &&
         (reason == SCHEMA_REASON_QUOTA_MRS || reason == SCHEMA_REASON_QUOTA_CONTROL_OPS))
@@ -433,6 +434,7 @@ int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const
                         size_t bytes, struct client_reply *out)
 {
     int status = client_ask_with(s, d, extra, bytes);
+    s->refusal = SCHEMA_REASON_NONE;
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;
@@ -450,7 +452,7 @@ int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const
     if (status != r.status)
         return client_fail_text(status, "the agent's answer makes no sense");
     if (status != 0)
-        return say_refusal(status, r.reason, got.value[0]);
+        return say_refusal(s, status, r.reason, got.value[0]);
     *out = got;
     return 0;
 }
@@ -458,4 +460,10 @@ int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const
 int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out)
 {
     return client_request_with(s, d, NULL, 0, out);
+}
+
+bool client_has_no_room(const struct kedge_session *s, int status)
+{
+    return status == -EDQUOT && s->end_reason == SCHEMA_REASON_NONE &&
+           s->refusal == SCHEMA_REASON_NONE;
 }

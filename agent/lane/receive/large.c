@@ -68,10 +68,7 @@ static struct vqp *find_hearer(const struct lane *l, const struct large_read *g)
 {
     struct session *s = session_of(l, g);
     struct vqp *q = &s->vqps[g->hears];
-    return s->state == SESSION_LIVE && !g->cancelled && q->gen == g->hears_gen &&
-                   q->messages != NULL
-               ? q
-               : NULL;
+    return s->state == SESSION_LIVE && q->gen == g->hears_gen && q->messages != NULL ? q : NULL;
 }
 
 /* That VQP is there, and its sender's tenant may still reach it. */

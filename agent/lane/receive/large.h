@@ -29,7 +29,6 @@ struct large_read {
     uint16_t hears, hears_gen; /* the VQP that the receive was posted on */
     uint16_t own;              /* READS: the VQP that it is READ on; else 0, which is a worker's */
     uint8_t state;             /* enum large_state */
-    uint8_t cancelled;         /* its receive's VQP is destroyed */
     uint8_t with_imm, parts;
     uint32_t imm, from_tenant, length;
     uint32_t done, reads; /* bytes that are here; of the present READ */

@@ -80,6 +80,12 @@ START_TEST(a_port_that_is_taken_is_refused_and_one_that_was_given_late_is_had)
     fake_agent_answer(&f.a);
     ck_assert_int_eq(kedge_bind(f.q, PORT), -EDQUOT);
     (void)fake_agent_asked(&f.a);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "control operations"));
+    f.a.reply.reason = SCHEMA_REASON_NONE;
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_bind(f.q, PORT), -EDQUOT);
+    (void)fake_agent_asked(&f.a);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "as many ports as may be on this node"));
     ck_assert_int_eq(kedge_connect(f.q, peer_gid), 0); /* it was bound to none */
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &f.q), 0);
     f.a.reply = (struct schema_reply){.status = -EALREADY};

@@ -62,7 +62,13 @@ START_TEST(a_tenant_is_let_in_and_shut_out_by_its_number)
     ck_assert_int_eq(kedge_port_grant(f.q, "red"), -EDQUOT);
     expect_asked(&f, SCHEMA_OP_PORT_GRANT, "red");
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "let in 16 tenants"));
-    f.a.reply.status = 0;
+    f.a.reply.reason = SCHEMA_REASON_QUOTA_CONTROL_OPS;
+    fake_agent_answer(&f.a);
+    ck_assert_int_eq(kedge_port_grant(f.q, "red"), -EDQUOT);
+    expect_asked(&f, SCHEMA_OP_PORT_GRANT, "red");
+    ck_assert_ptr_null(strstr(kedge_last_error(), "let in 16 tenants"));
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "control operations"));
+    f.a.reply = (struct schema_reply){0};
     fake_agent_answer(&f.a);
     ck_assert_int_eq(kedge_port_revoke(f.q, "blue"), 0);
     expect_asked(&f, SCHEMA_OP_PORT_REVOKE, "blue");
