@@ -46,10 +46,12 @@ enum {
     RNR_RETRIES = 7,          /* for ever: receivers that are not ready are slow, not dead */
 
     /* Messages of a pool, beside `receives`: places of its lane, of whichever tenants. */
-    MESSAGE_VQPS = 8192,       /* that send or hear some, ports, and streams that are heard */
-    MESSAGE_PEERS = 4096,      /* endpoints with which some are exchanged */
-    MESSAGE_ASK_MS = 2,        /* for a word that does not come, at least */
-    MESSAGE_QUESTIONS = 9,     /* so often, doubled each time, until the peer is gone */
+    MESSAGE_VQPS = 8192,   /* that send or hear some, ports, and streams that are heard */
+    MESSAGE_PEERS = 4096,  /* endpoints with which some are exchanged */
+    MESSAGE_ASK_MS = 2,    /* for a word that does not come, at least */
+    MESSAGE_QUESTIONS = 6, /* so often at least, since datagrams are lost, each time doubled */
+    MESSAGE_QUESTIONS_MOST = 9,
+    MESSAGE_SILENCE_MS = 2000, /* for so long at least, until the peer is gone */
     MESSAGE_REFUSED_MS = 1000, /* a receiver may have no buffer for so long */
 
     /* Connections to other nodes, with rc. */

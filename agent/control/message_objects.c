@@ -156,15 +156,30 @@ void agent_messages_close(struct pool *p)
 
 /* ---- the lane's */
 
-/* A word comes as soon as an acknowledgement does, and the lane that it comes from may sleep; so
- * often it is asked for, each time twice as late, that all of it takes longer than a queue pair
- * repeats a request. */
+/* A word comes as soon as an acknowledgement does, and the lane that it comes from may sleep. Most
+ * devices take a quarter of the longest that a time-out may be: who asks then, in vain, has spent a
+ * datagram. */
 static uint64_t ask_ns(const struct pool *p)
 {
     const uint64_t timeout_ns =
         fab_timeout_ns(&p->device.fab->caps, (uint8_t)p->config->ack_timeout);
     const uint64_t least_ns = MESSAGE_ASK_MS * BASE_NS_PER_MS;
-    return timeout_ns > least_ns ? timeout_ns : least_ns;
+    return timeout_ns / 4 > least_ns ? timeout_ns / 4 : least_ns;
+}
+
+/* As many, each twice as late as the one before, as all of them take longer than a queue pair
+ * repeats a request, and than a lane stands still on a busy host. No more: whose peer has gone
+ * waits for as long, and of a wire's time-outs nine were more than two minutes. */
+static uint32_t count_questions(const struct pool *p)
+{
+    const uint64_t bound_ns =
+        fab_bound_ns(&p->device.fab->caps, (uint8_t)p->config->ack_timeout, ACK_RETRIES);
+    const uint64_t least_ns = MESSAGE_SILENCE_MS * BASE_NS_PER_MS;
+    const uint64_t silence_ns = bound_ns > least_ns ? bound_ns : least_ns;
+    uint32_t n = MESSAGE_QUESTIONS;
+    while (n < MESSAGE_QUESTIONS_MOST && (ask_ns(p) << (n + 1)) - ask_ns(p) < silence_ns)
+        n++;
+    return n;
 }
 
 struct lane_messages agent_messages_describe(const struct pool *p)
@@ -187,7 +202,7 @@ struct lane_messages agent_messages_describe(const struct pool *p)
                                   .vqps = vqps,
                                   .ports = vqps,
                                   .ask_ns = ask_ns(p),
-                                  .questions = MESSAGE_QUESTIONS,
+                                  .questions = count_questions(p),
                                   .refused_ns = MESSAGE_REFUSED_MS * BASE_NS_PER_MS,
                                   .asks_numbers = d->connector != NULL};
 }

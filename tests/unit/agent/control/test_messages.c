@@ -114,6 +114,38 @@ END_TEST
 
 /* ---- the queue pair of datagrams */
 
+START_TEST(a_peer_that_has_gone_is_silent_for_seconds_on_whatever_device)
+{
+    /* time-outs of soft, of a wire, and of devices that have half a second at the least */
+    static const struct {
+        uint8_t ack_timeout;
+        uint32_t stretch;
+        uint64_t least_ns;
+        uint32_t most_s;
+    } devices[] = {{8, 1, 0, 3}, {13, 4, 0, 5}, {13, 4, 536870912, 18}};
+    static struct agent_config config;
+    static struct fab_srq srq;
+    static struct fab_mr mr;
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        begin();
+        struct agent_device *d = &w.pool[0].device;
+        d->srq = &srq;
+        d->messages.receives = 256;
+        d->messages.mr = &mr;
+        config.ack_timeout = devices[i].ack_timeout;
+        w.pool[0].config = &config;
+        d->fab->caps.timeout_stretch = devices[i].stretch;
+        d->fab->caps.timeout_least_ns = devices[i].least_ns;
+        const struct lane_messages m = agent_messages_describe(&w.pool[0]);
+        const uint64_t silent_ns = (m.ask_ns << (m.questions + 1)) - m.ask_ns;
+        ck_assert_uint_lt(silent_ns, devices[i].most_s * BASE_NS_PER_S);
+        ck_assert_uint_ge(silent_ns, 2 * BASE_NS_PER_S);
+        ck_assert_uint_ge(silent_ns, fab_bound_ns(&d->fab->caps, devices[i].ack_timeout, 7));
+        ck_assert_uint_ge(m.questions, 6);
+    }
+}
+END_TEST
+
 static struct fab_qp ud, other;
 
 static void begin_with_ud(void)
@@ -279,6 +311,7 @@ END_TEST
     T(one_that_cannot_be_made_is_said_too)                                                         \
     T(one_that_comes_when_its_pool_goes_is_destroyed)                                              \
     T(a_pool_without_the_setting_or_a_device_without_ud_carries_none)                              \
+    T(a_peer_that_has_gone_is_silent_for_seconds_on_whatever_device)                               \
     T(one_that_broke_is_brought_up_anew_and_its_lane_hears)                                        \
     T(where_reset_is_final_another_takes_its_place_and_peers_are_told_its_number)                  \
     T(one_that_the_device_does_not_bring_back_is_tried_again_and_then_given_up_for_another)        \
