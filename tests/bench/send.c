@@ -46,19 +46,20 @@ static int post(struct perf_path *path, uint32_t first, uint32_t count, struct b
     return status == 0 ? 0 : perf_failed(status, "posting", err);
 }
 
+/* What has come behind what has gone: whose sender knows is there, and its receive is posted again
+ * before the next one goes. */
 static int poll(struct perf_path *path, struct base_errbuf *err)
 {
     struct kedge_msg m[POLL];
     struct ibv_wc wc[POLL];
     (void)path;
-    int n = kedge_pop_msgs(w.s, POLL, m);
-    for (int i = 0; i < n; i++)
+    const int n = kedge_poll(w.s, POLL, wc);
+    const int heard = n >= 0 ? kedge_pop_msgs(w.s, POLL, m) : 0;
+    if (n < 0 || heard < 0)
+        return perf_failed(n < 0 ? n : heard, "polling", err);
+    for (int i = 0; i < heard; i++)
         if (m[i].wc.status != IBV_WC_SUCCESS || post_receive((uint32_t)m[i].wc.wr_id) != 0)
             return perf_failed_with(&m[i].wc, "a receive", err);
-    if (n >= 0)
-        n = kedge_poll(w.s, POLL, wc);
-    if (n < 0)
-        return perf_failed(n, "polling", err);
     for (int i = 0; i < n; i++)
         if (wc[i].status != IBV_WC_SUCCESS)
             return perf_failed_with(&wc[i], "a message", err);

@@ -168,20 +168,25 @@ static void take_notes(struct lane *l, struct message_peer *c, const struct sche
     }
 }
 
+/* What has been said to us, by whoever it names. */
+static void hear_datagram(struct lane *l, const struct schema_datagram *d)
+{
+    struct message_peer *c = lane_exchange_hear(&l->messages->exchange, d, l->now_ns);
+    if (c == NULL)
+        return;
+    take_notes(l, c, d);
+    if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
+        lane_flows_notify(l, c->slot);
+}
+
 static void take_datagram(struct lane *l, const struct arrival *a, uint32_t place)
 {
     const uint8_t *at = datagram_at(l, place);
     struct schema_datagram d;
-    if (!a->has_grh || a->bytes <= FAB_GRH_BYTES ||
-        schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) != 0 ||
-        !fab_grh_is(at, d.from_gid, l->config.gid))
-        return;
-    struct message_peer *c = lane_exchange_hear(&l->messages->exchange, &d, l->now_ns);
-    if (c == NULL)
-        return;
-    take_notes(l, c, &d);
-    if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
-        lane_flows_notify(l, c->slot);
+    if (a->has_grh && a->bytes > FAB_GRH_BYTES &&
+        schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) == 0 &&
+        fab_grh_is(at, d.from_gid, l->config.gid))
+        hear_datagram(l, &d);
 }
 
 void lane_datagrams_take(struct lane *l, const struct arrival *a)
@@ -376,6 +381,21 @@ static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah 
         fail_qp(l);
 }
 
+/* This life of this endpoint, where one worker of ours sends to another: what it is told needs no
+ * datagram, and is heard in the same pass. */
+static bool is_self(const struct lane *l, const struct message_peer *c)
+{
+    return c->incarnation == l->config.incarnation &&
+           memcmp(c->gid, l->config.gid, sizeof c->gid) == 0;
+}
+
+static void say_to_self(struct lane *l, struct message_peer *c)
+{
+    struct schema_datagram d;
+    lane_exchange_say(&l->messages->exchange, c, &d);
+    hear_datagram(l, &d);
+}
+
 /* Those for whom there is no handle wait behind the others, until it comes, or the next look. */
 void lane_datagrams_say(struct lane *l)
 {
@@ -385,6 +405,11 @@ void lane_datagrams_say(struct lane *l)
     for (; n < A_PASS && m->ud_state == UD_WORKS && m->send_count > 0; n++) {
         if ((c = lane_exchange_due(&m->exchange)) == NULL)
             break;
+        if (is_self(l, c)) {
+            say_to_self(l, c);
+            sent++;
+            continue;
+        }
         struct fab_ah *ah = find_way(l, c);
         if (ah != NULL)
             send_datagram(l, c, ah);

@@ -236,6 +236,45 @@ START_TEST(a_port_is_free_when_its_vqp_is_destroyed)
 }
 END_TEST
 
+/* Both workers are of one endpoint: what its lane says to itself takes no datagram, and is heard in
+ * the pass in which it is said. */
+START_TEST(who_sends_to_his_own_endpoint_needs_no_datagram)
+{
+    enum { MESSAGES = 100 };
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    ck_assert_int_eq(world_connect(&w, &receiver, 5, 1), 0);
+    world_send_to(&receiver, 5, SCHEMA_SEND_TO_PORT, PORT);
+    struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, 0, 100, 8);
+    d.vqp = 5;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        const bool late = i % 10 == 9; /* it hears RNR, which its lane says to itself too */
+        if (!late)
+            post_receive(1000 + i, 4096, 8);
+        d.post.wr_id = i;
+        post(&receiver, d);
+        if (late) {
+            ck_assert(!world_poll(&w, &receiver, &e, 100));
+            post_receive(1000 + i, 4096, 8);
+        }
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.wr_id, 1000 + i);
+        ck_assert_mem_eq(from.gid, w.node[1].fab->caps.gid, 16);
+        e = world_done(&w, &receiver, 0); /* published with the other one */
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.wr_id, i);
+    }
+    const struct lane_stats stats = world_stats(&w, 1);
+    ck_assert_uint_eq(stats.datagrams_sent, 0);
+    ck_assert_uint_eq(stats.messages_sent, MESSAGES);
+    ck_assert_uint_ge(stats.messages_refused, MESSAGES / 10);
+    ck_assert_uint_le(stats.credits_granted, stats.receives_posted);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_message_is_in_the_buffer_that_was_posted_with_its_senders_name)                            \
     T(who_hears_a_message_answers_to_its_name)                                                     \
@@ -248,5 +287,6 @@ END_TEST
     T(many_messages_need_no_more_receives_than_there_are)                                          \
     T(without_an_address_a_send_is_refused)                                                        \
     T(a_session_ends_with_messages_under_way)                                                      \
-    T(a_port_is_free_when_its_vqp_is_destroyed)
+    T(a_port_is_free_when_its_vqp_is_destroyed)                                                    \
+    T(who_sends_to_his_own_endpoint_needs_no_datagram)
 KEDGE_CHECK_MAIN("agent.lane.messages", TESTS)
