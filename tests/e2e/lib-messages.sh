@@ -50,7 +50,8 @@ says() { # pattern sentence socket mode...
     ok "$sentence: $(tr '\n' ' ' <<<"$out")"
 }
 pings() { # count sentence socket port bytes depth
-    says "^$(($1 / part)) answered\n" "$2" "$3" ping "$gid" "$4" $(($1 / part)) "$5" "$6"
+    local count=$(($1 > part ? $1 / part : 1))
+    says "^$count answered\n" "$2" "$3" ping "$gid" "$4" $count "$5" "$6"
 }
 still_hears() { # name
     kill -0 "${hearer[$1]}" 2>/dev/null || fail "$1 has ended: $(cat "$work/$1.out")"

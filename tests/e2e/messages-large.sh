@@ -49,7 +49,7 @@ MESSENGER_OWNER=workers MESSENGER_MOST=65536 \
     pings 200 "a tenant that is let in sends large ones, and is answered" a-other 197 0 8
 MESSENGER_GRANT=other hears shuts b sink 198
 MESSENGER_OWNER=workers KEDGE_SOCKET=$work/a-other.sock "$bin/kedge-messenger" \
-    stream "$gid" 198 $((16 * mib)) >"$work/guest.out" 2>&1 &
+    stream "$gid" 198 $longest >"$work/guest.out" 2>&1 &
 shut=$!
 worker_pids+=($shut)
 until_is 1 "a guest streams" grep -c '^streams' "$work/guest.out"

@@ -84,6 +84,17 @@ static uint32_t number_of(const char *text)
     return (uint32_t)n;
 }
 
+/* Of a message, which a buffer has room for. */
+static uint32_t bytes_of(const char *text)
+{
+    const uint32_t n = number_of(text);
+    if (n > most) {
+        printf("%u bytes, of %u (MESSENGER_MOST)\n", n, most);
+        exit(2);
+    }
+    return n;
+}
+
 static void begin(void)
 {
     const char *longest = getenv("MESSENGER_MOST");
@@ -552,16 +563,16 @@ int main(int argc, char **argv)
     else if (strcmp(what, "deaf") == 0 && argc == 4)
         hear_some(argv[2], number_of(argv[3]), most, false);
     else if (strcmp(what, "ping") == 0 && argc == 7)
-        ping(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]),
+        ping(connect_to(argv[2], argv[3]), number_of(argv[4]), bytes_of(argv[5]),
              number_of(argv[6]));
     else if (strcmp(what, "post") == 0 && argc == 6)
-        post_each(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]));
+        post_each(connect_to(argv[2], argv[3]), number_of(argv[4]), bytes_of(argv[5]));
     else if (strcmp(what, "send") == 0 && argc == 6)
-        send_some(connect_to(argv[2], argv[3]), number_of(argv[4]), number_of(argv[5]));
+        send_some(connect_to(argv[2], argv[3]), number_of(argv[4]), bytes_of(argv[5]));
     else if (strcmp(what, "beside") == 0 && argc == 6)
-        beside(connect_to(argv[2], argv[3]), connect_to(argv[2], argv[4]), number_of(argv[5]));
+        beside(connect_to(argv[2], argv[3]), connect_to(argv[2], argv[4]), bytes_of(argv[5]));
     else if (strcmp(what, "stream") == 0 && argc == 5)
-        stream(connect_to(argv[2], argv[3]), number_of(argv[4]));
+        stream(connect_to(argv[2], argv[3]), bytes_of(argv[4]));
     else
         return 2;
     kedge_close(session);
