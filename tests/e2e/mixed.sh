@@ -127,10 +127,21 @@ revoke() { # agent [--force]
         grep -q 'no such\|there is no\|no lease' "$work/said" ||
         fail "leases of $worker are not revoked: $(cat "$work/said")"
 }
+# Each once in an order of chance, and then all of them anew: of what there is time for where
+# machines are slow there is some of each.
+left=()
+choose() { # sets $chosen
+    local i
+    ((${#left[@]} > 0)) || left=(0 1 2 3 4 5 6 7 8 9)
+    i=$((RANDOM % ${#left[@]}))
+    chosen=${left[i]}
+    left=("${left[@]:0:i}" "${left[@]:i+1}")
+}
 operate() {
     local agent what
     agent=$( ((RANDOM % 2)) && echo a || echo b)
-    case $((RANDOM % 10)) in
+    choose
+    case $chosen in
     0 | 1 | 2) what="worker killed" && kill_worker "${driving[RANDOM % ${#driving[@]}]}" KILL ;;
     3) what="server killed" && kill_worker "server-$agent" KILL ;;
     4) what="agent killed" && kill_agent $agent ;;
@@ -153,6 +164,7 @@ operate() {
         ;;
     esac
     did[$what]=$((${did[$what]-0} + 1))
+    ((slow == 1)) || echo "operator: $what, after $((SECONDS - begin)) s of $seconds"
 }
 
 # ---- the end: each byte, and nothing is left
