@@ -118,6 +118,13 @@ struct perf_cut {
     struct perf_cut_point alone, beside[PERF_CUT_SIZES][PERF_CUTS];
 };
 
+/* Of connections: requests a second, by how many an endpoint may have, without a window and with
+ * the usual one. */
+enum { PERF_CONNECTION_LOADS = 4, PERF_CONNECTION_WINDOWS = 2, PERF_CONNECTION_COUNTS = 4 };
+struct perf_linked {
+    double per_second[PERF_CONNECTION_COUNTS];
+};
+
 /* Of poll: what a lane is given to do, and how it polls meanwhile. */
 enum perf_load { PERF_DENSE, PERF_MEDIUM, PERF_SPARSE, PERF_SAME, PERF_IDLE, PERF_LOADS };
 /* PERF_DESCRIPTOR: the lane as with PERF_ADAPTIVE, and its worker waits in epoll_wait(). */

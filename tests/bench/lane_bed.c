@@ -46,7 +46,7 @@ static int open_node(struct lane_bed *bed, uint32_t which, struct base_errbuf *e
     if (status != 0)
         return status;
     struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 16 * SQ_DEPTH}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = (LANE_BED_LINKS + 1) * SQ_DEPTH}};
     if ((status = call(n->fab, &pd, err)) != 0 || (status = call(n->fab, &cq, err)) != 0)
         return status;
     n->pd = pd.pd.x;
@@ -213,7 +213,8 @@ static int make_lane(struct lane_bed *bed, struct base_errbuf *err)
                             .bound_ns = 20 * BASE_NS_PER_S,
                             .slack_ns = 100000,
                             .rc = true,
-                            .max_links = LANE_BED_NODES,
+                            .max_links = LANE_BED_LINKS,
+                            .connections_per_peer = bed->kind.connections,
                             .mtu = n->fab->caps.mtu,
                             .names_culprit = n->fab->caps.names_culprit,
                             .writes_in_order = n->fab->caps.writes_in_order,
@@ -327,6 +328,7 @@ static int answer_events(struct lane_bed *bed, struct base_errbuf *err)
         if (status != 0)
             return status;
         (void)lane_command(bed->lane, &c);
+        bed->linked++;
     }
     return 0;
 }

@@ -15,7 +15,8 @@
 #include "schema/session.h"
 
 enum {
-    LANE_BED_NODES = 9, /* the lane's, and those that serve */
+    LANE_BED_NODES = 9,  /* the lane's, and those that serve */
+    LANE_BED_LINKS = 24, /* connections of the lane: some are kept for endpoints that have none */
     LANE_BED_WORKERS = 96,
     LANE_BED_TENANTS = 2,
     LANE_BED_SLOTS = 64,       /* of a ring */
@@ -34,6 +35,7 @@ struct lane_bed_kind {
     uint32_t doorbell_ns; /* that the lane's processor takes for one */
     uint32_t cut_bytes;   /* longer READs and WRITEs go in pieces of so much; 0: as one */
     uint64_t region;      /* bytes of each node's; 0: LANE_BED_REGION */
+    uint32_t connections; /* that an endpoint may have; 0: one */
 };
 
 /* The worker's next request: op, flags, and of `post` the address, the length, and `offset` in its
@@ -72,8 +74,9 @@ struct lane_bed_node {
 struct lane_bed {
     struct sim_net *net;
     struct lane_bed_kind kind;
-    uint64_t rung;  /* doorbells that time went by for */
-    uint32_t nodes; /* that serve */
+    uint64_t rung;   /* doorbells that time went by for */
+    uint32_t nodes;  /* that serve */
+    uint32_t linked; /* connections that the lane has asked for, and got */
     struct lane_bed_node node[LANE_BED_NODES];
     struct schema_table endpoints, regions[LANE_BED_NODES];
     struct fab_mem scratch;

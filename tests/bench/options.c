@@ -51,6 +51,7 @@ static const char help[] =
     "  cut --model NAME          READs of 8 bytes beside another tenant's long ones, which are cut "
     "or\n"
     "                            not, in virtual time\n"
+    "  connections --model NAME  what several for each endpoint bring a lane with RC, likewise\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -72,10 +73,9 @@ static const char help[] =
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
     "                            window: one of this size, in place of several\n"
-    "  --model NAME              window, merge, cut; read and write with --direct or --local: the "
-    "card "
-    "whose\n"
-    "                            times they have: connectx-3, connectx-4 or connect-ib\n"
+    "  --model NAME              window, merge, cut, connections; read and write with --direct or\n"
+    "                            --local: the card whose times they have: connectx-3, connectx-4\n"
+    "                            or connect-ib\n"
     "  --queue-pairs N           window: that workers share (4)\n"
     "  --work NS                 window: of a worker for each request, on average (290000)\n"
     "  --seed N                  window: of these times; merge --model: of its trace (1)\n"
@@ -125,11 +125,12 @@ static const struct {
     {"batch", PERF_BATCH, 100000},
     {"notify", PERF_NOTIFY, 10000},
     {"cut", PERF_CUT, 200},
+    {"connections", PERF_CONNECTIONS, 100},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window, poll, merge, send, batch, cut"
+    "first-read, verbs-connect, lookup, window, poll, merge, send, batch, cut, connections"
 
 enum {
     UNCACHED = 1000,

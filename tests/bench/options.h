@@ -47,7 +47,8 @@ enum perf_test {
     PERF_SEND,
     PERF_NOTIFY,
     PERF_BATCH,
-    PERF_CUT
+    PERF_CUT,
+    PERF_CONNECTIONS
 };
 
 /* The command line. Strings are argv's or literals. */

@@ -21,7 +21,7 @@ static int check_lane(const struct perf_options *o, struct base_errbuf *err)
     return 0;
 }
 
-/* Of merge and cut --model, which have loads of their own. */
+/* Of merge, cut and connections --model, which have loads of their own. */
 static int check_merge(struct perf_options *o, struct base_errbuf *err)
 {
     if (o->local || o->size != 0 || o->depth != 0 || o->workers != 0)
@@ -29,7 +29,7 @@ static int check_merge(struct perf_options *o, struct base_errbuf *err)
                         "%s --model has loads of its own, and needs no servers: --model, --count "
                         "and --seed alone",
                         o->name);
-    if (strcmp(o->model, "connectx-3") != 0)
+    if (strcmp(o->model, "connectx-3") != 0 && o->test != PERF_CONNECTIONS)
         return base_err(err, -EINVAL, "%s --model goes by RC, as a connectx-3 does", o->name);
     o->seed = o->seed == 0 ? 1 : o->seed;
     return 0;
@@ -39,7 +39,8 @@ static int check_merge(struct perf_options *o, struct base_errbuf *err)
 int perf_options_check_model(struct perf_options *o, struct base_errbuf *err)
 {
     const bool window = o->test == PERF_WINDOW;
-    const bool merge = o->test == PERF_CUT || (o->test == PERF_MERGE && o->model != NULL);
+    const bool merge = o->test == PERF_CUT || o->test == PERF_CONNECTIONS ||
+                       (o->test == PERF_MERGE && o->model != NULL);
     const int status = check_lane(o, err);
     if (status != 0)
         return status;
@@ -47,10 +48,10 @@ int perf_options_check_model(struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "--work, --seed and --queue-pairs are for window");
     const bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
     if (o->model != NULL && !window && !merge && !(one_sided && (o->direct || o->local)))
-        return base_err(
-            err, -EINVAL,
-            "--model is for window, merge and cut, and for read and write with --direct or "
-            "--local");
+        return base_err(err, -EINVAL,
+                        "--model is for window, merge, cut and connections, and for read and write "
+                        "with --direct or "
+                        "--local");
     const struct model_preset *model = o->model != NULL ? fab_model_find(o->model) : NULL;
     if (o->model != NULL && model == NULL)
         return base_err(err, -EINVAL, "--model must be %s, not \"%.40s\"", fab_model_names(),
@@ -59,7 +60,7 @@ int perf_options_check_model(struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "--direct goes by DC, which a %s has not: use --local",
                         o->model);
     if (merge && o->model == NULL)
-        return base_err(err, -EINVAL, "cut needs --model: %s", fab_model_names());
+        return base_err(err, -EINVAL, "%s needs --model: %s", o->name, fab_model_names());
     if (merge)
         return check_merge(o, err);
     if (!window)

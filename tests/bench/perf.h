@@ -56,6 +56,7 @@ struct perf_result {
     struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
     struct perf_batches batches;
     struct perf_cut cut;
+    struct perf_linked linked[PERF_CONNECTION_LOADS][PERF_CONNECTION_WINDOWS];
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -162,6 +163,8 @@ void perf_merge_model_report(const struct perf_options *o, const struct perf_res
 void perf_merge_report(const struct perf_options *o, const struct perf_result *r);
 int perf_cut(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_cut_report(const struct perf_options *o, const struct perf_result *r);
+int perf_connections(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_connections_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 

@@ -153,12 +153,19 @@ static bool report_own(const struct perf_options *o, const struct perf_result *r
         enum perf_test test;
         void (*report)(const struct perf_options *o, const struct perf_result *r);
     } own[] = {
-        {PERF_VERBS_CONNECT, perf_verbs_report}, {PERF_FAIRNESS, perf_fairness_report},
-        {PERF_RENEWAL, perf_renewal_report},     {PERF_LOOKUP, perf_lookup_report},
-        {PERF_WINDOW, perf_window_report},       {PERF_POLL, perf_poll_report},
-        {PERF_FIRST_READ, perf_first_report},    {PERF_MERGE, perf_merge_report},
-        {PERF_SEND, perf_send_report},           {PERF_NOTIFY, perf_notify_report},
-        {PERF_BATCH, perf_batch_report},         {PERF_CUT, perf_cut_report},
+        {PERF_VERBS_CONNECT, perf_verbs_report},
+        {PERF_FAIRNESS, perf_fairness_report},
+        {PERF_RENEWAL, perf_renewal_report},
+        {PERF_LOOKUP, perf_lookup_report},
+        {PERF_WINDOW, perf_window_report},
+        {PERF_POLL, perf_poll_report},
+        {PERF_FIRST_READ, perf_first_report},
+        {PERF_MERGE, perf_merge_report},
+        {PERF_SEND, perf_send_report},
+        {PERF_NOTIFY, perf_notify_report},
+        {PERF_BATCH, perf_batch_report},
+        {PERF_CUT, perf_cut_report},
+        {PERF_CONNECTIONS, perf_connections_report},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (own[i].test == o->test) {
