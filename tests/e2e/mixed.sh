@@ -89,6 +89,10 @@ fail() {
     exit 1
 }
 judge() {
+    local name
+    for name in a b; do
+        kill -0 "${pids[$name]}" 2>/dev/null || fail "agent $name has ended by itself"
+    done
     ! grep -h OFFENCE "$work"/*.mix || fail "an offence"
     ! grep -hE '^ended with ([12]|1[0-24-9].|13[0-68-9])$' "$work"/*.mix ||
         fail "a worker ended otherwise: $(tail -n 3 "$work"/*.mix)"
@@ -112,7 +116,7 @@ go_on() { # how many rounds more each drives
 # ---- the operator
 
 kill_agent() { # name
-    kill -KILL "${pids[$1]}"
+    kill -KILL "${pids[$1]}" || fail "agent $1 has ended by itself"
     wait "${pids[$1]}" 2>/dev/null || true
     begins "$1"
 }
