@@ -79,6 +79,22 @@ struct perf_notified {
     double p50_ns, ratio, least_ratio, most_ratio;
 };
 
+/* Of verbs-data: medians of the turns, through an agent and on queue pairs of a program's own; and
+ * the first's times of the second's in the same turn. Of a batch the time of the whole. */
+enum perf_verbs_kind {
+    PERF_VERBS_READ,
+    PERF_VERBS_WRITE,
+    PERF_VERBS_SEND,
+    PERF_VERBS_NOTIFY,
+    PERF_VERBS_BATCH,
+    PERF_VERBS_KINDS
+};
+enum { PERF_VERBS_TURNS = 5 };
+struct perf_verbs_ratio {
+    double agent_ns, verbs_ns, agent_per_second, verbs_per_second;
+    double ratio, least_ratio, most_ratio, rate_ratio;
+};
+
 /* Of merge: where workers write, and how many work requests that was for the device. */
 enum perf_order { PERF_RUNS, PERF_STRIPES, PERF_RANDOM, PERF_ORDERS };
 struct perf_merged {

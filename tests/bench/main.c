@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "perf.h"
+#include "verbs_data.h"
 
 static int measure(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
@@ -22,6 +23,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
         return perf_isolation(o, r, err);
     case PERF_VERBS_CONNECT:
         return perf_verbs_connect(o, r, err);
+    case PERF_VERBS_DATA:
+        return perf_verbs_data(o, r, err);
     case PERF_FIRST_READ:
         return perf_first_read(o, r, err);
     case PERF_STORM:

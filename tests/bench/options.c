@@ -9,96 +9,6 @@
 #include "base/version.h"
 #include "perf.h"
 
-static const char help[] =
-    "usage: kedge-perf TEST [OPTIONS]\n"
-    "\n"
-    "tests:\n"
-    "  attach                    a worker opens a session\n"
-    "  connect --cached          connects to an endpoint that the host knows\n"
-    "  connect --uncached        connects to endpoints that it does not know\n"
-    "  read, write               one-sided operations; --direct: without an agent, on the fabric\n"
-    "  memory                    what an agent takes for each peer that it knows; needs --local\n"
-    "  cores                     from one processor to another and back: the least a READ adds\n"
-    "  mesh --workers N          N workers connect to each other and READ from each other\n"
-    "  storm --workers N         N workers of a host all at once READ from the same new peer\n"
-    "  first-read                what a worker pays from its start until its first READ, step by\n"
-    "                            step: medians of fresh processes\n"
-    "  verbs-connect             what a program without Kedge does until its first READ of a new\n"
-    "                            peer, step by step: medians in a fresh process and in one that\n"
-    "                            keeps its device open; needs an RDMA device\n"
-    "  isolation                 READs while another worker posts to dead nodes; needs --local\n"
-    "  fairness --workers N      two tenants READ, one with N workers and one with 1: which part\n"
-    "                            each gets; needs --local and root\n"
-    "  renewal                   READs of regions whose leases are renewed meanwhile, in turns "
-    "with\n"
-    "                            READs of regions that are lent for long; needs --local\n"
-    "  lookup --workers N        N clients find regions by their names, by READ and in turns with\n"
-    "                            that over HTTP; and from a name to the first byte; needs --local\n"
-    "  window --model NAME       throughput of 1 to N workers without a window and with several, "
-    "on\n"
-    "                            a card of the cost model, in virtual time\n"
-    "  poll                      lanes that poll busily, adaptively and by events, side by side;\n"
-    "                            and a worker on the lane's processor; needs --local\n"
-    "  send                      messages of one worker to itself, in turns with SENDs on the\n"
-    "                            fabric, or READs where they are large; needs --local\n"
-    "  notify                    WRITEs alone, and with a notification, in turns; needs --local\n"
-    "  merge --workers N         how many work requests adjacent WRITEs of N workers are, and\n"
-    "                            others, needs --local; with --model, what merging and chaining\n"
-    "                            bring a trace of pages, in virtual time\n"
-    "  batch                     a batch of --count adjacent WRITEs, in turns with as many bytes\n"
-    "                            in WRITEs of 1 MiB; and READs of another worker beside one;\n"
-    "                            needs --local\n"
-    "  cut --model NAME          READs of 8 bytes beside another tenant's long ones, which are cut "
-    "or\n"
-    "                            not, in virtual time\n"
-    "  connections --model NAME  what several for each endpoint bring a lane with RC, likewise\n"
-    "\n"
-    "options:\n"
-    "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
-    "                            but for mesh and storm, worker and lanes get CPUs\n"
-    "                            of their own\n"
-    "  --spin                    with --direct: the other processor spins, as a lane's does\n"
-    "  --transport dc|rc         of --local's agents (dc)\n"
-    "  --size BYTES              of an operation (8; fairness: 65536; window: 131072)\n"
-    "  --depth N                 operations under way at a time (1; fairness, poll: 64; window:\n"
-    "                            of each worker, 32)\n"
-    "  --count N                 how many are measured (lookup, poll: turns, 5; merge: of --depth\n"
-    "                            by each worker, or milliseconds, 100)\n"
-    "  --dead N                  isolation: nodes that were killed (4)\n"
-    "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
-    "  --regions N               renewal: used in turn (1)\n"
-    "  --registering             lookup: nodes register at the metaserver meanwhile\n"
-    "  --lease MS                renewal: for how long they are lent (19, the shortest on soft)\n"
-    "  --window-ops N            requests in flight of --local's agents (fairness: 16; else 0: no\n"
-    "                            limit)\n"
-    "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
-    "                            window: one of this size, in place of several\n"
-    "  --model NAME              window, merge, cut, connections; read and write with --direct or\n"
-    "                            --local: the card whose times they have: connectx-3, connectx-4\n"
-    "                            or connect-ib\n"
-    "  --queue-pairs N           window: that workers share (4)\n"
-    "  --work NS                 window: of a worker for each request, on average (290000)\n"
-    "  --seed N                  window: of these times; merge --model: of its trace (1)\n"
-    "  --lane                    window: of an agent's lane, in five loads, and those that find\n"
-    "                            their size\n"
-    "  --load NAME               window --lane: large, small, unlike, doubles or bursts alone\n"
-    "  --defaults                fairness: sets nothing in [pool] of --local's agents\n"
-    "  --wrong-keys              isolation: the other worker guesses keys of the live node "
-    "instead\n"
-    "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
-    "  --peer-socket PATH        the agent of the target (the same)\n"
-    "  --admin-socket PATH       storm: that agent's for its operator, which says what it did\n"
-    "  --server URL|unix:PATH    a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
-    "  --bin DIRECTORY           where --local finds the daemons (beside kedge-perf)\n"
-    "  --device NAME             verbs-connect: the RDMA device (the first); lookup: its servers'\n"
-    "  --gids GID,GID,GID        lookup: of the metaserver and of two agents on that device\n"
-    "  --gid GID                 verbs-connect: of the program (the device's first)\n"
-    "  --peer-gid GID            verbs-connect: of its peer, on that device (another one)\n"
-    "  --json                    prints one JSON object\n"
-    "  --help, --version\n"
-    "\n"
-    "Exits with 0; 1 when the measurement failed; 2 when the command line is wrong.\n";
-
 static const struct {
     const char *name;
     enum perf_test test;
@@ -113,6 +23,7 @@ static const struct {
     {"isolation", PERF_ISOLATION, 200000},
     {"cores", PERF_CORES, 1000000},
     {"verbs-connect", PERF_VERBS_CONNECT, 5},
+    {"verbs-data", PERF_VERBS_DATA, 2000},
     {"first-read", PERF_FIRST_READ, 20},
     {"storm", PERF_STORM, 0},
     {"fairness", PERF_FAIRNESS, 0},
@@ -130,7 +41,8 @@ static const struct {
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
-    "first-read, verbs-connect, lookup, window, poll, merge, send, batch, cut, connections"
+    "first-read, verbs-connect, verbs-data, lookup, window, poll, merge, send, batch, cut, "       \
+    "connections"
 
 enum {
     UNCACHED = 1000,
@@ -169,12 +81,13 @@ static int check_server(const char *server, struct base_errbuf *err)
 static int check_fresh(const struct perf_options *o, struct base_errbuf *err)
 {
     static const uint8_t no_gid[16];
-    if (o->test != PERF_VERBS_CONNECT &&
-        (memcmp(o->verbs.gid, no_gid, 16) != 0 || memcmp(o->verbs.peer_gid, no_gid, 16) != 0 ||
-         o->child_port != 0))
-        return base_err(err, -EINVAL, "--gid and --peer-gid are for verbs-connect");
-    if (o->test != PERF_VERBS_CONNECT && o->test != PERF_LOOKUP && o->verbs.device != NULL)
-        return base_err(err, -EINVAL, "--device is for verbs-connect and lookup");
+    const bool verbs = o->test == PERF_VERBS_CONNECT || o->test == PERF_VERBS_DATA;
+    if ((!verbs &&
+         (memcmp(o->verbs.gid, no_gid, 16) != 0 || memcmp(o->verbs.peer_gid, no_gid, 16) != 0)) ||
+        (o->test != PERF_VERBS_CONNECT && o->child_port != 0))
+        return base_err(err, -EINVAL, "--gid and --peer-gid are for verbs-connect and verbs-data");
+    if (!verbs && o->test != PERF_LOOKUP && o->verbs.device != NULL)
+        return base_err(err, -EINVAL, "--device is for verbs-connect, verbs-data and lookup");
     if ((o->gids != NULL) != (o->test == PERF_LOOKUP && o->verbs.device != NULL))
         return base_err(err, -EINVAL,
                         "lookup on a device needs --device and --gids, and no other test --gids");
@@ -184,8 +97,10 @@ static int check_fresh(const struct perf_options *o, struct base_errbuf *err)
                         "that a metaserver without DC could connect with");
     if (o->token != NULL && o->test != PERF_FIRST_READ)
         return base_err(err, -EINVAL, "--token is what first-read starts itself with");
-    if (o->test == PERF_VERBS_CONNECT && o->local)
-        return base_err(err, -EINVAL, "verbs-connect needs no servers: leave out --local");
+    if (verbs && o->local)
+        return base_err(err, -EINVAL, "%s starts no servers: leave out --local", o->name);
+    if (o->test == PERF_VERBS_DATA && o->count > PERF_MAX_BATCH)
+        return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_BATCH);
     if ((o->test == PERF_VERBS_CONNECT || o->test == PERF_FIRST_READ) &&
         o->count > PERF_MAX_CONNECTS)
         return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_CONNECTS);
@@ -511,7 +426,7 @@ static const char *find_server(void)
 static void tell_about(int c)
 {
     if (c == 'h')
-        fputs(help, stdout);
+        fputs(perf_options_help, stdout);
     else
         printf("kedge-perf %s\n", base_version_text());
 }

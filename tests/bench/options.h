@@ -36,6 +36,7 @@ enum perf_test {
     PERF_ISOLATION,
     PERF_CORES,
     PERF_VERBS_CONNECT,
+    PERF_VERBS_DATA,
     PERF_FIRST_READ,
     PERF_STORM,
     PERF_FAIRNESS,
@@ -74,11 +75,12 @@ struct perf_options {
     const char *load;       /* in this load alone; NULL: in all */
     bool defaults;          /* nothing is set in [pool] */
     bool direct, local, json, cached;
-    bool spin;                 /* --direct: on the other processor */
-    bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
-    bool storm;                /* lookup: nodes register meanwhile */
-    struct bench_choice verbs; /* verbs-connect: device and GIDs; --local: the device, or NULL */
-    const char *gids;          /* --local on a device: of the metaserver and of two agents */
+    bool spin;       /* --direct: on the other processor */
+    bool wrong_keys; /* isolation: the bad neighbour guesses keys of the live node */
+    bool storm;      /* lookup: nodes register meanwhile */
+    struct bench_choice
+        verbs;        /* verbs-connect, verbs-data: device and GIDs; --local: the device, or NULL */
+    const char *gids; /* --local on a device: of the metaserver and of two agents */
     /* Set when a test has started itself anew for one repetition: the port of verbs-connect's peer,
      * the token of first-read's target; else 0 and NULL. */
     uint16_t child_port;
@@ -93,6 +95,8 @@ struct perf_options {
     bool pinned;              /* --local put the worker and the lanes on CPUs of their own */
 };
 
+/* What --help prints. */
+extern const char perf_options_help[];
 /* 0; 1 when --help or --version was answered; -EINVAL. */
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err);
 /* Of the cost model: what goes together, and what is usual. For perf_options_parse(). */

@@ -52,6 +52,7 @@ struct perf_result {
     struct perf_merged merged[PERF_ORDERS];
     struct perf_sent sent;
     struct perf_notified notified[PERF_NOTIFIES];
+    struct perf_verbs_ratio verbs_data[PERF_VERBS_KINDS];
     struct perf_apart apart;
     struct perf_merge_way merge_ways[PERF_TRACES][PERF_MERGE_WAYS];
     struct perf_batches batches;
@@ -102,8 +103,7 @@ struct perf_local {
 /* Keeps the second of those two CPUs busy, and the caller on the first. */
 int perf_spinner_start(struct base_errbuf *err);
 void perf_spinner_stop(void);
-/* Two CPUs that we may use, one for the worker and one for the lanes: how many there are of them.
- */
+/* Two CPUs that we may use, for the worker and for the lanes: how many there are of them. */
 int perf_first_cpus(int cpu[2]);
 /* Starts them and waits until they are ready; points o at them. On failure nothing is left. */
 int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_errbuf *err);

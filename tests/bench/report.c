@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "perf.h"
+#include "verbs_data.h"
 
 /* The processor's name, as the kernel has it. */
 static void processor(char *out, size_t size)
@@ -166,6 +167,7 @@ static bool report_own(const struct perf_options *o, const struct perf_result *r
         {PERF_BATCH, perf_batch_report},
         {PERF_CUT, perf_cut_report},
         {PERF_CONNECTIONS, perf_connections_report},
+        {PERF_VERBS_DATA, perf_verbs_data_report},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (own[i].test == o->test) {

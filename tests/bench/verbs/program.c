@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "private.h"
 
-enum { CQ_ENTRIES = 16, SEND_SLOTS = 16, PSN_MASK = 0xffffff };
+enum { CQ_ENTRIES = 16, SEND_SLOTS = 16 };
 
 static const struct {
     const char *name, *key;
@@ -38,13 +38,6 @@ const char *bench_step_key(enum bench_step step)
     return steps[step].key;
 }
 
-/* What one end tells the other. Both are on one host: no byte order. */
-struct address {
-    uint8_t gid[16];
-    uint32_t qpn, psn, lid, rkey;
-    uint64_t addr, word; /* word: what is at addr */
-};
-
 /* What one connection takes; zero: not made yet. */
 struct objects {
     struct ibv_cq *cq;
@@ -53,12 +46,6 @@ struct objects {
     uint32_t psn;
     int socket;
 };
-
-static int failed(struct base_errbuf *err, const char *what, int errnum)
-{
-    return base_err(err, errnum > 0 ? -errnum : -EIO, "%s failed: %s%s", what, strerror(errnum),
-                    errnum == ENOMEM ? " (raise LimitMEMLOCK?)" : "");
-}
 
 static int transfer(int socket, void *bytes, size_t length, bool out)
 {
@@ -75,13 +62,14 @@ static int transfer(int socket, void *bytes, size_t length, bool out)
     return 0;
 }
 
-static void describe(const struct bench_program *p, const struct objects *o, struct address *out)
+static void describe(const struct bench_program *p, const struct objects *o,
+                     struct bench_address *out)
 {
-    *out = (struct address){.qpn = o->qp->qp_num,
-                            .psn = o->psn,
-                            .lid = p->port_attr.lid,
-                            .rkey = o->mr->rkey,
-                            .addr = (uintptr_t)p->buffer};
+    *out = (struct bench_address){.qpn = o->qp->qp_num,
+                                  .psn = o->psn,
+                                  .lid = p->port_attr.lid,
+                                  .rkey = o->mr->rkey,
+                                  .addr = (uintptr_t)p->buffer};
     memcpy(out->gid, p->gid, 16);
     memcpy(&out->word, p->buffer, sizeof out->word);
 }
@@ -90,7 +78,7 @@ static int make_cq(struct bench_program *p, struct objects *o, struct base_errbu
 {
     errno = 0;
     o->cq = ibv_create_cq(p->context, CQ_ENTRIES, NULL, NULL, 0);
-    return o->cq != NULL ? 0 : failed(err, "creating a completion queue", errno);
+    return o->cq != NULL ? 0 : bench_failed(err, "creating a completion queue", errno);
 }
 
 static int make_mr(struct bench_program *p, struct objects *o, struct base_errbuf *err)
@@ -98,7 +86,7 @@ static int make_mr(struct bench_program *p, struct objects *o, struct base_errbu
     errno = 0;
     o->mr = ibv_reg_mr(p->pd, p->buffer, BENCH_BUFFER_BYTES,
                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
-    return o->mr != NULL ? 0 : failed(err, "registering memory", errno);
+    return o->mr != NULL ? 0 : bench_failed(err, "registering memory", errno);
 }
 
 static int make_qp(struct bench_program *p, struct objects *o, struct base_errbuf *err)
@@ -111,83 +99,37 @@ static int make_qp(struct bench_program *p, struct objects *o, struct base_errbu
     errno = 0;
     o->qp = ibv_create_qp(p->pd, &attr);
     if (o->qp == NULL)
-        return failed(err, "creating a queue pair", errno);
-    int status = base_random_bytes(&o->psn, sizeof o->psn);
-    o->psn &= PSN_MASK;
-    return status == 0 ? 0 : failed(err, "drawing a random number", -status);
+        return bench_failed(err, "creating a queue pair", errno);
+    return bench_draw_psn(&o->psn, err);
 }
 
-static int to_init(struct bench_program *p, struct objects *o, struct base_errbuf *err)
-{
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT, .port_num = p->port, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
-    int status = ibv_modify_qp(
-        o->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-    return status == 0 ? 0 : failed(err, "the change to INIT", status);
-}
-
-static int to_rtr(struct bench_program *p, struct objects *o, const struct address *peer,
-                  struct base_errbuf *err)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-                               .path_mtu = p->port_attr.active_mtu,
-                               .dest_qp_num = peer->qpn,
-                               .rq_psn = peer->psn,
-                               .max_dest_rd_atomic = 1,
-                               .min_rnr_timer = 12,
-                               .ah_attr = {.is_global = 1,
-                                           .dlid = (uint16_t)peer->lid,
-                                           .port_num = p->port,
-                                           .grh = {.sgid_index = p->gid_index, .hop_limit = 64}}};
-    memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, 16);
-    int status =
-        ibv_modify_qp(o->qp, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    return status == 0 ? 0 : failed(err, "the change to RTR", status);
-}
-
-static int to_rts(struct objects *o, struct base_errbuf *err)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
-                               .timeout = 14,
-                               .retry_cnt = 7,
-                               .rnr_retry = 7,
-                               .sq_psn = o->psn,
-                               .max_rd_atomic = 1};
-    int status = ibv_modify_qp(o->qp, &attr,
-                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-    return status == 0 ? 0 : failed(err, "the change to RTS", status);
-}
-
-static int exchange(struct bench_program *p, struct objects *o, uint16_t port, struct address *peer,
-                    struct base_errbuf *err)
+static int exchange(struct bench_program *p, struct objects *o, uint16_t port,
+                    struct bench_address *peer, struct base_errbuf *err)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons(port),
                              .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    struct address own;
+    struct bench_address own;
     int one = 1;
     describe(p, o, &own);
     o->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (o->socket < 0 || connect(o->socket, (struct sockaddr *)&to, sizeof to) != 0)
-        return failed(err, "connecting to the peer over TCP", errno);
+        return bench_failed(err, "connecting to the peer over TCP", errno);
     (void)setsockopt(o->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     int status = transfer(o->socket, &own, sizeof own, true);
     if (status == 0)
         status = transfer(o->socket, peer, sizeof *peer, false);
-    return status == 0 ? 0 : failed(err, "the exchange with the peer", -status);
+    return status == 0 ? 0 : bench_failed(err, "the exchange with the peer", -status);
 }
 
 static int wait_ready(struct objects *o, struct base_errbuf *err)
 {
     char ready;
     int status = transfer(o->socket, &ready, 1, false);
-    return status == 0 ? 0 : failed(err, "waiting for the peer", -status);
+    return status == 0 ? 0 : bench_failed(err, "waiting for the peer", -status);
 }
 
-static int first_read(struct bench_program *p, struct objects *o, const struct address *peer,
+static int first_read(struct bench_program *p, struct objects *o, const struct bench_address *peer,
                       struct base_errbuf *err)
 {
     struct ibv_sge sge = {
@@ -201,7 +143,7 @@ static int first_read(struct bench_program *p, struct objects *o, const struct a
     struct ibv_wc wc;
     int n = 0, status = ibv_post_send(o->qp, &wr, &bad);
     if (status != 0)
-        return failed(err, "posting the READ", status);
+        return bench_failed(err, "posting the READ", status);
     while (n == 0)
         n = ibv_poll_cq(o->cq, 1, &wc);
     if (n < 0 || wc.status != IBV_WC_SUCCESS)
@@ -225,7 +167,7 @@ static void give_back(struct objects *o)
 }
 
 static int do_step(struct bench_program *p, struct objects *o, enum bench_step step, uint16_t port,
-                   struct address *peer, struct base_errbuf *err)
+                   struct bench_address *peer, struct base_errbuf *err)
 {
     switch (step) {
     case BENCH_CQ:
@@ -235,13 +177,13 @@ static int do_step(struct bench_program *p, struct objects *o, enum bench_step s
     case BENCH_QP:
         return make_qp(p, o, err);
     case BENCH_INIT:
-        return to_init(p, o, err);
+        return bench_to_init(p, o->qp, IBV_ACCESS_REMOTE_READ, err);
     case BENCH_EXCHANGE:
         return exchange(p, o, port, peer, err);
     case BENCH_RTR:
-        return to_rtr(p, o, peer, err);
+        return bench_to_rtr(p, o->qp, peer, 1, err);
     case BENCH_RTS:
-        return to_rts(o, err);
+        return bench_to_rts(o->qp, o->psn, 1, err);
     case BENCH_READY:
         return wait_ready(o, err);
     case BENCH_READ:
@@ -255,7 +197,7 @@ int bench_program_connect(struct bench_program *p, uint16_t port, uint64_t step_
                           uint8_t peer_gid[16], struct base_errbuf *err)
 {
     struct objects o = {.socket = -1};
-    struct address peer = {.qpn = 0};
+    struct bench_address peer = {.qpn = 0};
     int status = 0;
     memset(p->buffer, 0, sizeof peer.word);
     uint64_t begin = base_clock_fast_ns(&p->clock);
@@ -274,20 +216,20 @@ int bench_program_connect(struct bench_program *p, uint16_t port, uint64_t step_
 static int serve_one(struct bench_program *p, struct objects *o, int listen_fd,
                      struct base_errbuf *err)
 {
-    struct address own, other;
+    struct bench_address own, other;
     int one = 1;
     char byte = 'r';
     describe(p, o, &own);
     o->socket = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (o->socket < 0)
-        return failed(err, "accepting a connection", errno);
+        return bench_failed(err, "accepting a connection", errno);
     (void)setsockopt(o->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     int status = transfer(o->socket, &other, sizeof other, false);
     if (status == 0)
         status = transfer(o->socket, &own, sizeof own, true);
     if (status != 0)
-        return failed(err, "the exchange with the program", -status);
-    status = to_rtr(p, o, &other, err);
+        return bench_failed(err, "the exchange with the program", -status);
+    status = bench_to_rtr(p, o->qp, &other, 1, err);
     if (status != 0)
         return status;
     (void)transfer(o->socket, &byte, 1, true);
@@ -302,16 +244,16 @@ int bench_program_serve(struct bench_program *p, int listen_fd, int told_fd,
     struct objects o = {.socket = -1};
     int status = base_random_bytes(p->buffer, sizeof(uint64_t));
     if (status != 0)
-        return failed(err, "drawing a random number", -status);
+        return bench_failed(err, "drawing a random number", -status);
     status = make_cq(p, &o, err);
     if (status == 0)
         status = make_mr(p, &o, err);
     while (status == 0) {
         status = make_qp(p, &o, err);
         if (status == 0)
-            status = to_init(p, &o, err);
+            status = bench_to_init(p, o.qp, IBV_ACCESS_REMOTE_READ, err);
         if (status == 0 && write(told_fd, prepared, sizeof prepared - 1) < 0)
-            status = failed(err, "telling that it is prepared", errno);
+            status = bench_failed(err, "telling that it is prepared", errno);
         if (status == 0)
             status = serve_one(p, &o, listen_fd, err);
         if (o.socket >= 0)
