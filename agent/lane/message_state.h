@@ -15,6 +15,7 @@
 #include "lane_state.h"
 #include "session_state.h"
 #include "transmit/wr.h"
+#include "usual_stream.h"
 
 struct fab_ah;
 struct vqp;
@@ -108,11 +109,12 @@ struct messages {
     /* of tenants: their slots + 1 */
     struct places vqp_places, port_places, guest_places, header_places;
     struct active_vqps actives;
-    struct arrival *arrivals; /* a ring, of `arrivals_most` */
+    struct usual_stream usual[USUAL_STREAMS]; /* by their names */
+    struct arrival *arrivals;                 /* a ring, of `arrivals_most` */
     uint32_t arrived, arrival_at, arrivals_most;
     uint32_t *header_free, header_count; /* places for headers of SENDs that are out */
     uint64_t looked_ns, away_ns;         /* sends.c: the clock of patience */
-    uint32_t *unposted, unposted_count;  /* receives that the device did not take */
+    uint32_t *unposted, unposted_count;  /* receives that the device does not have */
     uint8_t ud_state, ud_life;           /* enum ud_state */
     uint32_t ud_in;                      /* receives that the UD queue pair has */
     uint64_t ud_failed_ns;

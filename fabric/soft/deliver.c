@@ -17,6 +17,8 @@
 struct scatter {
     const struct soft_rqe *rqe;
     uint32_t sge, used;
+    uint64_t left; /* bytes of it that are to come */
+    uint8_t *at;   /* in the SGE; NULL: its region was not entered yet */
 };
 
 /* Writes n bytes behind what was written before. OK, or why the receiver's memory refused. */
@@ -24,25 +26,28 @@ static enum soft_mr_status scatter_bytes(struct soft_qp *qp, struct scatter *to,
                                          const struct soft_target *t, const uint8_t *from,
                                          uint32_t n)
 {
-    uint32_t pd = atomic_load(&t->qp->pd);
     while (n > 0) {
         const struct ibv_sge *sge = &to->rqe->sge[to->sge];
         uint32_t room = sge->length - to->used, part = n < room ? n : room;
-        uint8_t *at;
-        if (part > 0) {
+        if (part > 0 && to->at == NULL) { /* once for all of the message that it takes */
             enum soft_mr_status status =
-                soft_mr_enter(qp, t->owner, pd, sge->lkey, sge->addr + to->used, part,
-                              IBV_ACCESS_LOCAL_WRITE, &at);
+                soft_mr_enter(qp, t->owner, atomic_load(&t->qp->pd), sge->lkey, sge->addr,
+                              to->left < room ? to->left : room, IBV_ACCESS_LOCAL_WRITE, &to->at);
             if (status != SOFT_MR_OK)
                 return status;
-            soft_copy(at, from, part);
+        }
+        if (part > 0) {
+            soft_copy(to->at, from, part);
+            to->at += part;
             from += part;
             n -= part;
             to->used += part;
+            to->left -= part;
         }
         if (to->used == sge->length) {
             to->sge++;
             to->used = 0;
+            to->at = NULL;
         }
     }
     return SOFT_MR_OK;
@@ -52,7 +57,8 @@ static enum soft_mr_status scatter_message(struct soft_qp *qp, const struct soft
                                            const struct soft_target *t,
                                            const struct soft_message *m)
 {
-    struct scatter to = {.rqe = rqe};
+    struct scatter to = {.rqe = rqe,
+                         .left = (uint64_t)m->length + (m->grh_dgid != NULL ? FAB_GRH_BYTES : 0)};
     enum soft_mr_status status = SOFT_MR_OK;
     if (m->grh_dgid != NULL) {
         uint8_t grh[FAB_GRH_BYTES];

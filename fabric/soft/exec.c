@@ -76,9 +76,12 @@ static const struct soft_target *reach_target(struct soft_qp *qp, const struct f
 static uint32_t total_length(const struct fab_wr *wr)
 {
     uint64_t n = 0;
-    for (int i = 0; i < wr->num_sge; i++)
+    for (int i = 0; i < wr->num_sge; i++) {
         n += wr->sg_list[i].length;
-    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+        if (n > UINT32_MAX)
+            return UINT32_MAX;
+    }
+    return (uint32_t)n;
 }
 
 /* The key of the local region, if it is one. */

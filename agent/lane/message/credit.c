@@ -8,15 +8,10 @@
 
 /* ---- windows */
 
-static bool is_over(const struct credit_window *w, uint32_t number)
-{
-    return (w->over[number % CREDITS_OPEN / 64] >> number % 64 & 1) != 0;
-}
-
 /* What is over at its beginning leaves it, as far as `end`. */
-static void move_window(struct credit_window *w, uint32_t end)
+void lane_credit_move_window(struct credit_window *w, uint32_t end)
 {
-    while (w->first != end && is_over(w, w->first)) {
+    while (w->first != end && credit_is_over(w, w->first)) {
         w->over[w->first % CREDITS_OPEN / 64] &= ~(1ull << w->first % 64);
         w->first++;
     }
@@ -25,7 +20,7 @@ static void move_window(struct credit_window *w, uint32_t end)
 static void end_number(struct credit_window *w, uint32_t number, uint32_t end)
 {
     w->over[number % CREDITS_OPEN / 64] |= 1ull << number % 64;
-    move_window(w, end);
+    lane_credit_move_window(w, end);
 }
 
 /* ---- the receiver's side */
@@ -87,7 +82,7 @@ int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t
     const uint32_t open = a->granted - a->window.first;
     if (number - a->window.first >= open)
         return a->window.first - number <= UINT32_MAX / 2 ? -EEXIST : -EPROTO;
-    if (is_over(&a->window, number))
+    if (credit_is_over(&a->window, number))
         return -EEXIST;
     end_promise(b, a, number);
     return 0;
@@ -102,7 +97,7 @@ int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t
     if (count > a->granted - a->window.first)
         return count > UINT32_MAX / 2 ? 0 : -EPROTO;
     for (uint32_t n = a->window.first; n != settled; n++)
-        if (n - a->window.first <= UINT32_MAX / 2 && !is_over(&a->window, n))
+        if (n - a->window.first <= UINT32_MAX / 2 && !credit_is_over(&a->window, n))
             end_promise(b, a, n);
     return 0;
 }
@@ -144,10 +139,10 @@ uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count)
 static bool is_out(const struct credit_purse *p, uint32_t epoch, uint32_t number)
 {
     return epoch == p->epoch && number - p->window.first < p->next - p->window.first &&
-           !is_over(&p->window, number);
+           !credit_is_over(&p->window, number);
 }
 
-void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number)
+void lane_credit_over_late(struct credit_purse *p, uint32_t epoch, uint32_t number)
 {
     if (is_out(p, epoch, number))
         end_number(&p->window, number, p->next);
@@ -168,7 +163,7 @@ static void end_rest(struct credit_purse *p)
     for (uint32_t i = 0; i < p->next - first; i++)
         if ((p->rest[0].numbers[(first + i) % CREDITS_OPEN / 64] >> (first + i) % 64 & 1) != 0)
             p->window.over[(first + i) % CREDITS_OPEN / 64] |= 1ull << (first + i) % 64;
-    move_window(&p->window, p->next);
+    lane_credit_move_window(&p->window, p->next);
     p->rest[0] = p->rest[1];
     p->rest[1] = (struct credit_rest){.since_ns = 0};
 }

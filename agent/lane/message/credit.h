@@ -21,6 +21,19 @@ struct credit_window {
     uint64_t over[CREDITS_OPEN / 64];
 };
 
+static inline bool credit_is_over(const struct credit_window *w, uint32_t number)
+{
+    return (w->over[number % CREDITS_OPEN / 64] >> number % 64 & 1) != 0;
+}
+void lane_credit_move_window(struct credit_window *w, uint32_t end);
+/* Its first number is over, which most often is the only one. */
+static inline void credit_end_first(struct credit_window *w, uint32_t end)
+{
+    w->first++;
+    if (credit_is_over(w, w->first))
+        lane_credit_move_window(w, end);
+}
+
 /* ---- the receiver's side */
 
 /* What all accounts of a lane have in common. */
@@ -52,6 +65,20 @@ uint32_t lane_credit_grant(struct credit_bank *b, struct credit_account *a, uint
  * gone in any case, and to be posted again (lane_credit_posted()). */
 int lane_credit_arrive(struct credit_bank *b, struct credit_account *a, uint32_t epoch,
                        uint32_t number);
+/* Likewise of the one that comes next when none is late or lost. False: it is another one, and
+ * nothing was done. */
+static inline bool lane_credit_arrive_next(struct credit_bank *b, struct credit_account *a,
+                                           uint32_t epoch, uint32_t number)
+{
+    if (epoch != a->epoch || epoch == 0 || number != a->window.first || number == a->granted)
+        return false;
+    b->posted--;
+    b->promised--;
+    a->promised--;
+    a->used += a->used == number;
+    credit_end_first(&a->window, a->granted);
+    return true;
+}
 static inline uint32_t lane_credit_used(const struct credit_account *a)
 {
     return a->used;
@@ -94,7 +121,14 @@ static inline uint32_t lane_credit_left(const struct credit_purse *p)
 uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count);
 /* Nothing of the message with that credit is under way any more. One of a former epoch, or that was
  * never taken: nothing. */
-void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number);
+void lane_credit_over_late(struct credit_purse *p, uint32_t epoch, uint32_t number);
+static inline void lane_credit_over(struct credit_purse *p, uint32_t epoch, uint32_t number)
+{
+    if (epoch == p->epoch && number == p->window.first && number != p->next)
+        credit_end_first(&p->window, p->next);
+    else
+        lane_credit_over_late(p, epoch, number);
+}
 /* Its queue pair broke: the device has given it back, and it may come all the same until that has
  * rested. Likewise. */
 void lane_credit_broke(struct credit_purse *p, uint32_t epoch, uint32_t number, uint64_t now_ns);

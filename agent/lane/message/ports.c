@@ -91,6 +91,7 @@ void lane_port_unbind(struct ports *p, uint32_t tenant, uint32_t number)
     *port = (struct port){.next = p->free};
     p->free = place;
     p->used--;
+    p->unbound++;
 }
 
 void lane_port_join(struct ports *p, uint32_t tenant, uint32_t number, uint32_t *list)

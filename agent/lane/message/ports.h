@@ -21,7 +21,8 @@ struct ports {
     struct port *port;
     uint32_t *bucket; /* place + 1 of the first */
     uint32_t most, mask, used, free;
-    uint64_t seed; /* workers choose numbers: nobody can choose such as are in one bucket */
+    uint32_t unbound; /* so often was one given back: while it is the same, so is whose each is */
+    uint64_t seed;    /* workers choose numbers: nobody can choose such as are in one bucket */
 };
 
 /* Room for `most`, 1 to 2^20. 0 or -ENOMEM. */

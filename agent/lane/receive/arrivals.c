@@ -10,6 +10,7 @@
 #include "receive/port_admission.h"
 #include "receive/large.h"
 #include "receive/message_datagrams.h"
+#include "receive/usual_messages.h"
 #include "request/lending.h"
 #include "request/raises.h"
 #include "request/reply.h"
@@ -22,7 +23,8 @@ enum {
     ALONE = 64 * 1024,  /* bytes that are copied in a pass, and the rest of a message */
     SHARED = 16 * 1024, /* likewise, while another session is polled */
     RNR_WAIT_US = 200,  /* for who finds no buffer posted */
-    LARGES = 64         /* messages that are READ */
+    LARGES = 64,        /* messages that are READ */
+    POSTED = 16         /* receives, at once */
 };
 
 /* ---- receives */
@@ -37,27 +39,33 @@ static const uint8_t *receive_at(const struct lane *l, uint32_t place)
     return (const uint8_t *)l->res.messages.memory.addr + receive_offset(place);
 }
 
-/* One that the device does not take now is tried again at the next look. */
-static void post_receive(struct lane *l, uint32_t place)
+/* Those that the device does not have. What it does not take now is tried again when more come, or
+ * at the next look. */
+static void post_receives(struct lane *l)
 {
     const struct lane_messages *r = &l->res.messages;
     struct messages *m = l->messages;
-    struct ibv_sge sge = {
-        .addr = r->iova + receive_offset(place), .length = LANE_RECEIVE_BYTES, .lkey = r->lkey};
-    struct fab_recv_wr wr = {
-        .wr_id = ARRIVAL_WR_ID(ARRIVAL_RECEIVE, 0, place), .sg_list = &sge, .num_sge = 1};
-    struct fab_recv_wr *bad;
-    if (fab_post_srq_recv(r->srq, &wr, &bad) == 0)
-        lane_exchange_posted(&m->exchange, 1);
-    else
-        m->unposted[m->unposted_count++] = place;
-}
-
-static void post_again(struct lane *l)
-{
-    struct messages *m = l->messages;
-    for (uint32_t n = m->unposted_count; n > 0; n--)
-        post_receive(l, m->unposted[--m->unposted_count]);
+    struct ibv_sge sge[POSTED];
+    struct fab_recv_wr wr[POSTED], *bad = NULL;
+    while (m->unposted_count > 0) {
+        const uint32_t n = m->unposted_count < POSTED ? m->unposted_count : POSTED;
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t place = m->unposted[m->unposted_count - 1 - i];
+            sge[i] = (struct ibv_sge){.addr = r->iova + receive_offset(place),
+                                      .length = LANE_RECEIVE_BYTES,
+                                      .lkey = r->lkey};
+            wr[i] = (struct fab_recv_wr){.wr_id = ARRIVAL_WR_ID(ARRIVAL_RECEIVE, 0, place),
+                                         .next = i + 1 < n ? &wr[i + 1] : NULL,
+                                         .sg_list = &sge[i],
+                                         .num_sge = 1};
+        }
+        const int status = fab_post_srq_recv(r->srq, wr, &bad);
+        const uint32_t taken = status == 0 ? n : (uint32_t)(bad - wr);
+        lane_exchange_posted(&m->exchange, taken);
+        m->unposted_count -= taken;
+        if (status != 0)
+            return;
+    }
 }
 
 /* ---- making */
@@ -160,8 +168,9 @@ void lane_messages_begin(struct lane *l)
     (void)l->random_fill(l->random_user, random, sizeof random);
     lane_exchange_seed(&l->messages->exchange, random[0]);
     l->messages->ports.seed = random[1];
-    for (uint32_t i = 0; i < l->res.messages.receives; i++)
-        post_receive(l, i);
+    for (uint32_t i = l->res.messages.receives; i > 0; i--)
+        l->messages->unposted[l->messages->unposted_count++] = i - 1;
+    post_receives(l);
     lane_datagrams_begin(l);
 }
 
@@ -217,27 +226,6 @@ static struct vqp *find_vqp(struct lane *l, const struct schema_message *m,
     return admission->admitted ? q : NULL;
 }
 
-static uint64_t count_room(const struct wr *receive)
-{
-    uint64_t room = 0;
-    for (int i = 0; i < receive->fab.num_sge; i++)
-        room += receive->sge[i].length;
-    return room;
-}
-
-/* The worker's memory, at which nobody can keep us waiting. */
-static void copy_payload(const struct session *s, const struct wr *receive, const uint8_t *from,
-                         uint32_t bytes)
-{
-    for (int i = 0; bytes > 0; i++) {
-        const struct ibv_sge *sge = &receive->sge[i];
-        const uint32_t part = bytes < sge->length ? bytes : sge->length;
-        memcpy(s->touch[sge->lkey] + sge->addr, from, part);
-        from += part;
-        bytes -= part;
-    }
-}
-
 /* It says that a WRITE is there, as verbs do of one with an immediate. */
 static void become_written(const struct schema_message *m, struct wr *receive)
 {
@@ -273,7 +261,7 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
         return;
     }
     (void)queue_pop(&q->messages->receives);
-    if (m->length > count_room(receive)) {
+    if (!receive_holds(receive, m->length)) {
         lane_exchange_fail(x, r, IBV_WC_REM_INV_REQ_ERR);
         lane_session_complete(l, receive, IBV_WC_LOC_LEN_ERR, SCHEMA_REASON_LONG);
         return;
@@ -285,10 +273,11 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     struct schema_cqe_sender sender = {
         .incarnation = r->from->incarnation, .tenant = m->from_tenant, .vqp = m->stream};
     memcpy(sender.gid, r->from->gid, sizeof sender.gid);
-    copy_payload(s, receive, payload, m->length);
+    receive_copy(s, receive, payload, m->length);
     receive->length = m->length;
     if (m->of_write)
         become_written(m, receive);
+    lane_usual_learn(l, m, r, q, &sender);
     lane_session_deliver(l, receive, m->with_imm, m->imm, &sender);
     lane_exchange_took(x, r);
     COUNT(l, messages_received, 1);
@@ -318,6 +307,9 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
     struct exchange *x = &l->messages->exchange;
     const uint8_t *at = receive_at(l, place);
     struct schema_message m;
+    l->messages->unposted[l->messages->unposted_count++] = place;
+    if (a->ended_well && lane_usual_take(l, a, at))
+        return;
     if (!a->ended_well || schema_message_read(at, a->bytes, &m) != 0) {
         lane_exchange_stray(x);
     } else if (m.kind == SCHEMA_MESSAGE_TO_COUNTER) {
@@ -330,7 +322,6 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
         if (r != NULL)
             deliver_message(l, r, q, &m, at + SCHEMA_MESSAGE_BYTES);
     }
-    post_receive(l, place);
 }
 
 /* ---- */
@@ -364,6 +355,8 @@ void lane_arrivals_go_on(struct lane *l)
         bytes += a.bytes;
         l->did++;
     }
+    if (m->unposted_count > 0)
+        post_receives(l);
     if (m->arrived > 0)
         messages_wait(l);
     if (m->pulled.head != NULL)
@@ -378,7 +371,7 @@ void lane_arrivals_go_on(struct lane *l)
 void lane_arrivals_look(struct lane *l)
 {
     if (l->messages->unposted_count > 0)
-        post_again(l);
+        post_receives(l);
     lane_sends_look(l);
     lane_larges_look(l);
     lane_lendings_go_on(l);

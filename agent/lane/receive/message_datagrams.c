@@ -9,6 +9,7 @@
 #include "fabric/grh.h"
 #include "lane_state.h"
 #include "message_state.h"
+#include "request/reply.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
 #include "schedule/sends.h"
@@ -411,6 +412,8 @@ void lane_datagrams_say(struct lane *l)
             continue;
         }
         struct fab_ah *ah = find_way(l, c);
+        if (sent == 0 && ah != NULL) /* what workers wait for comes before that */
+            lane_sessions_publish(l);
         if (ah != NULL)
             send_datagram(l, c, ah);
         else

@@ -69,11 +69,11 @@ static inline void begin_message(const struct vqp_messages *t, struct schema_mes
 }
 
 /* What is to be known of it when it comes back. */
-static inline void keep_credit(struct wr *w, struct vqp_messages *t, const struct schema_message *m,
-                               uint32_t peer)
+static inline void keep_credit(struct wr *w, struct vqp_messages *t, uint32_t epoch,
+                               uint32_t credit, uint32_t peer)
 {
     w->fab.compare_add = (uintptr_t)t;
-    w->fab.swap = (uint64_t)m->epoch << 32 | m->credit;
+    w->fab.swap = (uint64_t)epoch << 32 | credit;
     w->fab.remote_addr = peer;
 }
 
@@ -97,7 +97,7 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
     const bool has_header = lane_places_take(&all->header_places, t->share);
     BASE_ASSERT(has_header);
     w->index = all->header_free[--all->header_count];
-    keep_credit(w, t, &m, lane_exchange_place(&all->exchange, k->to));
+    keep_credit(w, t, m.epoch, m.credit, lane_exchange_place(&all->exchange, k->to));
     write_header(l, q, w, &m);
     lane_stream_out_posted(&k->out, messages_clock(l));
     t->out++;
@@ -121,11 +121,11 @@ static bool receiver_is_usual(struct lane *l, const struct vqp *q)
            (!p->has_rc || l->res.messages.asks_numbers);
 }
 
-/* All that it had has gone, and nothing of it waits, goes again, or is large. */
+/* It is open, all that it had has gone, and nothing of it waits, goes again, or is large. */
 static bool stream_is_usual(struct lane *l, const struct vqp_messages *t)
 {
     const struct stream_sender *k = &t->sender;
-    return t->to_kind != 0 && t->to_kind != SCHEMA_SEND_TO_COUNTER && !t->rewinds &&
+    return t->to_kind != 0 && t->to_kind != SCHEMA_SEND_TO_COUNTER && k->known && !t->rewinds &&
            t->failed == 0 && k->wait_ns == 0 && k->out.next == k->out.end && !k->out.one_by_one &&
            messages_clock(l) >= k->out.again_ns && !lane_large_send_is_out(t);
 }
@@ -165,11 +165,14 @@ bool lane_send_run_begin(struct lane *l, struct vqp *q, uint32_t most, struct se
     r->most = most > 0 ? lane_places_take_some(&l->messages->header_places, t->share, most) : 0;
     if (r->most == 0)
         return false;
-    begin_message(t, &r->m);
-    r->m.number = t->sender.out.end;
-    r->m.opens = !t->sender.known && r->m.number == t->sender.out.first;
+    struct schema_message m;
+    begin_message(t, &m);
+    lane_exchange_next_credit(t->sender.to, &m);
+    r->like = schema_message_like_of(&m);
+    r->number = t->sender.out.end;
+    r->epoch = m.epoch;
+    r->credit = m.credit;
     r->place = lane_exchange_place(&l->messages->exchange, t->sender.to);
-    lane_exchange_next_credit(t->sender.to, &r->m);
     return true;
 }
 
@@ -183,19 +186,16 @@ void lane_send_run_post(struct lane *l, struct send_run *r, struct wr *w)
 {
     struct messages *all = l->messages;
     struct physical_qp *p = r->p;
-    w->vkey = r->m.number;
+    w->vkey = r->number;
     w->remote_addr = SEND_NUMBERED;
     w->index = all->header_free[--all->header_count];
-    r->m.length = (uint32_t)w->length;
     uint8_t *at = header_at(l, w->index);
-    schema_message_write(&r->m, at);
+    schema_message_write_like(&r->like, (uint32_t)w->length, r->credit, r->number, at);
     w->sge[0] = header_piece(l, at, SCHEMA_MESSAGE_BYTES);
     w->fab.num_sge = 1 + (w->length != 0);
     flow_address(l, r->q->flow, r->q->peer_slot, w);
-    keep_credit(w, r->q->messages, &r->m, r->place);
-    r->m.number++;
-    r->m.credit++;
-    r->m.opens = 0;
+    keep_credit(w, r->q->messages, r->epoch, r->credit++, r->place);
+    r->number++;
     if (p->chain == NULL) {
         physical_qp_begin_chain(l, p, w);
     } else {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schema/message.h"
+#include "schema/message_like.h"
 #include "transmit/wr.h"
 
 struct lane;
@@ -21,10 +21,11 @@ struct vqp;
 struct send_run {
     struct vqp *q;
     struct physical_qp *p;
-    struct schema_message m; /* as each header says it, but for its numbers and its length */
-    uint32_t most;           /* so many may go */
-    uint32_t count, behind;  /* behind: those that are chained behind others */
-    uint32_t place;          /* of its peer */
+    struct schema_message_like like; /* what each header says */
+    uint32_t number, credit, epoch;  /* of the next one */
+    uint32_t most;                   /* so many may go */
+    uint32_t count, behind;          /* behind: those that are chained behind others */
+    uint32_t place;                  /* of its peer */
     uint64_t bytes;
     int64_t room; /* in bytes, of its queue pair and its windows; less than 0: none */
 };

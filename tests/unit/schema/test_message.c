@@ -11,6 +11,7 @@
 
 #include "../check_main.h"
 #include "base/random.h"
+#include "schema/message_like.h"
 
 enum { MOST = SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES };
 
@@ -337,7 +338,59 @@ START_TEST(no_bytes_make_a_header_that_says_what_cannot_be)
 }
 END_TEST
 
+/* Nothing special about it: as the next ones of its stream are. */
+static struct schema_message plain_example(void)
+{
+    struct schema_message m = example();
+    m.with_imm = m.opens = 0;
+    m.imm = 0;
+    return m;
+}
+
+START_TEST(what_is_written_as_one_more_is_the_header_field_by_field)
+{
+    struct schema_message m = plain_example();
+    const struct schema_message_like like = schema_message_like_of(&m);
+    uint8_t whole[SCHEMA_MESSAGE_BYTES], next[SCHEMA_MESSAGE_BYTES];
+    for (uint32_t i = 0; i < 3; i++) {
+        m.length = i * 0x10203;
+        m.credit = UINT32_MAX - i;
+        m.number = i << 31 | i;
+        schema_message_write(&m, whole);
+        schema_message_write_like(&like, m.length, m.credit, m.number, next);
+        ck_assert_mem_eq(whole, next, sizeof whole);
+        uint32_t length, credit, number;
+        ck_assert(schema_message_is_like(&like, whole, &length, &credit, &number));
+        ck_assert_uint_eq(length, m.length);
+        ck_assert_uint_eq(credit, m.credit);
+        ck_assert_uint_eq(number, m.number);
+    }
+}
+END_TEST
+
+/* Bit by bit: only its length, credit and number may be other ones. */
+START_TEST(a_header_that_says_something_else_is_not_like_it)
+{
+    enum { LENGTH = 4, CREDIT = 12, NUMBER = 32 };
+    const struct schema_message m = plain_example();
+    const struct schema_message_like like = schema_message_like_of(&m), none = {.word = {0}};
+    uint8_t bytes[SCHEMA_MESSAGE_BYTES];
+    uint32_t length, credit, number;
+    schema_message_write(&m, bytes);
+    ck_assert(!schema_message_is_like(&none, bytes, &length, &credit, &number));
+    for (uint32_t bit = 0; bit < SCHEMA_MESSAGE_BYTES * 8; bit++) {
+        const uint32_t field = bit / 32 * 4;
+        const bool differs = field == LENGTH || field == CREDIT || field == NUMBER;
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        ck_assert_int_eq(schema_message_is_like(&like, bytes, &length, &credit, &number), differs);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_is_written_as_one_more_is_the_header_field_by_field)                                    \
+    T(a_header_that_says_something_else_is_not_like_it)                                            \
     T(the_bytes_of_a_header_are_pinned)                                                            \
     T(what_was_written_is_read_again)                                                              \
     T(a_length_that_is_not_what_came_is_refused)                                                   \

@@ -236,6 +236,38 @@ START_TEST(a_port_is_free_when_its_vqp_is_destroyed)
 }
 END_TEST
 
+/* Whoever has the place of the one that heard it before, and has a receive posted too. */
+START_TEST(a_port_that_changes_hands_is_the_new_ones_at_once)
+{
+    const struct schema_sq_desc destroy = {.op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = 3};
+    struct schema_sq_desc receive = world_message(SCHEMA_OP_RECV, 66, 4096, 64);
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    for (uint32_t i = 0; i < 4; i++) {
+        post_receive(i, 4096, 64);
+        post(&sender, world_message(SCHEMA_OP_SEND, i, 100, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(e.wr_id, i);
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    }
+    post(&receiver, destroy);
+    receive.vqp = 6;
+    post(&receiver, receive);
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 4, PORT), 0);
+    receive.vqp = 4;
+    receive.post.wr_id = 44;
+    post(&receiver, receive);
+    post(&sender, world_message(SCHEMA_OP_SEND, 4, 100, 8));
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.wr_id, 44);
+    ck_assert_uint_eq(e.vqp, 4);
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    end();
+}
+END_TEST
+
 /* Both workers are of one endpoint: what its lane says to itself takes no datagram, and is heard in
  * the pass in which it is said. */
 START_TEST(who_sends_to_his_own_endpoint_needs_no_datagram)
@@ -288,5 +320,6 @@ END_TEST
     T(without_an_address_a_send_is_refused)                                                        \
     T(a_session_ends_with_messages_under_way)                                                      \
     T(a_port_is_free_when_its_vqp_is_destroyed)                                                    \
+    T(a_port_that_changes_hands_is_the_new_ones_at_once)                                           \
     T(who_sends_to_his_own_endpoint_needs_no_datagram)
 KEDGE_CHECK_MAIN("agent.lane.messages", TESTS)
