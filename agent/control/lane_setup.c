@@ -189,8 +189,7 @@ static void take_event(struct pool *p, const struct lane_event *e)
         return;
     case LANE_EVENT_SESSION_LEFT:
     case LANE_EVENT_LODGER_LEFT:
-        agent_session_moves_event(p, e);
-        return;
+        return; /* which that has taken */
     case LANE_EVENT_REVOKED:
     case LANE_EVENT_ARENA_REREGISTERED:
         agent_leases_event(p, e);
@@ -233,7 +232,8 @@ static void on_news(void *pool)
     struct pool *p = pool;
     struct lane_event e;
     while (lane_event(p->lane, &e))
-        take_event(p, &e);
+        if (!agent_session_moves_event(p, &e))
+            take_event(p, &e);
     agent_peer_setup_step(p);
 }
 

@@ -86,6 +86,12 @@ static struct agent_session *live_session(const struct revocation *r)
 
 /* ---- one revocation */
 
+/* No other pool has the same: what a lane answers of another lane's session names it. */
+static uint32_t next_tag(struct pool *p)
+{
+    return ++p->leases.tag * POOLS + p->place;
+}
+
 static struct revocation *find_revocation(struct pool *p, uint32_t tag)
 {
     struct revocation *r = p->leases.list;
@@ -269,7 +275,7 @@ int agent_revocation_begin(struct asker by, struct agent_session *s, uint32_t nu
     r->owner = owner;
     r->number = number;
     r->force = force;
-    r->tag = ++p->leases.tag;
+    r->tag = next_tag(p);
     r->begun_ns = world_now_ns(p->world);
     uint32_t arenas = 0;
     collect_leases(r, s, 0, UINT32_MAX);
@@ -413,7 +419,7 @@ static void on_registered(struct fab_ctl *ctl)
         return;
     }
     n->stage = REREGISTRATION_ASKED;
-    n->tag = ++p->leases.tag;
+    n->tag = next_tag(p);
     struct lane_command command = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                    .session = number_of(r),
                                    .reregister = {.tag = n->tag,

@@ -119,6 +119,8 @@ void agent_lanes_tick(struct agent *a)
         return;
     for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
         look_at(p, now_ns);
+    for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
+        agent_session_moves_look(p, now_ns);
     balance_lanes(a->pools[0], now_ns);
 }
 

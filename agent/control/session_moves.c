@@ -16,19 +16,24 @@
 struct kept {
     struct lane_command command;
     STAILQ_ENTRY(kept) next;
-    bool is_ours; /* one of the move's own two */
+    bool waits;
 };
 
 struct session_move {
     struct pool *to;
-    uint32_t lodger;  /* its number there */
-    uint64_t came_ns; /* when it did, once it is away */
-    bool away;        /* it is there; else it leaves its own lane */
+    uint32_t lodger;     /* its number there */
+    uint32_t tenant;     /* of whom it is counted there */
+    uint64_t came_ns;    /* when it did, once it is away */
+    uint64_t worked_ns;  /* when it was last seen to have posted something there, and how much it */
+    uint64_t operations; /* had by then */
+    bool away;           /* it is there; else it leaves its own lane */
+    struct world_task hear;
     bool called;
     bool hurried;
     STAILQ_HEAD(, kept) kept;
-    /* That it ends, and that it has one more arena: each comes once at most, and is never lost. */
-    struct kept end, arena;
+    /* That it ends, that it has one more arena, and that an arena has another registration: each
+     * comes once at most until it is answered, and is never lost. */
+    struct kept end, arena, rekey[LANE_SESSION_MAX_ARENAS];
 };
 
 static uint32_t number_of(const struct agent_session *s)
@@ -38,13 +43,13 @@ static uint32_t number_of(const struct agent_session *s)
 
 /* ---- whose window it counts in */
 
-static void count_lodger(struct agent_session *s, struct pool *to, int more)
+static void count_lodger(struct pool *to, uint32_t tenant, int more)
 {
-    uint32_t *const sessions = &to->sessions_of[s->tenant - 1];
+    uint32_t *const sessions = &to->sessions_of[tenant - 1];
     *sessions += (uint32_t)more;
     to->moves.lodgers += (uint32_t)more;
     if (*sessions == (more > 0 ? 1 : 0))
-        agent_windows_share_tenant(pool_endpoint(to), s->tenant);
+        agent_windows_share_tenant(pool_endpoint(to), tenant);
 }
 
 /* ---- to and fro */
@@ -68,23 +73,13 @@ void agent_session_move(struct agent_session *s, struct pool *to)
     struct session_move *m = calloc(1, sizeof *m);
     if (m == NULL)
         return;
-    *m = (struct session_move){.to = to, .lodger = place};
+    *m = (struct session_move){.to = to, .lodger = place, .tenant = s->tenant};
     STAILQ_INIT(&m->kept);
     s->move = m;
     to->moves.lodger[place] = s;
-    count_lodger(s, to, 1); /* its part of the tenant's window is told first */
+    count_lodger(to, m->tenant, 1); /* its part of the tenant's window is told first */
     agent_pool_command(s->pool, &(struct lane_command){.kind = LANE_COMMAND_SESSION_LEAVE,
                                                        .session = number_of(s)});
-}
-
-static void free_kept(struct session_move *m)
-{
-    struct kept *k;
-    while ((k = STAILQ_FIRST(&m->kept)) != NULL) {
-        STAILQ_REMOVE_HEAD(&m->kept, next);
-        if (!k->is_ours)
-            free(k);
-    }
 }
 
 /* One that did not go, or was not let in, is no longer kept from it than once. */
@@ -104,11 +99,10 @@ static void end_move(struct agent_session *s)
     struct kept *k;
     s->move = NULL;
     m->to->moves.lodger[m->lodger] = NULL;
-    count_lodger(s, m->to, -1);
+    count_lodger(m->to, m->tenant, -1);
     begin_rest(s, m);
     STAILQ_FOREACH(k, &m->kept, next)
         agent_pool_command(s->pool, &k->command);
-    free_kept(m);
     free(m);
 }
 
@@ -126,9 +120,58 @@ static void enter_lane(struct agent_session *s)
     c.kind = LANE_COMMAND_LODGER_ADD;
     c.add.id = m->lodger;
     m->away = true;
-    m->came_ns = world_now_ns(s->pool->world);
+    m->came_ns = m->worked_ns = world_now_ns(s->pool->world);
     agent_pool_command(m->to, &c);
 }
+
+/* ---- its doorbell, which one lane hears at a time */
+
+static void hear_at_home(struct agent_session *s)
+{
+    struct pool *home = s->pool;
+    world_lane_unwatch(home->world, &s->move->to->stepping, &s->rings);
+    s->rings.lodges = NULL;
+    (void)world_lane_watch(home->world, &home->stepping, number_of(s), &s->rings);
+}
+
+static void on_heard(void *session)
+{
+    struct agent_session *s = session;
+    struct session_move *m = s->move;
+    struct pool *home = s->pool;
+    home->works--;
+    if (m->hear.status != 0) {
+        s->rings.lodges = NULL;
+        m->to->moves.refused++;
+        come_back(s);
+        return;
+    }
+    world_lane_unwatch(home->world, &home->stepping, &s->rings);
+    (void)world_lane_watch(home->world, &m->to->stepping, s->rings.lodger, &s->rings);
+    if (!m->called) {
+        enter_lane(s);
+        return;
+    }
+    hear_at_home(s);
+    come_back(s);
+}
+
+/* That may wait for strangers (daemon/doorbells.h). */
+static void begin_hearing(struct agent_session *s)
+{
+    struct session_move *m = s->move;
+    s->rings.lodges = &m->to->stepping;
+    s->rings.lodger = (uint32_t)s->pool->config->max_sessions + m->lodger;
+    s->pool->works++;
+    m->hear = (struct world_task){.work = WORLD_LODGE_RINGS,
+                                  .rings = &s->rings,
+                                  .tenant = s->tenant,
+                                  .done = on_heard,
+                                  .user = s};
+    world_run(s->pool->world, &m->hear);
+}
+
+/* ---- what lanes say */
 
 static void on_left(struct agent_session *s, int status)
 {
@@ -139,20 +182,21 @@ static void on_left(struct agent_session *s, int status)
     } else if (m->called) {
         come_back(s);
     } else {
-        enter_lane(s);
+        begin_hearing(s);
     }
 }
 
-void agent_session_moves_event(struct pool *p, const struct lane_event *e)
+/* One that has to wait until its lane has looked its endpoints up is not refused. */
+static void on_lodger_left(struct agent_session *s, int status)
 {
-    if (e->kind == LANE_EVENT_SESSION_LEFT) {
-        on_left(&p->sessions[e->session], e->status);
-        return;
-    }
-    struct agent_session *s = p->moves.lodger[e->session];
-    s->move->came_ns = e->status == 0 ? s->move->came_ns : 0;
-    p->moves.refused += e->status != 0;
-    p->moves.moved += e->status == 0;
+    struct session_move *m = s->move;
+    const bool looked_up = status == -EAGAIN && !s->awaits_lookups;
+    s->awaits_lookups = looked_up;
+    if (status != 0)
+        m->came_ns = 0;
+    m->to->moves.refused += status != 0 && !looked_up;
+    m->to->moves.moved += status == 0;
+    hear_at_home(s);
     come_back(s);
 }
 
@@ -169,6 +213,23 @@ void agent_session_call_home(struct agent_session *s, bool hurry)
                                                          .hurry = hurry});
 }
 
+void agent_session_moves_look(struct pool *p, uint64_t now_ns)
+{
+    for (uint32_t i = 0; p->moves.lodgers > 0 && i < LANE_LODGERS; i++) {
+        struct agent_session *s = p->moves.lodger[i];
+        uint64_t operations, bytes;
+        if (s == NULL || !s->move->away)
+            continue;
+        struct session_move *m = s->move;
+        lane_posted_of(s->rings.memory, &operations, &bytes);
+        if (operations != m->operations)
+            m->worked_ns = now_ns;
+        m->operations = operations;
+        if (now_ns - m->worked_ns > LANE_IDLE_MS * BASE_NS_PER_MS)
+            agent_session_call_home(s, false);
+    }
+}
+
 struct pool *agent_session_is_at(const struct agent_session *s)
 {
     return s->move != NULL ? s->move->to : s->pool;
@@ -176,36 +237,89 @@ struct pool *agent_session_is_at(const struct agent_session *s)
 
 /* ---- what waits */
 
-static struct kept *find_room(struct session_move *m, const struct lane_command *c)
+static struct kept *place_of(struct session_move *m, const struct lane_command *c)
 {
-    struct kept *own = c->kind == LANE_COMMAND_SESSION_END ? &m->end
-                       : c->kind == LANE_COMMAND_ARENA_ADD ? &m->arena
-                                                           : NULL;
-    if (own == NULL)
-        return malloc(sizeof *own);
-    BASE_ASSERT(!own->is_ours);
-    return own;
+    return c->kind == LANE_COMMAND_SESSION_END ? &m->end
+           : c->kind == LANE_COMMAND_ARENA_ADD ? &m->arena
+                                               : &m->rekey[c->reregister.number];
 }
 
-/* Without memory the lane hears of it now: an operator is told that there is no such session. */
+/* Of its regions, which are at home, with all that peers believe of them. */
+static bool is_of_regions(const struct lane_command *c)
+{
+    return c->kind == LANE_COMMAND_REVOKE || c->kind == LANE_COMMAND_FENCED ||
+           c->kind == LANE_COMMAND_FORCE_LATE || c->kind == LANE_COMMAND_FORCE_OVER;
+}
+
+/* What it posts names the arena too: the lane that has it goes over to the other registration, and
+ * then its own lane does. */
+static void tell_lodger(const struct session_move *m, const struct agent_session *s,
+                        const struct lane_command *c)
+{
+    struct lane_command there = *c;
+    there.session = s->rings.lodger;
+    agent_pool_command(m->to, &there);
+}
+
 void agent_session_command(struct pool *p, const struct lane_command *c)
 {
-    struct session_move *m = p->sessions[c->session].move;
-    struct kept *k = m != NULL ? find_room(m, c) : NULL;
-    if (k == NULL) {
+    struct agent_session *s = &p->sessions[c->session];
+    struct session_move *m = s->move;
+    if (m == NULL || is_of_regions(c)) {
         agent_pool_command(p, c);
         return;
     }
-    *k = (struct kept){.command = *c, .is_ours = k == &m->end || k == &m->arena};
+    struct kept *k = place_of(m, c);
+    BASE_ASSERT(!k->waits);
+    *k = (struct kept){.command = *c, .waits = true};
     STAILQ_INSERT_TAIL(&m->kept, k, next);
-    agent_session_call_home(&p->sessions[c->session], c->kind == LANE_COMMAND_SESSION_END);
+    if (m->away && c->kind == LANE_COMMAND_ARENA_REREGISTER)
+        tell_lodger(m, s, c);
+    else
+        agent_session_call_home(s, c->kind == LANE_COMMAND_SESSION_END);
+}
+
+/* Also when it had left, and has heard of it at home. */
+static void on_rekeyed(struct pool *p, const struct lane_event *e)
+{
+    const uint32_t lodger = e->session - (uint32_t)p->config->max_sessions;
+    struct agent_session *s = p->moves.lodger[lodger];
+    for (uint32_t i = 0; s != NULL && i < LANE_SESSION_MAX_ARENAS; i++) {
+        struct kept *k = &s->move->rekey[i];
+        if (!k->waits || k->command.reregister.tag != e->answer.tag)
+            continue;
+        k->waits = false;
+        STAILQ_REMOVE(&s->move->kept, k, kept, next);
+        agent_pool_command(s->pool, &k->command);
+    }
+}
+
+/* ---- events */
+
+bool agent_session_moves_event(struct pool *p, const struct lane_event *e)
+{
+    switch (e->kind) {
+    case LANE_EVENT_SESSION_LEFT:
+        on_left(&p->sessions[e->session], e->status);
+        return true;
+    case LANE_EVENT_LODGER_LEFT:
+        on_lodger_left(p->moves.lodger[e->session], e->status);
+        return true;
+    case LANE_EVENT_ARENA_REREGISTERED:
+        if (e->session < p->config->max_sessions)
+            return false;
+        on_rekeyed(p, e);
+        return true;
+    default:
+        return false;
+    }
 }
 
 void agent_session_moves_stop(struct agent_session *s)
 {
     if (s->move == NULL)
         return;
-    free_kept(s->move);
     free(s->move);
     s->move = NULL;
+    s->rings.lodges = NULL;
 }

@@ -268,6 +268,7 @@ void agent_session_begin(struct pool *p, uint32_t number)
     command.touch = touch_of(s->arena[0]);
     s->rest = (struct lane_rest){.until_ns = s->attached_ns + LANE_REST_MS * BASE_NS_PER_MS};
     s->operations = 0;
+    s->awaits_lookups = false;
     lane_memory_set_tenant(s->rings.memory, agent_quota_tenant(p->agent, s->tenant)->name);
     agent_session_command(p, &command);
 }

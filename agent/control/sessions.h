@@ -44,6 +44,7 @@ struct agent_session {
     struct quota_counted counted;        /* quotas.c */
     struct session_move *move;           /* session_moves.c; NULL: it is in its lane */
     struct lane_rest rest;               /* since it was last back from another */
+    bool awaits_lookups;                 /* likewise: the lane looks up what it did not know */
     uint64_t operations;                 /* pool_lanes.c: so far, when it was last looked at */
     struct world_task task;              /* while MAKING or UNMAKING */
     TAILQ_ENTRY(agent_session) by_stage; /* while EMPTY or READY: of its pool's */

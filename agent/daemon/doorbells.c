@@ -75,6 +75,7 @@ int agentd_doorbells_watch(struct doorbells *d, uint32_t session, int fd)
         return status;
     (void)pthread_mutex_lock(&d->lock);
     bell->fd = fd;
+    bell->muted = false;
     atomic_store_explicit(&bell->falses, 0, memory_order_relaxed);
     (void)pthread_mutex_unlock(&d->lock);
     return 0;
@@ -90,6 +91,19 @@ void agentd_doorbells_unwatch(struct doorbells *d, uint32_t session)
     (void)pthread_mutex_unlock(&d->lock);
     if (fd >= 0)
         (void)control_epoll(d, bell, fd, EPOLL_CTL_DEL, false);
+}
+
+void agentd_doorbells_mute(struct doorbells *d, uint32_t session, bool muted)
+{
+    struct doorbell *bell = &d->of[session];
+    (void)pthread_mutex_lock(&d->lock);
+    if (bell->fd >= 0 && bell->muted != muted) {
+        end_deaf(d, bell);
+        bell->muted = muted;
+        atomic_store_explicit(&bell->falses, 0, memory_order_relaxed);
+        hear_bell(d, bell, !muted);
+    }
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
 int agentd_doorbells_hear_rings(struct world_rings *r)
@@ -114,6 +128,12 @@ void agentd_doorbells_unhear_rings(struct world_rings *r)
     r->heard = -1;
 }
 
+int agentd_doorbells_lodge_rings(const struct world_rings *r)
+{
+    struct doorbells *d = r->lodges->doorbells;
+    return d != NULL && r->heard >= 0 ? agentd_doorbells_watch(d, r->lodger, r->heard) : 0;
+}
+
 /* True: more than are forgiven. */
 static bool count_false(struct doorbell *bell, uint64_t now_ns)
 {
@@ -133,7 +153,7 @@ void agentd_doorbells_note_false(struct doorbells *d, uint32_t session, uint64_t
     struct doorbell *bell = &d->of[session];
     if (session >= d->count || !count_false(bell, now_ns) || pthread_mutex_trylock(&d->lock) != 0)
         return;
-    if (bell->fd >= 0 && !bell->deaf) {
+    if (bell->fd >= 0 && !bell->deaf && !bell->muted) {
         hear_bell(d, bell, false);
         bell->deaf = true;
         bell->until_ns = now_ns + DOORBELLS_DEAF_MS * BASE_NS_PER_MS;

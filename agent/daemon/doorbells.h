@@ -30,6 +30,7 @@ struct world_rings;
 struct doorbell {
     int fd; /* -1: none */
     bool deaf;
+    bool muted; /* another lane hears it */
     uint64_t until_ns;          /* deaf */
     _Atomic uint32_t falses;    /* since the last true one */
     _Atomic uint64_t false_ns;  /* when the first of these came */
@@ -54,6 +55,9 @@ void agentd_doorbells_fini(struct doorbells *d);
  */
 int agentd_doorbells_watch(struct doorbells *d, uint32_t session, int fd);
 void agentd_doorbells_unwatch(struct doorbells *d, uint32_t session);
+/* One that is watched is not heard until it is told otherwise; then what was rung meanwhile is told
+ * of once. Never waits for who has the descriptor. */
+void agentd_doorbells_mute(struct doorbells *d, uint32_t session, bool muted);
 
 /* A task's: the lane of these rings hears their doorbell, or does no more. Who ends that waits for
  * the lock of the eventfd's queue, into which a worker can hang as many watches as it likes; and
@@ -62,6 +66,8 @@ void agentd_doorbells_unwatch(struct doorbells *d, uint32_t session);
  * nobody else's. 0 or -errno. Not while the lane begins or stops. */
 int agentd_doorbells_hear_rings(struct world_rings *r);
 void agentd_doorbells_unhear_rings(struct world_rings *r);
+/* Likewise: the lane that these rings lodge with hears it too, as that lodger's. */
+int agentd_doorbells_lodge_rings(const struct world_rings *r);
 
 /* The lane's thread. That session has rung with nothing new in its ring, or with something. None of
  * these waits. */

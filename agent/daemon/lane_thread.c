@@ -50,18 +50,26 @@ static int watch_fd(const struct lane_thread *t, int fd, uint64_t what)
     return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* It is heard as long as its rings are there: of one that has no worker there is nothing to hear.
- */
+/* It is heard as long as its rings are there, by one lane at a time: of one that has no worker
+ * there is nothing to hear. */
 static int watch_session(struct world *w, struct world_lane *l, uint32_t session,
                          const struct world_rings *rings)
 {
-    (void)w, (void)l, (void)session, (void)rings;
+    (void)w;
+    if (rings->lodges == NULL && l->doorbells != NULL)
+        agentd_doorbells_mute(l->doorbells, session, false); /* it may be back */
     return 0;
 }
 
 static void unwatch_session(struct world *w, struct world_lane *l, const struct world_rings *rings)
 {
-    (void)w, (void)l, (void)rings;
+    (void)w;
+    if (rings->lodges == NULL || l->doorbells == NULL)
+        return;
+    if (rings->lodges == l)
+        agentd_doorbells_unwatch(l->doorbells, rings->lodger);
+    else
+        agentd_doorbells_mute(l->doorbells, rings->session, true);
 }
 
 /* What there was to be seen; `useful`: of it, what gives the lane something to do. */
@@ -189,7 +197,8 @@ static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf 
     t->epfd = epoll_create1(EPOLL_CLOEXEC);
     t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (agentd_doorbells_init(&t->doorbells, t->epfd,
-                              (uint32_t)loop_world_of(w)->agent->config.max_sessions) != 0)
+                              (uint32_t)loop_world_of(w)->agent->config.max_sessions +
+                                  LANE_LODGERS) != 0)
         return base_err(err, -ENOMEM, "the lane cannot begin: out of memory");
     l->doorbells = &t->doorbells;
     if (t->epfd < 0 || t->kick < 0 || watch_fd(t, l->chan->fd, FROM_CHANNEL) != 0 ||

@@ -117,6 +117,11 @@ static int make_rings(struct world_task *t)
     return status;
 }
 
+static int lodge_rings(struct world_task *t)
+{
+    return agentd_doorbells_lodge_rings(t->rings);
+}
+
 static int make_arena(struct world_task *t)
 {
     const struct world_arena *a = &t->arena;
@@ -191,4 +196,5 @@ const task_run TASK_RUNS[WORLD_WORKS] = {
     [WORLD_FREE_ARENA] = free_arena,         [WORLD_SAVE_STATE] = save_state,
     [WORLD_MAKE_PEERS] = make_peers,         [WORLD_FREE_PEERS] = free_peers,
     [WORLD_RECLAIM_MEMORY] = reclaim_memory, [WORLD_KEEP_INCARNATIONS] = keep_incarnations,
+    [WORLD_LODGE_RINGS] = lodge_rings,
 };

@@ -219,7 +219,8 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
 /* What workers have given back, or what the operator has revoked. */
 static void take_fence(struct lane *l, struct session *s, uint32_t tag)
 {
-    if (s->state == SESSION_LIVE && !lane_withdrawals_fenced(l, s, tag))
+    if ((s->state == SESSION_LIVE || s->state == SESSION_AWAY) &&
+        !lane_withdrawals_fenced(l, s, tag))
         lane_revocation_fenced(s, tag);
 }
 

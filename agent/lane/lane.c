@@ -525,7 +525,7 @@ void lane_note_wake(struct lane *l)
 
 bool lane_doorbell(struct lane *l, uint32_t session)
 {
-    struct session *s = session < l->config.max_sessions ? &l->sessions[session] : NULL;
+    struct session *s = session < lane_session_places(l) ? &l->sessions[session] : NULL;
     if (s == NULL || s->state != SESSION_LIVE)
         return false;
     const uint32_t tail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire);

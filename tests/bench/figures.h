@@ -123,6 +123,16 @@ struct perf_batches {
     double ratio, p99_ratio; /* of those in the same turn */
 };
 
+/* Of lanes: what each did in the second half of the time; sessions that came home, also of that
+ * half, and that were refused; and how many times the mean of lanes the busiest one has posted. */
+enum { PERF_MAX_LANES = 8 };
+struct perf_lanes {
+    double per_second[PERF_MAX_LANES];
+    uint64_t lodgers[PERF_MAX_LANES];
+    uint64_t moves, moves_late, refused;
+    double at_first, even, even_median, even_worst; /* these: of the second half, and its steps */
+};
+
 /* Of cut: latencies of short READs, and what their neighbour gets, by the size of its requests and
  * how they are cut. */
 enum { PERF_CUT_SIZES = 5, PERF_CUTS = 3 };

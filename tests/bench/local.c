@@ -91,7 +91,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
         return status;
     uint32_t slots = power_of_two(256, o->depth);
     char lane_cpu[16] = "any";
-    if (l->pinned)
+    if (l->pinned && o->test != PERF_LANES)
         snprintf(lane_cpu, sizeof lane_cpu, "%d", l->lane_cpu);
     const bool meets = o->test == PERF_MEMORY || (o->test == PERF_CONNECT && !o->cached);
     const unsigned long long unknown = meets ? o->count : o->test == PERF_ISOLATION ? o->silent : 0;
@@ -100,7 +100,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                                      : which == 1           ? unknown
                                                             : 1;
     const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS ||
-                      o->test == PERF_LOOKUP || o->test == PERF_MERGE;
+                      o->test == PERF_LOOKUP || o->test == PERF_MERGE || o->test == PERF_LANES;
     const uint32_t workers = many ? o->workers : 16;
     char transport[32] = "", windows[96] = "", other[64] = "", lease[32] = "";
     const char *polling = "";
@@ -117,6 +117,8 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
         polling = which == 3 ? "polling = event\n" : "polling = busy\n";
     if (o->test == PERF_SEND || o->test == PERF_NOTIFY)
         polling = "messages = yes\n";
+    if (o->test == PERF_LANES && which == 1)
+        snprintf(lease, sizeof lease, "lanes = %u\n", o->lanes);
     if (o->test == PERF_MERGE && which >= 3)
         polling = "merge = no\n";
     if (o->transport != NULL)
@@ -250,7 +252,8 @@ int perf_first_cpus(int cpu[2])
 static void choose_cpus(struct perf_local *l, const struct perf_options *o)
 {
     int cpu[2];
-    if (o->test == PERF_MESH || o->test == PERF_STORM || perf_first_cpus(cpu) != 2)
+    if (o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_LANES ||
+        perf_first_cpus(cpu) != 2)
         return;
     l->pinned = true;
     l->worker_cpu = cpu[0];

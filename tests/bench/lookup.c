@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "base/http/client.h"
 #include "fresh.h"
 #include "kept_http.h"

@@ -51,6 +51,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
         return perf_cut(o, r, err);
     case PERF_CONNECTIONS:
         return perf_connections(o, r, err);
+    case PERF_LANES:
+        return perf_lanes(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

@@ -9,6 +9,7 @@
 #include <kedge.h>
 
 #include "base/random.h"
+#include "counters.h"
 #include "perf.h"
 
 enum { ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, POLL = 64, PATIENCE_S = 60 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "perf.h"
+
 
 static const struct {
     const char *name;
@@ -37,12 +39,13 @@ static const struct {
     {"notify", PERF_NOTIFY, 10000},
     {"cut", PERF_CUT, 200},
     {"connections", PERF_CONNECTIONS, 100},
+    {"lanes", PERF_LANES, 6000},
 };
 
 #define TESTS                                                                                      \
     "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
     "first-read, verbs-connect, verbs-data, lookup, window, poll, merge, send, batch, cut, "       \
-    "connections"
+    "connections, lanes"
 
 enum {
     UNCACHED = 1000,
@@ -51,6 +54,9 @@ enum {
     STORM = 240,
     FAIRNESS = 64,
     MERGE = 8,
+    LANES = 2,
+    LANES_WORKERS = 4, /* so many of a tenant share a lane at first */
+    LANES_LEAST_MS = 2000,
     WINDOW_OPS = 16,
     LEASE_MS = 19, /* agents refuse 18 ms, with the time-outs that they set on soft */
     MANY_OPS = 1 << 20
@@ -132,6 +138,11 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
     if (o->test == PERF_BATCH && (!o->local || o->count > PERF_MAX_BATCH))
         return base_err(err, -EINVAL, "batch needs --local, and a --count of %d at most",
                         PERF_MAX_BATCH);
+    if (o->test == PERF_LANES &&
+        (!o->local || o->size != 8 || o->count < LANES_LEAST_MS || o->count > PERF_MAX_LANES_MS))
+        return base_err(err, -EINVAL,
+                        "lanes needs --local, a --size of 8, and a --count of %d to %d ms",
+                        LANES_LEAST_MS, PERF_MAX_LANES_MS);
     if (o->test == PERF_LOOKUP && !o->local)
         return base_err(err, -EINVAL, "lookup needs --local: it registers names of its own");
     if (o->transport == NULL)
@@ -196,18 +207,23 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
                                                                    : 8;
     if (o->depth == 0)
         o->depth = o->test == PERF_FAIRNESS || o->test == PERF_POLL ? 64
-                   : o->test == PERF_MERGE                          ? 32
+                   : o->test == PERF_MERGE || o->test == PERF_LANES ? 32
                                                                     : 1;
     if (o->workers == 0)
         o->workers = o->test == PERF_STORM      ? STORM
                      : o->test == PERF_FAIRNESS ? FAIRNESS
                      : o->test == PERF_MERGE    ? MERGE
+                     : o->test == PERF_LANES    ? LANES_WORKERS
                                                 : MESH;
     if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))
         return base_err(err, -EINVAL, "--regions and --lease are for renewal");
     status = check_lookup(o, err);
     if (status != 0)
         return status;
+    if (o->lanes != 0 && o->test != PERF_LANES)
+        return base_err(err, -EINVAL, "--lanes is for lanes");
+    if (o->lanes == 0)
+        o->lanes = LANES;
     if (o->regions == 0)
         o->regions = 1;
     if (o->lease_ms == 0)
@@ -246,6 +262,7 @@ static const struct option long_options[] = {
     {"transport", required_argument, NULL, 'T'},
     {"model", required_argument, NULL, 'M'},
     {"queue-pairs", required_argument, NULL, 'q'},
+    {"lanes", required_argument, NULL, 'N'},
     {"work", required_argument, NULL, 'x'},
     {"seed", required_argument, NULL, 'y'},
     {"lane", no_argument, NULL, 'E'},
@@ -284,68 +301,48 @@ static int set_verbs(struct perf_options *o, int c, struct base_errbuf *err)
     return status;
 }
 
+static const struct {
+    char c;
+    const char *name;
+    uint64_t min, max;
+    size_t at, bytes; /* in perf_options */
+} numbers[] = {
+#define AT(field) offsetof(struct perf_options, field), sizeof(((struct perf_options *)0)->field)
+    {'s', "size", 1, PERF_MAX_SIZE, AT(size)},
+    {'d', "depth", 1, PERF_MAX_DEPTH, AT(depth)},
+    {'n', "count", 1, UINT32_MAX, AT(count)},
+    {'k', "dead", 1, PERF_MAX_DEAD, AT(dead)},
+    {'o', "window-ops", 0, MANY_OPS, AT(window_ops)},
+    {'B', "window-bytes", 0, 1ull << 48, AT(window_bytes)},
+    {'R', "regions", 1, PERF_MAX_REGIONS, AT(regions)},
+    {'N', "lanes", 2, PERF_MAX_LANES, AT(lanes)},
+    {'q', "queue-pairs", 1, PERF_MAX_QPS, AT(qps)},
+    {'x', "work", 1, 1ull << 32, AT(work_ns)},
+    {'y', "seed", 1, UINT64_MAX, AT(seed)},
+    {'L', "lease", 1, 60000, AT(lease_ms)},
+    {'i', "silent", 1, PERF_MAX_STRANGERS, AT(silent)},
+    {'w', "workers", 1, PERF_MAX_WORKERS, AT(workers)},
+#undef AT
+};
+
 /* One option with a number. */
 static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
 {
-    uint64_t value = 0;
-    int status = c == 's'   ? number("size", optarg, 1, PERF_MAX_SIZE, &value, err)
-                 : c == 'd' ? number("depth", optarg, 1, PERF_MAX_DEPTH, &value, err)
-                 : c == 'n' ? number("count", optarg, 1, UINT32_MAX, &value, err)
-                 : c == 'k' ? number("dead", optarg, 1, PERF_MAX_DEAD, &value, err)
-                 : c == 'o' ? number("window-ops", optarg, 0, MANY_OPS, &value, err)
-                 : c == 'B' ? number("window-bytes", optarg, 0, 1ull << 48, &value, err)
-                 : c == 'R' ? number("regions", optarg, 1, PERF_MAX_REGIONS, &value, err)
-                 : c == 'q' ? number("queue-pairs", optarg, 1, PERF_MAX_QPS, &value, err)
-                 : c == 'x' ? number("work", optarg, 1, 1ull << 32, &value, err)
-                 : c == 'y' ? number("seed", optarg, 1, UINT64_MAX, &value, err)
-                 : c == 'L' ? number("lease", optarg, 1, 60000, &value, err)
-                 : c == 'i' ? number("silent", optarg, 1, PERF_MAX_STRANGERS, &value, err)
-                            : number("workers", optarg, 1, PERF_MAX_WORKERS, &value, err);
-    if (status != 0)
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        uint64_t value = 0;
+        if (numbers[i].c != c)
+            continue;
+        const int status =
+            number(numbers[i].name, optarg, numbers[i].min, numbers[i].max, &value, err);
+        const uint32_t small = (uint32_t)value;
+        if (status == 0)
+            memcpy((char *)o + numbers[i].at,
+                   numbers[i].bytes == sizeof small ? (const void *)&small : &value,
+                   numbers[i].bytes);
+        o->windows |= c == 'o' || c == 'B';
         return status;
-    switch (c) {
-    case 's':
-        o->size = (uint32_t)value;
-        break;
-    case 'd':
-        o->depth = (uint32_t)value;
-        break;
-    case 'n':
-        o->count = value;
-        break;
-    case 'k':
-        o->dead = (uint32_t)value;
-        break;
-    case 'o':
-        o->windows = true;
-        o->window_ops = (uint32_t)value;
-        break;
-    case 'B':
-        o->windows = true;
-        o->window_bytes = value;
-        break;
-    case 'i':
-        o->silent = (uint32_t)value;
-        break;
-    case 'q':
-        o->qps = (uint32_t)value;
-        break;
-    case 'x':
-        o->work_ns = value;
-        break;
-    case 'y':
-        o->seed = value;
-        break;
-    case 'R':
-        o->regions = (uint32_t)value;
-        break;
-    case 'L':
-        o->lease_ms = (uint32_t)value;
-        break;
-    default:
-        o->workers = (uint32_t)value;
     }
-    return 0;
+    return -EINVAL;
 }
 
 /* One with a text. */
@@ -448,6 +445,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'R':
         case 'L':
         case 'B':
+        case 'N':
         case 'q':
         case 'x':
         case 'y':

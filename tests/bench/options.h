@@ -21,6 +21,7 @@ enum {
     PERF_MAX_TURNS = 99,         /* of lookup and poll */
     PERF_MAX_BATCH = 100000,     /* descriptors */
     PERF_MAX_QPS = 64,           /* of window */
+    PERF_MAX_LANES_MS = 600000,  /* of lanes */
     PERF_MAX_NAMES = 250,        /* of lookup: one a client, and a tenant has 256 */
     PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
@@ -49,7 +50,8 @@ enum perf_test {
     PERF_NOTIFY,
     PERF_BATCH,
     PERF_CUT,
-    PERF_CONNECTIONS
+    PERF_CONNECTIONS,
+    PERF_LANES
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -69,6 +71,7 @@ struct perf_options {
     uint64_t window_bytes;
     const char *model;      /* the preset of the cost model; NULL: none */
     uint64_t work_ns, seed; /* of a worker of window for each request; and what decides */
+    uint32_t lanes;         /* of --local's agents; 0: theirs by default */
     uint32_t qps;           /* window: queue pairs */
     bool windows;           /* one of them was said */
     bool lane;              /* window: of a lane, */

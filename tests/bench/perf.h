@@ -58,6 +58,7 @@ struct perf_result {
     struct perf_batches batches;
     struct perf_cut cut;
     struct perf_linked linked[PERF_CONNECTION_LOADS][PERF_CONNECTION_WINDOWS];
+    struct perf_lanes lanes;
     struct perf_polled polled[PERF_LOADS][PERF_MODES];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
@@ -165,6 +166,8 @@ int perf_cut(const struct perf_options *o, struct perf_result *r, struct base_er
 void perf_cut_report(const struct perf_options *o, const struct perf_result *r);
 int perf_connections(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_connections_report(const struct perf_options *o, const struct perf_result *r);
+int perf_lanes(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+void perf_lanes_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
@@ -180,10 +183,6 @@ int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, str
 struct perf_path *perf_worker_path(struct perf_worker *w);
 struct kedge_session *perf_worker_session(const struct perf_worker *w);
 
-/* Counters of an agent by their names in its metrics, all pools' together; 0 for those that it does
- * not have, and then *all is false. */
-int perf_counters(const char *admin_socket, const char *const *names, size_t count, uint64_t *out,
-                  bool *all, struct base_errbuf *err);
 /* NULL is allowed. */
 void perf_worker_free(struct perf_worker *w);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "perf.h"
 
 enum { TURNS = 9, SHORT = 0, LONG = 1, KINDS = 2 };

@@ -168,6 +168,7 @@ static bool report_own(const struct perf_options *o, const struct perf_result *r
         {PERF_CUT, perf_cut_report},
         {PERF_CONNECTIONS, perf_connections_report},
         {PERF_VERBS_DATA, perf_verbs_data_report},
+        {PERF_LANES, perf_lanes_report},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (own[i].test == o->test) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "counters.h"
 #include "reader.h"
 #include "worker_group.h"
 

@@ -196,7 +196,7 @@ static int start_lane(struct world *w, struct world_lane *of, struct base_errbuf
 {
     struct play_agent *a = play_agent_of(w);
     struct play_lane *l = of->of_world = calloc(1, sizeof *l);
-    bool *bells = calloc(a->agent->config.max_sessions, sizeof *bells);
+    bool *bells = calloc(a->agent->config.max_sessions + LANE_LODGERS, sizeof *bells);
     struct play_lane_looks *looks = play_lane_looks_new(of->lane);
     if (l == NULL || bells == NULL || looks == NULL)
         return base_err(err, -ENOMEM, "out of memory");

@@ -158,9 +158,9 @@ void lane_session_leave_now(struct lane *l, struct session *s)
  * and then: it need not ring when it polls at last. */
 bool lane_session_sleep(struct lane *l, struct session *s)
 {
-    if (s->lodger) { /* it sleeps at home, where its doorbell is heard */
-        lane_session_leave_soon(l, s);
-        return false;
+    if (s->leaves) { /* a lodger: what is in its ring is taken at home */
+        lane_session_deactivate(l, s);
+        return true;
     }
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);

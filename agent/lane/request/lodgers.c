@@ -139,6 +139,7 @@ static void take_over(struct lane *l, struct session *s)
     s->cq_tail = h->cq_tail;
     s->told_head = h->told_head;
     s->told_armed = h->told_armed;
+    s->rung_tail = h->sq_head - 1; /* none that it can ring for: it may have rung elsewhere */
     s->wrong_keys = h->wrong_keys;
     s->wrong_ns = h->wrong_ns;
     s->free_wr = h->free_wr;
@@ -240,6 +241,7 @@ void lane_lodger_add(struct lane *l, const struct lane_session *add)
 
 static void leave_lodger(struct lane *l, struct session *s)
 {
+    lane_session_unstall(l, s);
     lane_session_deactivate(l, s);
     hand_over(l, s);
     say_lodger_left(l, s->id - l->config.max_sessions, 0);

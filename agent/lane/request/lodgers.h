@@ -3,9 +3,10 @@
  * uneven are even again. Private to agent/lane, and the lane thread's.
  *
  * A session has one lane for as long as it lives, its home, which has its memory, its regions and
- * what peers believe of them, and its doorbell. What moves is the ring: another lane takes READs,
- * WRITEs and atomics from it as a lodger's, and posts them by its own queue pairs. Anything else
- * that a worker asks for takes the lodger home, and so does silence; there it is done.
+ * what peers believe of them. What moves is the ring, and the doorbell with it: another lane takes
+ * READs, WRITEs and atomics from it as a lodger's, and posts them by its own queue pairs. Anything
+ * else that a worker asks for takes the lodger home; there it is done. One that falls silent sleeps
+ * where it lodges, and wakes there.
  *
  * It goes when nothing of it is out, so that what a virtual queue pair has posted before is over
  * before anything is posted by another queue pair: the transfer of KRCore's Algorithm 1, as in

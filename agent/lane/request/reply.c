@@ -224,6 +224,13 @@ static void join_wakes(struct lane *l, struct session *s)
     TAILQ_INSERT_TAIL(&t->sleepers, s, by_wake);
 }
 
+void lane_session_wake(struct lane *l, struct session *s)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* as before each look at who sleeps */
+    if (may_sleep(s))
+        join_wakes(l, s);
+}
+
 void lane_session_leave_wakes(struct lane *l, struct session *s)
 {
     struct active_tenant *t = s->of;

@@ -29,6 +29,8 @@ void lane_session_answer(struct lane *l, struct session *s, uint32_t tag, int st
  * whatever that is. */
 void lane_session_tell(struct lane *l, struct session *s);
 void lane_session_tell_now(struct lane *l, struct session *s);
+/* What was told of one that is away is no completion: it is woken, whatever it sleeps for. */
+void lane_session_wake(struct lane *l, struct session *s);
 /* The end of the pass: workers see what they were told. */
 void lane_sessions_publish(struct lane *l);
 /* When that has somebody to wake; NEVER: there is nobody. */

@@ -35,10 +35,11 @@ enum {
 };
 static_assert(LANE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
 
+/* Its regions are at home, be it away or not: nobody waits until it is back. */
 static struct session *live_session(struct lane *l, uint32_t id)
 {
     struct session *s = id < l->config.max_sessions ? &l->sessions[id] : NULL;
-    return s != NULL && s->state == SESSION_LIVE ? s : NULL;
+    return s != NULL && (s->state == SESSION_LIVE || s->state == SESSION_AWAY) ? s : NULL;
 }
 
 /* Nobody finds it from now on. Its worker hears of it when it looks, or sleeps. */
@@ -50,7 +51,10 @@ static void take_region(struct lane *l, struct session *s, struct region *region
     lane_region_show(region);
     base_device_show(); /* to peers' READs, before its worker hears of it and the clock is read */
     atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
-    lane_session_tell_now(l, s);
+    if (s->state == SESSION_AWAY) /* its completions are another lane's to show */
+        lane_session_wake(l, s);
+    else
+        lane_session_tell_now(l, s);
 }
 
 static bool is_named(const struct lane_command *c, const struct lane_lease *e)
@@ -258,7 +262,8 @@ static void rekey_request(const struct session *s, uint32_t arena, struct wr *w)
         }
 }
 
-/* What the device has is waited for; what is still here gets the new key. */
+/* What the device has is waited for; what is still here gets the new key. What it has posted
+ * elsewhere is not looked at from here. */
 static void rekey_all(struct lane *l, struct session *s, uint32_t arena)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
@@ -308,9 +313,35 @@ void lane_force_over(struct lane *l, const struct lane_command *c)
         release_arenas(l, s, UINT32_MAX);
 }
 
+/* A lodger's requests get the new key here, before its regions are taken at home. */
+static struct session *session_to_rekey(struct lane *l, uint32_t id)
+{
+    struct session *s = id < lane_session_places(l) ? &l->sessions[id] : NULL;
+    return s != NULL && s->lodger && s->state == SESSION_LIVE ? s : live_session(l, id);
+}
+
+static void take_arena(struct lane *l, struct session *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < lane_region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->lease.arena != number || region->lease.own)
+            continue;
+        if (region->lease.state == LANE_LEASE_LIVE) {
+            take_region(l, s, region);
+            s->reregistration[number].taken++;
+        }
+        if (is_withdrawing(region))
+            lane_lease_move(&region->lease, LEASE_LET_GO);
+        if (region->lease.state != LANE_LEASE_WAITING)
+            continue;
+        region->tag = s->reregistration[number].fence_tag;
+        lane_region_show(region);
+    }
+}
+
 void lane_arena_reregister(struct lane *l, const struct lane_command *c)
 {
-    struct session *s = live_session(l, c->session);
+    struct session *s = session_to_rekey(l, c->session);
     const uint32_t number = c->reregister.number;
     if (s == NULL || number >= s->arenas || (s->reregistering >> number & 1) != 0) {
         answer_reregister(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
@@ -327,22 +358,10 @@ void lane_arena_reregister(struct lane *l, const struct lane_command *c)
     arena->lkey = c->reregister.lkey;
     arena->rkey = c->reregister.rkey;
     arena->iova = c->reregister.iova;
-    for (uint32_t i = 0; i < lane_region_places(s); i++) {
-        struct region *region = &s->regions[i];
-        if (region->lease.arena != number || region->lease.own)
-            continue;
-        if (region->lease.state == LANE_LEASE_LIVE) {
-            take_region(l, s, region);
-            s->reregistration[number].taken++;
-        }
-        if (is_withdrawing(region))
-            lane_lease_move(&region->lease, LEASE_LET_GO);
-        if (region->lease.state != LANE_LEASE_WAITING)
-            continue;
-        region->tag = s->reregistration[number].fence_tag;
-        lane_region_show(region);
-    }
-    rekey_all(l, s, number);
+    if (!s->lodger)
+        take_arena(l, s, number);
+    if (s->state != SESSION_AWAY)
+        rekey_all(l, s, number);
     if (s->reregistration[number].stale == 0)
         tell_reregistered(l, s, number);
     release_arenas(l, s, 1u << number);

@@ -233,7 +233,7 @@ bool lane_withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag)
 void lane_withdrawals_gone(struct lane *l, const struct lane_command *c)
 {
     struct session *s = &l->sessions[c->session];
-    if (s->state != SESSION_LIVE)
+    if (s->state != SESSION_LIVE && s->state != SESSION_AWAY)
         return;
     BASE_ASSERT(s->deregging > 0);
     s->deregging--;

@@ -22,6 +22,9 @@ enum {
     LANE_UNEVEN_LOOKS = 3,
     LANE_REST_MS = 1000,
     LANE_REST_DOUBLINGS = 6,
+    /* A lodger that has posted nothing for so long has no reason to be where it is: it goes home,
+     * and makes room for another one. */
+    LANE_IDLE_MS = 10000,
 };
 
 /* What a lane has to do. */

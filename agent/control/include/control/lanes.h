@@ -64,7 +64,9 @@ struct world_lane_ops {
      * step. Of a lane that is stopped, and not freed yet, nobody takes it. */
     void (*command)(struct world *w, struct world_lane *l, const struct lane_command *command);
     /* Its session of that number has this doorbell, from now on or no longer: each once, but for
-     * those that it has when it is stopped. 0 or -errno. */
+     * those that it has when it is stopped. With rings->lodges, after WORLD_LODGE_RINGS, a lodger
+     * has it, behind all max_sessions, and its own lane has it no longer; one that is back has it
+     * again there. 0 or -errno: never of one that lodges, or is back. */
     int (*watch)(struct world *w, struct world_lane *l, uint32_t session,
                  const struct world_rings *rings);
     void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);

@@ -28,6 +28,8 @@ struct world_rings {
     struct ring_guard *guard;   /* likewise: what rw is told to, or NULL */
     struct world_lane *lane;    /* that hears it, as that session's */
     uint32_t session;
+    struct world_lane *lodges; /* another lane, that hears it meanwhile; or NULL */
+    uint32_t lodger;           /* as that one's */
 };
 
 /* The table of peers that all workers of a pool read. */
@@ -48,6 +50,7 @@ struct world_task {
     enum world_work {
         WORLD_MAKE_RINGS,
         WORLD_UNMAKE_RINGS,
+        WORLD_LODGE_RINGS, /* what they lodge with can hear their doorbell */
         WORLD_MAKE_ARENA,
         WORLD_ZERO_ARENA,
         WORLD_FREE_ARENA,

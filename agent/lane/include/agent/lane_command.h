@@ -60,7 +60,7 @@ enum lane_command_kind {
     LANE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
     LANE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
     /* A session's requests are carried out by another lane of its pool, and come back. Between
-     * SESSION_LEAVE and SESSION_BACK this lane hears of no other command about the session. */
+     * SESSION_LEAVE and SESSION_BACK this lane hears of its regions, and of nothing else of it. */
     LANE_COMMAND_SESSION_LEAVE, /* -> SESSION_LEFT */
     LANE_COMMAND_SESSION_BACK,  /* after a SESSION_LEFT that was 0 */
     LANE_COMMAND_LODGER_ADD,    /* `add`, whose id is below LANE_LODGERS and not in use, is another

@@ -140,6 +140,46 @@ START_TEST(what_was_rung_meanwhile_is_told_once_and_the_next_one_is_heard)
 }
 END_TEST
 
+/* Another lane hears it, that has the number 5 for it, and then this one again. */
+START_TEST(a_doorbell_is_heard_by_one_lane_at_a_time)
+{
+    struct doorbells there;
+    struct epoll_event event[2];
+    const int epfd_there = epoll_create1(EPOLL_CLOEXEC);
+    begin();
+    ck_assert_int_eq(agentd_doorbells_init(&there, epfd_there, SESSIONS), 0);
+    for (int move = 0; move < 3; move++) {
+        for (int n = 0; n <= DOORBELLS_FALSE; n++) { /* and deaf at that, which is forgotten */
+            ring(0);
+            ck_assert_int_eq(hear(), 1);
+        }
+        ck_assert_int_eq(agentd_doorbells_watch(&there, 5, bell[0]), 0);
+        (void)epoll_wait(epfd_there, event, 2, 0); /* what was rung before */
+        agentd_doorbells_mute(&d, 0, true);
+        for (int n = 0; n < 100; n++) {
+            ring(0);
+            ck_assert_int_eq(hear(), 0);
+            ck_assert_int_eq(epoll_wait(epfd_there, event, 2, 0), 1);
+            ck_assert_uint_eq(event[0].data.u64, 5);
+        }
+        now_ns += DOORBELLS_DEAF_MS * MS;
+        ck_assert_int_eq(hear(), 0);
+        ck_assert_int_eq(hear(), 0);
+        ring(0);
+        agentd_doorbells_unwatch(&there, 5);
+        agentd_doorbells_mute(&d, 0, false);
+        ck_assert_int_eq(hear_for(true), 1); /* nothing is lost between them */
+        ck_assert_int_eq(hear(), 0);
+        ring(0);
+        ck_assert_int_eq(hear_for(true), 1);
+    }
+    ck_assert_int_eq(epoll_wait(epfd_there, event, 2, 0), 0);
+    agentd_doorbells_fini(&there);
+    close(epfd_there);
+    end();
+}
+END_TEST
+
 START_TEST(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)
 {
     begin();
@@ -233,6 +273,7 @@ END_TEST
     T(who_rings_for_nothing_now_and_then_is_always_heard)                                          \
     T(who_rings_twice_and_is_seen_once_is_always_heard)                                            \
     T(what_was_rung_meanwhile_is_told_once_and_the_next_one_is_heard)                              \
+    T(a_doorbell_is_heard_by_one_lane_at_a_time)                                                   \
     T(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)                            \
     T(who_rings_without_an_end_is_not_heard_either_while_a_task_waits_for_the_kernel)              \
     T(many_at_once_are_all_heard_again)
