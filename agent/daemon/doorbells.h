@@ -30,7 +30,7 @@ struct world_rings;
 struct doorbell {
     int fd; /* -1: none */
     bool deaf;
-    bool muted; /* another lane hears it */
+    bool muted;                 /* another lane hears it */
     uint64_t until_ns;          /* deaf */
     _Atomic uint32_t falses;    /* since the last true one */
     _Atomic uint64_t false_ns;  /* when the first of these came */

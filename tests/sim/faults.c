@@ -180,8 +180,10 @@ static void pause_processes(struct node *n, const struct play_fault *f)
     const bool whole = f->kind == FAULT_SUSPEND_HOST;
     if (whole)
         suspend_host(n, f, until_ns);
-    if ((whole || f->kind == FAULT_PAUSE_AGENT) && n->agent != NULL)
+    if ((whole || f->kind == FAULT_PAUSE_AGENT) && n->agent != NULL) {
         play_agent_stand_still(n->agent, until_ns);
+        play_ledger_suspended(n->host.number, until_ns);
+    }
     if (f->kind == FAULT_PAUSE_METAD && n->metad != NULL)
         play_process_pause(n->metad->process, until_ns);
     for (uint32_t i = 0; i < CLUSTER_WORKERS; i++)

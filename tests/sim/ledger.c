@@ -13,7 +13,7 @@
 #include "post_looks.h"
 #include "trace.h"
 
-enum { WHY_BYTES = 512, NODES = 2048, OUTLIVED_S = 13 };
+enum { WHY_BYTES = 512, NODES = 2048, OUTLIVED_S = 2 };
 
 struct arena {
     char owner[PLAY_NAME];
@@ -206,7 +206,8 @@ void play_ledger_new_life(uint32_t node)
 
 void play_ledger_suspended(uint32_t node, uint64_t until_ns)
 {
-    life_of(node)->suspended_ns = until_ns;
+    struct life *l = life_of(node);
+    l->suspended_ns = until_ns > l->suspended_ns ? until_ns : l->suspended_ns;
 }
 
 bool play_slot_is_outlived(const struct play_slot *s, uint32_t user)

@@ -87,7 +87,7 @@ void play_region_free(struct play_region *r);
 
 /* That node's agent begins another life: none of its regions is of that. */
 void play_ledger_new_life(uint32_t node);
-/* Its host does nothing, and hears of nothing, until then. */
+/* Its host, or its agent, does nothing, and hears of nothing, until then. */
 void play_ledger_suspended(uint32_t node, uint64_t until_ns);
 
 /* ---- users */
@@ -98,7 +98,8 @@ struct play_slot *play_slot_take(struct base_prng *r, const char *user, uint32_t
 /* It is not used any more; nothing of it is in flight. */
 void play_slot_give(struct play_slot *s);
 /* Whether its region's node has begun another life, so long ago that nobody on the user's node
- * believes or is about to hear anything of the former one. */
+ * still knows of the former one that it has a region no more, or is about to hear that: a quarter
+ * of the longest lease (1.25 s), after whatever has stood still on the user's node. */
 bool play_slot_is_outlived(const struct play_slot *s, uint32_t user);
 /* Whether its region is: for who has had an error. */
 bool play_slot_is_gone(const struct play_slot *s);
