@@ -10,7 +10,6 @@
 #include "base/version.h"
 #include "perf.h"
 
-
 static const struct {
     const char *name;
     enum perf_test test;
