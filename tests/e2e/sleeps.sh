@@ -31,9 +31,13 @@ sleepers() { # seed rounds seconds ways
         "$bin/kedge-sleepers" "$token" "$2" $((slow * $3)) "$4" 2>&1
 }
 
+# A sanitizer sees no more in the second one.
+seeds="1 2"
+! grep -q -a __asan_init "$built/kedge-agentd-endless" || seeds=1
+seeds=${SLEEPS_SEEDS:-$seeds}
 for polling in adaptive event; do
     begins "$polling"
-    for seed in ${SLEEPS_SEEDS:-1 2}; do
+    for seed in $seeds; do
         out=$(SLEEPS_LOSE='' sleepers "$seed" 3000 60 wwmmmrfff) || fail "polling = $polling: $out"
         read -ra slept < <(tr -dc '0-9 \n' <<<"$out") # rounds, and for one, many, room, in epoll
         for kind in 1 2 3 4; do
@@ -58,6 +62,13 @@ loses() { # what ways sentence
     end_workers
     ends
 }
+# That this test sees what is lost is of the test: a sanitizer has nothing to say of it, and under
+# one each of these takes as long as a worker waits.
+if [[ -z ${KEDGE_TEST_LONG-} ]] && grep -q -a __asan_init "$built/kedge-agentd-endless"; then
+    skip "that a wake-up that is lost is seen (ops/test --long and the release build have it)"
+    rm -rf "$bin"
+    exit
+fi
 loses doorbell w "the lane sleeps over [1-9][0-9]* slots of its ring"
 loses wake m "the worker sleeps over [1-9][0-9]* completions"
 loses wake r "the worker sleeps over (the room that there is|an answer)"
