@@ -100,6 +100,7 @@ worker_pids+=($killed)
 until_is 1 "a sender goes on" grep -c '^goes on' "$work/killed.out"
 kill -KILL $killed
 wait $killed 2>/dev/null || true
+until_is 0 "nothing of it is out any more" agent_number a inflight
 before=-1
 until [[ $(value owner2) == "$before" ]]; do
     before=$(value owner2)
