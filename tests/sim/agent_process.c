@@ -93,11 +93,14 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     (void)snprintf(c->state_dir, sizeof c->state_dir, "%s", OS_DISK);
     memcpy(c->gid, s->gid, sizeof c->gid);
     (void)snprintf(c->transport, sizeof c->transport, "%s", s->transport);
-    c->lanes = strcmp(s->transport, "dc") == 0 ? play_cluster_lanes() : 1;
+    c->lanes = strcmp(s->transport, "dc") == 0 && s->receives == 0 ? play_cluster_lanes() : 1;
     if (s->connections != 0)
         c->connections = s->connections;
     if (s->responders != 0)
         c->responders = s->responders;
+    c->messages = s->receives != 0;
+    if (c->messages)
+        c->receives = s->receives;
     c->metaservers = s->metaservers;
     memcpy(c->metaserver, s->metaserver, sizeof s->metaserver);
     memcpy(c->tenant, s->tenant, sizeof s->tenant);
@@ -308,6 +311,7 @@ static void on_killed(struct play_process *process, void *user)
     play_agent_drop_sockets(p);
     play_agent_forget_tasks(p);
     play_agent_forget_lanes(p);
+    play_agent_forget_channels(p);
     play_agent_stop_watching(p);
     if (fab != NULL)
         sim_device_crash(fab);

@@ -23,6 +23,7 @@ struct play_agent_settings {
     char metaserver[AGENT_METASERVERS][AGENT_TEXT];
     const char *transport;            /* a literal of [pool] */
     uint64_t connections, responders; /* 0: as usual */
+    uint64_t receives;                /* for messages, of all peers; 0: it carries none */
     uint32_t workers; /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
     struct agent_limits window; /* of its device */
@@ -32,6 +33,7 @@ struct play_agent_settings {
 };
 
 struct play_task;
+struct play_channel;
 
 struct play_agent {
     struct world world; /* the first member */
@@ -50,7 +52,8 @@ struct play_agent {
     uint64_t at_work_ns;        /* so much later */
     bool at_read;               /* not before it has asked for a region's record */
     struct play_watch *watches;
-    struct play_task *tasks; /* that wait for their turn, or run */
+    struct play_channel *channels; /* completion channels of its sessions */
+    struct play_task *tasks;       /* that wait for their turn, or run */
     uint32_t tasks_out;
     struct world_socket *sockets;
     char path[AGENT_SOCKET_PATH]; /* where workers attach */
@@ -111,6 +114,12 @@ void play_agent_stop_watching(struct play_agent *a);
 bool play_agent_watch_ready(struct play_agent *a, int fd);
 bool play_agent_lane_ready(struct play_agent *a, int fd);
 void play_agent_forget_lanes(struct play_agent *a);
+/* channels.c: as world_lane_channel() and the others of control/lanes.h; and all of them end. */
+int play_channel_begin(struct world *w, struct world_lane *of, uint32_t session, uint32_t tenant,
+                       int *fd, struct base_errbuf *err);
+void play_channel_end(struct world *w, struct world_lane *of, uint32_t session);
+void play_channel_tell(struct world *w, struct world_lane *of, uint32_t session);
+void play_agent_forget_channels(struct play_agent *a);
 void play_agent_listen(struct play_agent *a);
 void play_agent_unlisten(struct play_agent *a);
 /* Those that are left when it is killed: their workers see them closed. */

@@ -9,6 +9,7 @@
 #include "control/attach.h"
 #include "control/sockets.h"
 #include "os.h"
+#include "os_calls.h"
 #include "schema/control.h"
 
 struct world_socket {
@@ -167,7 +168,12 @@ static int send_message(struct world *w, struct world_socket *s, const void *mes
         fds[count++] = lent->peers->fd;
     if (lent != NULL && lent->arena != NULL)
         fds[count++] = lent->arena->fd;
-    return os_socket_send(s->os, message, bytes, fds, count);
+    if (lent == NULL || lent->channel == 0)
+        return os_socket_send(s->os, message, bytes, fds, count);
+    fds[count++] = lent->channel - 1; /* which is the worker's alone from here on */
+    const int status = os_socket_send(s->os, message, bytes, fds, count);
+    (void)os_close(lent->channel - 1);
+    return status;
 }
 
 static void shut_socket(struct world *w, struct world_socket *s)

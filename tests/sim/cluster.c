@@ -74,14 +74,6 @@ struct node *cluster_node(uint32_t number)
     return &cluster.node[number];
 }
 
-void cluster_gid(uint32_t number, uint8_t gid[16])
-{
-    memset(gid, 0, 16);
-    gid[0] = 0xfd;
-    gid[14] = (uint8_t)((number + 1) >> 8);
-    gid[15] = (uint8_t)(number + 1);
-}
-
 static void name_host(struct play_host *h, const char *what, uint32_t number)
 {
     if (number < 26)
@@ -173,6 +165,8 @@ void cluster_start_worker(struct node *n, uint32_t number)
         .calm_ns = cluster.calm_ns,
         .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
         .batches = cluster.batches,
+        .messages = cluster.settings.messages,
+        .by_descriptor = cluster.settings.messages && (number + n->host.number) % 2 == 1,
         .names = cluster.settings.shared,
         .tenants = cluster.tenants,
         .no_atomics = cluster.device.no_atomics,

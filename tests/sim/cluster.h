@@ -33,6 +33,7 @@ struct play_cluster_settings {
     uint32_t slack_ms; /* that devices may take to see a doorbell, whatever they claim; 0: none */
     bool shared;       /* all metaservers have one store */
     bool hybrid;       /* agents have both transports, or either (cluster_transports.c) */
+    bool messages;     /* agents carry messages, and workers send some (worker_mail.c) */
     uint32_t lanes;    /* of each agent's pool, where there is DC alone; 0: one */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the network of a cluster tells. */
 #include <stdio.h>
+#include <string.h>
 
 #include "agent_process.h"
 #include "base/clock.h"
@@ -22,6 +23,15 @@ uint32_t play_cluster_lanes(void)
     const struct play_cluster_settings *s = &cluster.settings;
     return s->lanes == 0 || s->hybrid || cluster.rc ? 1 : s->lanes;
 }
+
+void cluster_gid(uint32_t number, uint8_t gid[16])
+{
+    memset(gid, 0, 16);
+    gid[0] = 0xfd;
+    gid[14] = (uint8_t)((number + 1) >> 8);
+    gid[15] = (uint8_t)(number + 1);
+}
+
 static void on_ready(void *user, uint32_t node, int fd)
 {
     (void)user;

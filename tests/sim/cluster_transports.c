@@ -14,6 +14,10 @@ enum { MIX_BOTH, MIX_FEW, MIX_MOST };
  * 0: as usual. */
 static const uint64_t ROOM[] = {0, 0, 1, 2, 3};
 
+/* Receives of a pool for all of its peers, few of them more often than in earnest: credits are
+ * waited for, divided and given back. */
+static const uint64_t RECEIVES[] = {16, 24, 32, 64, 256};
+
 void cluster_choose_transports(void)
 {
     struct base_prng r = play_random_of(cluster.settings.seed, "transports", 0);
@@ -46,6 +50,8 @@ void cluster_give_transport(uint32_t number, struct play_agent_settings *s)
 {
     struct base_prng r = play_random_of(cluster.settings.seed, s->node, play_now_ns());
     s->transport = cluster.rc ? "rc" : "dc";
+    if (cluster.settings.messages)
+        s->receives = RECEIVES[base_prng_below(&r, sizeof RECEIVES / sizeof RECEIVES[0])];
     if (cluster.settings.hybrid)
         s->transport = draw_transport(&r, number);
     if (!cluster.settings.hybrid || cluster.mix != MIX_BOTH)

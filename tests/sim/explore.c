@@ -173,10 +173,11 @@ static void print_json(uint64_t seed, const struct play_cluster_result *r,
            ",\"events\":%" PRIu64 ",\"posted\":%" PRIu64 ",\"completed\":%" PRIu64
            ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
            ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"transfers\":%" PRIu64
-           ",\"batches\":%" PRIu64 ",\"cancelled\":%" PRIu64,
+           ",\"batches\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"messages\":%" PRIu64
+           ",\"heard\":%" PRIu64,
            seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
            w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged,
-           r->transfers, w->batches, w->cancelled);
+           r->transfers, w->batches, w->cancelled, w->messages, w->heard);
     if (shrunk != NULL) {
         printf(",\"faults_needed\":[");
         print_needed(shrunk, ",");
@@ -370,6 +371,8 @@ static const char *settings_of(const struct play_plant *plant, char out[SETTINGS
                                  plant->rate);
     if (plant->hybrid != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--hybrid`");
+    if (plant->messages != 0)
+        used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--messages`");
     if (plant->lanes != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--lanes %" PRIu32 "`",
                                  plant->lanes);
@@ -414,6 +417,7 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
     if (plant->shared != 0)
         play_share_store(s);
     s->hybrid = plant->hybrid != 0;
+    s->messages = plant->messages != 0;
     if (plant->lanes != 0)
         s->lanes = plant->lanes;
 }

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "control/config.h"
+#include "mail.h"
 #include "operators.h"
 #include "post_looks.h"
 #include "trace.h"
@@ -52,10 +53,12 @@ void play_ledger_init(void)
 {
     memset(&ledger, 0, sizeof ledger);
     play_posts_init();
+    play_mail_begin();
 }
 
 void play_ledger_fini(void)
 {
+    play_mail_end();
     while (ledger.regions != NULL)
         play_region_free(ledger.regions);
     while (ledger.arenas > 0)

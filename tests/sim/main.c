@@ -68,6 +68,7 @@ static void print_help(void)
         "                    --metaservers behind it says otherwise\n"
         "  --hybrid          in clusters with DC virtual queue pairs go from it to\n"
         "                    connections and back\n"
+        "  --messages        workers send each other messages, with notifications and counters\n"
         "  --lanes N         in clusters with DC alone each agent's pool has so many lanes\n"
         "  --calm            nothing goes wrong\n");
 }
@@ -136,6 +137,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         play_share_store(s);
     else if (option == 'y')
         s->hybrid = true;
+    else if (option == 'm')
+        s->messages = true;
     else if (option == 'L')
         s->lanes = (uint32_t)number_of(text, 1, LANE_POOL_LANES);
     else if (option == 'c')
@@ -214,6 +217,7 @@ int main(int argc, char **argv)
                                           {"calm", no_argument, NULL, 'c'},
                                           {"shared", no_argument, NULL, 'x'},
                                           {"hybrid", no_argument, NULL, 'y'},
+                                          {"messages", no_argument, NULL, 'm'},
                                           {"lanes", required_argument, NULL, 'L'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},

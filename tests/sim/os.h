@@ -77,6 +77,10 @@ void os_socket_close(struct os_socket *s);
 /* A line of the log of the process that runs, into its story: as base_log_v(). */
 void play_log(int level, const char *event, const char *format, va_list args);
 
+/* The process that runs sleeps in poll() for a completion channel of its own (kedge_fd()), for so
+ * long at the most. */
+void os_channel_sleep(int fd, uint64_t ns);
+
 /* Wakes whoever sleeps on that word: world_wake(). */
 void os_wake_word(const void *word);
 

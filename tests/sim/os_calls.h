@@ -60,6 +60,9 @@ int os_fsync(int fd);
 int os_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int os_flock(int fd, int how);
 
+/* channels.c */
+ssize_t os_recv(int fd, void *to, size_t bytes, int flags);
+
 /* sockets.c */
 int os_socket(int domain, int type, int protocol);
 int os_connect(int fd, const struct sockaddr *address, socklen_t length);

@@ -262,6 +262,12 @@ void __wrap_lane_session_complete(struct lane *l, struct wr *w, enum ibv_wc_stat
     __real_lane_session_complete(l, w, status, vendor_err);
 }
 
+/* A message's first piece is its header, in memory of the lane's. */
+static bool has_header(const struct wr *w)
+{
+    return w->fab.opcode == IBV_WR_SEND || w->fab.opcode == IBV_WR_SEND_WITH_IMM;
+}
+
 /* What a WRITE carries itself is in the request, or in memory of the lane's. wr_id: of its work
  * request. */
 static void take_down(const struct wr *w, uint32_t qpn, uint64_t wr_id)
@@ -274,7 +280,7 @@ static void take_down(const struct wr *w, uint32_t qpn, uint64_t wr_id)
                       .wr_id = wr_id,
                       .post = posts_here()->post};
     const bool carries = (w->fab.send_flags & IBV_SEND_INLINE) || (w->special & SPECIAL_COPY);
-    for (int i = 0; i < wr_pieces(w) && !carries; i++) {
+    for (int i = has_header(w); i < wr_pieces(w) && !carries; i++) {
         c.addr = w->sge[i].addr;
         c.length = w->sge[i].length;
         note_claim(&c);
@@ -285,6 +291,8 @@ static void take_down(const struct wr *w, uint32_t qpn, uint64_t wr_id)
                            w->session->id, (unsigned long long)c.length,
                            (unsigned long long)c.addr);
     }
+    if (has_header(w))
+        return;
     c.addr = w->fab.remote_addr;
     c.length = w->length;
     c.key = w->fab.key.rkey;
@@ -361,7 +369,7 @@ static void take_down_riders(const struct wr *lead, uint32_t qpn)
         bytes += p->rider[i].wr->length;
     }
     p->riders = kept;
-    for (int i = 0; i < lead->fab.num_sge; i++)
+    for (int i = has_header(lead); i < lead->fab.num_sge; i++)
         bytes -= lead->fab.sg_list[i].length;
     if (bytes != 0)
         play_violation(play_process->name, "a work request has other bytes than its requests have");

@@ -120,6 +120,8 @@ static void close_slot(struct slot *s)
     table.open--;
     if (o->kind == SHARED_SOCKET)
         os_socket_end(o->socket);
+    if (o->channel.sleeper == s->process)
+        o->channel.sleeper = NULL;
     shared_drop(o);
 }
 
@@ -213,6 +215,8 @@ int os_fcntl(int fd, int command, ...)
     BASE_ASSERT(o != NULL);
     if (command == F_GETFL)
         return O_RDWR; /* files are not told apart by this here */
+    if (command == F_DUPFD_CLOEXEC)
+        return os_eventfd(0, 0); /* which only keeps a place until the agent's comes */
     BASE_ASSERT(command == F_ADD_SEALS || command == F_GET_SEALS);
     if (command == F_ADD_SEALS) {
         o->memory.sealed = true;

@@ -13,6 +13,7 @@ enum shared_kind {
     SHARED_MEMORY = 1,
     SHARED_BELL,
     SHARED_SOCKET,
+    SHARED_CHANNEL, /* a worker's end (channels.c) */
     SHARED_ZEROS,
     SHARED_FILE,
     SHARED_DIRECTORY /* of the host's disk */
@@ -37,6 +38,11 @@ struct shared_object {
         struct play_process *watcher;
     } bell;
     struct os_socket *socket;
+    struct {
+        uint64_t bytes; /* that can be read */
+        bool over;
+        struct play_process *sleeper; /* NULL: nobody sleeps for it */
+    } channel;
     struct {
         struct play_file *file;
         uint64_t at; /* where it is read or written next */

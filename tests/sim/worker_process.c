@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "ledger.h"
 #include "operators_wish.h"
+#include "os.h"
 #include "random.h"
 #include "trace.h"
 #include "transfers.h"
@@ -26,6 +27,7 @@ enum {
     SLOW_MS = 60,     /* so long none takes that succeeds when nothing goes wrong */
     RETRY_MS = 500,
     BATCH_PPM = 200000, /* of bursts there is a batch in their place, where there are some */
+    MAIL_PPM = 400000,  /* of turns it does something with messages, where there are some */
     NAME_PPM = 300000   /* of turns it does something with names */
 };
 
@@ -36,7 +38,7 @@ static bool happens(struct play_worker *w, uint32_t ppm)
 
 /* ---- its session */
 
-static void note_arenas(struct play_worker *w)
+void play_worker_note_arenas(struct play_worker *w)
 {
     for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
         const struct client_arena *a = &w->session->arenas[i];
@@ -71,6 +73,7 @@ static void drop_requests(struct play_worker *w)
 static void forget_session(struct play_worker *w)
 {
     drop_requests(w);
+    play_worker_forsake_mail(w);
     for (uint32_t i = 0; i < TARGETS; i++)
         drop_target(&w->target[i]);
     if (w->region != NULL) {
@@ -109,7 +112,7 @@ static bool take_memory(struct play_worker *w)
             close_session(w, kedge_last_error());
             return false;
         }
-        note_arenas(w);
+        play_worker_note_arenas(w);
         if (!is_zeroed(at[i], bytes[i]))
             play_violation(w->process->name, "memory of a new arena has somebody's bytes in it");
     }
@@ -133,12 +136,12 @@ static bool open_session(struct play_worker *w)
     }
     w->count.sessions++;
     play_trace(w->process->name, "has session %u", w->session->session);
-    note_arenas(w);
+    play_worker_note_arenas(w);
     return take_memory(w);
 }
 
 /* Whether it goes on. Else it is closed. */
-static bool survives(struct play_worker *w, int status)
+bool play_worker_survives(struct play_worker *w, int status)
 {
     if (status >= 0)
         return true;
@@ -174,7 +177,7 @@ static void lend_region(struct play_worker *w)
         play_trace(w->process->name, "lends nothing: %s", kedge_last_error());
         play_region_free(w->region);
         w->region = NULL;
-        (void)survives(w, kedge_session_status(w->session));
+        (void)play_worker_survives(w, kedge_session_status(w->session));
         return;
     }
     w->count.regions++;
@@ -217,7 +220,7 @@ bool play_worker_is_possible(struct play_worker *w, int status, const char *what
     if (status == 0)
         return true;
     play_trace(w->process->name, "cannot %s: %s", what, kedge_last_error());
-    (void)survives(w, kedge_session_status(w->session));
+    (void)play_worker_survives(w, kedge_session_status(w->session));
     return false;
 }
 
@@ -268,6 +271,18 @@ static struct target *choose_target(struct play_worker *w)
 
 /* ---- requests */
 
+/* Half of the workers of clusters with messages sleep in poll(). */
+int play_worker_wait(struct play_worker *w)
+{
+    if (!w->settings.by_descriptor)
+        return kedge_wait(w->session, 1000);
+    const int fd = kedge_fd(w->session);
+    const int status = fd >= 0 ? kedge_arm(w->session) : fd;
+    if (status == 0)
+        os_channel_sleep(fd, BASE_NS_PER_S);
+    return status;
+}
+
 /* Until all have completed, or the session is over. */
 void play_worker_await(struct play_worker *w)
 {
@@ -276,11 +291,13 @@ void play_worker_await(struct play_worker *w)
     while (w->done < w->posted) {
         int n = kedge_poll(w->session, BURST_MOST, wc);
         for (int i = 0; i < n; i++)
-            play_worker_judge(w, &wc[i]);
+            if (!play_worker_judge_mail(w, &wc[i]))
+                play_worker_judge(w, &wc[i]);
         if (n > 0)
             continue;
-        n = n == 0 ? kedge_wait(w->session, 1000) : n;
-        if (!survives(w, n))
+        play_worker_hear(w);
+        n = n == 0 ? play_worker_wait(w) : n;
+        if (!play_worker_survives(w, n))
             return;
         if (play_now_ns() > until_ns) {
             play_violation(w->process->name, "%u requests have not completed in %d s",
@@ -356,7 +373,7 @@ static void do_burst(struct play_worker *w)
                                                 : BURST_PPM,
                    n = happens(w, ppm) ? BURST_MOST : 1;
     const int status = play_worker_post(w, t, n);
-    if (status < 0 && !survives(w, status))
+    if (status < 0 && !play_worker_survives(w, status))
         return;
     if (happens(w, ABANDON_PPM)) {
         play_worker_abandon(w, t);
@@ -408,6 +425,8 @@ static void do_turn(struct play_worker *w)
         withdraw_region(w);
     else if (w->settings.names && happens(w, NAME_PPM))
         play_worker_do_name(w);
+    else if (w->settings.messages && happens(w, MAIL_PPM))
+        play_worker_do_mail(w);
     else if (happens(w, w->settings.change_ppm))
         do_change(w);
     else

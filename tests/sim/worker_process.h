@@ -24,6 +24,8 @@ struct play_worker_settings {
     uint32_t change_ppm;   /* of turns it does something else: a region, a connection or a session
                             * comes or goes */
     bool batches;          /* it posts batches too */
+    bool by_descriptor;    /* it sleeps in poll() for kedge_fd() */
+    bool messages;         /* it sends messages, and hears some */
     bool names;            /* it publishes its regions, and looks up others' names */
     uint32_t tenants;      /* there are so many */
     bool no_atomics;       /* its device has none */
@@ -37,6 +39,7 @@ struct play_worker_counts {
     uint64_t sessions, refused, regions, withdrawn, connections;
     uint64_t posted, completed, failed, never_sent, dropped; /* dropped: their session ended */
     uint64_t reads, writes, atomics;
+    uint64_t messages, heard, answered;            /* that were posted, popped, and ended well */
     uint64_t batches_prepared, batches, cancelled; /* that ended well, that were cancelled */
     uint64_t last_success_ns;
 };
