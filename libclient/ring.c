@@ -438,7 +438,8 @@ int client_request_with(struct kedge_session *s, struct schema_sq_desc *d, const
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;
-    status = wait_until(s, 1, is_answered, tag);
+    /* Answers to what was asked before it, and not waited for, wake nobody. */
+    status = wait_until(s, schema_wake_for_answer(tag), is_answered, tag);
     if (status != 0)
         return status;
     const struct schema_reply *at = &s->ro->reply[tag % SCHEMA_REPLIES];

@@ -187,12 +187,19 @@ static bool wants_wake(const struct session *s)
     return atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0;
 }
 
-/* Of one that sleeps until there are so many, of completions or of free slots, which is not more
- * than its own word: the indices are its own too. */
-static __attribute__((noinline)) bool has_awaited(const struct session *s, uint32_t want)
+/* Of one that sleeps for an answer, or until there are so many, of completions or of free slots,
+ * which is not more than its own word: the indices are its own too. */
+static __attribute__((noinline)) bool has_awaited(const struct session *s, uint32_t want,
+                                                  uint8_t told)
 {
     const uint32_t waiting =
         atomic_load_explicit(&s->rw->sq_tail, memory_order_relaxed) - s->sq_head;
+    if ((want & SCHEMA_WAKE_ROOM) == 0 && (want & SCHEMA_WAKE_ANSWER) != 0)
+        return schema_wake_has_answer(
+            want,
+            atomic_load_explicit(&s->ro->reply[want % SCHEMA_REPLIES].tag, memory_order_relaxed));
+    if (told == SESSION_TELL_NOW)
+        return true;
     if ((want & SCHEMA_WAKE_ROOM) != 0)
         return s->sq_mask + 1 - waiting >= (want & ~SCHEMA_WAKE_ROOM);
     return s->cq_tail - atomic_load_explicit(&s->rw->cq_head, memory_order_relaxed) >= want ||
@@ -203,7 +210,7 @@ static __attribute__((noinline)) bool has_awaited(const struct session *s, uint3
 static bool is_awaited(const struct session *s, uint8_t told)
 {
     const uint32_t want = atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed);
-    return want == 1 || (want != 0 && (told == SESSION_TELL_NOW || has_awaited(s, want)));
+    return want == 1 || (want != 0 && has_awaited(s, want, told));
 }
 
 /* Neither is so of most, which one look at both says. */

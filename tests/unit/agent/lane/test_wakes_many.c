@@ -139,6 +139,36 @@ START_TEST(who_wants_many_is_woken_by_an_answer)
 }
 END_TEST
 
+/* Whether a region of its own still is. To its answer. */
+static void ask_status(uint32_t tag)
+{
+    const struct schema_sq_desc d = {
+        .op = SCHEMA_OP_MR_STATUS, .slots = 1, .dereg_mr = {.tag = tag, .vkey = far_key}};
+    world_post(&k, &d);
+    lane_doorbell(w->node[0].lane, k.id);
+    for (int i = 0; i < AWHILE && atomic_load(&k.r->reply[tag % SCHEMA_REPLIES].tag) != tag; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(atomic_load(&k.r->reply[tag % SCHEMA_REPLIES].tag), tag);
+}
+
+/* What it has asked for before, and does not wait for, is answered meanwhile. */
+START_TEST(who_wants_an_answer_is_woken_by_that_one_alone)
+{
+    const uint32_t tag = 0x80000000u + 7 * SCHEMA_REPLIES;
+    begin();
+    ask_status(tag + 3 - SCHEMA_REPLIES); /* at its place, of before */
+    wakes = 0;
+    atomic_store(&k.w->want_wake, schema_wake_for_answer(tag + 3));
+    for (uint32_t i = 1; i < 3; i++)
+        ask_status(tag + i);
+    do_near(2);
+    ck_assert_uint_eq(wakes, 0);
+    ask_status(tag + 3);
+    ck_assert_uint_eq(wakes, 1);
+    end();
+}
+END_TEST
+
 /* Nothing is signalled, so that there is no completion that would wake it. */
 START_TEST(who_wants_room_in_a_full_ring_is_woken_when_there_is_as_much)
 {
@@ -177,8 +207,14 @@ END_TEST
 /* Its own word decides for itself alone, whatever it is. */
 START_TEST(who_wants_what_makes_no_sense_waits_for_it_and_nobody_else_does)
 {
-    static const uint32_t words[] = {2,          0x7fffffff,           SCHEMA_WAKE_ROOM,
-                                     UINT32_MAX, SCHEMA_WAKE_ROOM | 1, 0x80000000 | 65536};
+    static const uint32_t words[] = {2,
+                                     0x7fffffff,
+                                     SCHEMA_WAKE_ROOM,
+                                     UINT32_MAX,
+                                     SCHEMA_WAKE_ROOM | 1,
+                                     0x80000000 | 65536,
+                                     SCHEMA_WAKE_ANSWER,
+                                     SCHEMA_WAKE_ANSWER | 12345};
     begin();
     leave_one_out();
     for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -199,6 +235,7 @@ END_TEST
     T(who_wants_more_than_is_out_is_woken_when_none_is_out_any_more)                               \
     T(who_wants_many_is_woken_when_one_fails)                                                      \
     T(who_wants_many_is_woken_by_an_answer)                                                        \
+    T(who_wants_an_answer_is_woken_by_that_one_alone)                                              \
     T(who_wants_room_in_a_full_ring_is_woken_when_there_is_as_much)                                \
     T(who_saw_no_room_before_the_lane_took_some_is_woken_too)                                      \
     T(who_wants_what_makes_no_sense_waits_for_it_and_nobody_else_does)
