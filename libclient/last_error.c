@@ -195,7 +195,8 @@ static const char *const wc_statuses[] = {
     [IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR: the peer does not answer, and may have carried it out "
                              "unless the reason says "
                              "that it was never sent: connect the queue pair again",
-    [IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR: the peer has no room for it",
+    [IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR: the peer has no room for it, and may "
+                                 "have some yet for what was sent last, unless a reason is given",
     [IBV_WC_FATAL_ERR] = "FATAL_ERR: the device has failed",
     [IBV_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR: the peer's answer did not come in time",
     [IBV_WC_GENERAL_ERR] = "GENERAL_ERR: the device gives no reason",

@@ -336,8 +336,8 @@ KEDGE_API int kedge_arm(struct kedge_session *s);
 KEDGE_API const char *kedge_version(void);
 /* Of a completion with an error. 1: nothing of the request was or will be carried out, and it may
  * be repeated. 0: it was under way, a WRITE or an atomic may have been carried out, a WRITE in
- * part; or it succeeded; or vendor_err is newer than this library. A READ may be repeated in any
- * case. */
+ * part, a message may be taken yet; or it succeeded; or vendor_err is newer than this library. A
+ * READ may be repeated in any case. */
 KEDGE_API int kedge_never_sent(const struct ibv_wc *wc);
 /* What a completion's status means; ibv_wc_status_str() is libibverbs'. Never NULL; for a status
  * without a sentence its number, borrowed until the thread's next call. */

@@ -92,5 +92,10 @@ static inline bool wr_is_numbered(const struct wr *w)
 {
     return (w->special & SPECIAL_SEND) && (w->remote_addr & SEND_NUMBERED);
 }
+/* One that is numbered has gone, once at least. */
+static inline bool lane_sends_was_posted(const struct vqp_messages *t, const struct wr *w)
+{
+    return (int32_t)(w->vkey - t->sender.out.posted) < 0;
+}
 
 #endif

@@ -89,6 +89,14 @@ static __attribute__((noinline)) enum vqp_wait pass_batch(struct lane *l, struct
 }
 
 /* An error completes after everything before it, as on a real queue pair. */
+/* Why: not with a reason that says that it was never sent, if a copy of it may be there, or come. What
+ * its receiver has answered of it is the end of it there. */
+static uint32_t reason_told(const struct vqp *q, const struct wr *w, uint32_t reason)
+{
+    const bool is_answer = reason == SCHEMA_REASON_PORT || reason == SCHEMA_REASON_LONG;
+    return !is_answer && wr_is_numbered(w) && lane_sends_was_posted(q->messages, w) ? 0 : reason;
+}
+
 static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     if ((w->special & SPECIAL_BATCH) || w->refused == SCHEMA_REASON_CANCELLED)
@@ -100,7 +108,7 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
         return WAIT_LENDING;
     lane_windows_desert(l, q);
     COUNT(l, refused, 1);
-    request_over(l, w, refusal_status(reason), reason);
+    request_over(l, w, refusal_status(reason), reason_told(q, w, reason));
     enter_error(l, q);
     return WAIT_NOTHING;
 }

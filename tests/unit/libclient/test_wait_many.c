@@ -247,7 +247,7 @@ START_TEST(who_finds_the_ring_full_says_for_how_much_room_it_sleeps)
     ck_assert_int_eq(kedge_connect(q, other), 0);
     ck_assert_uint_eq(sleeps, 2);
     ck_assert_uint_eq(step[0].want, SCHEMA_WAKE_ROOM | SQ_SLOTS / 2);
-    ck_assert_uint_eq(step[1].want, 1);
+    ck_assert_uint_eq(step[1].want, schema_wake_for_answer(1));
     teardown();
 }
 END_TEST

@@ -129,6 +129,7 @@ START_TEST(who_gets_no_credit_fails_in_time_and_alone)
     e = world_done(&w, &sender, 2 * patience_ns / 1000);
     ck_assert_uint_eq(e.wr_id, 1);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_PEER_DOWN); /* it never went */
     ck_assert_uint_ge(w.now_ns - began_ns, 20000000);
     /* Its peer may have begun anew. */
     ck_assert_uint_eq(world_stats(&w, 0).lookups_again, looked_up + 2);
@@ -568,6 +569,7 @@ START_TEST(what_is_kept_ends_where_its_endpoint_has_made_room)
     struct schema_cqe e = world_done(&w, &sender, 200000);
     ck_assert_uint_eq(e.wr_id, 3);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_NONE); /* it was taken, for all we know */
     world_repair_uds(&w);
     end();
 }

@@ -117,8 +117,9 @@ static void expect_send_fails(struct schema_sq_desc d, enum ibv_wc_status status
 START_TEST(who_never_gets_a_buffer_fails_as_verbs_do)
 {
     begin();
+    /* What was sent last may find a buffer yet: its worker is not told that it was never sent. */
     expect_send_fails(world_message(SCHEMA_OP_SEND, 1, 0, 8), IBV_WC_RNR_RETRY_EXC_ERR,
-                      SCHEMA_REASON_RECEIVER);
+                      SCHEMA_REASON_NONE);
     end();
 }
 END_TEST
