@@ -221,7 +221,7 @@ static void write_head(const struct exchange_config *own, const struct message_p
     out->qkey = own->qkey;
     out->purse_epoch = c->purse.epoch;
     out->settled = c->purse.window.first;
-    out->wants = c->waiters > 0 ? WANTS : 0;
+    out->wants = c->waiters > 0 && c->wants ? WANTS : 0;
     out->account_epoch = c->account.epoch;
     out->granted = c->account.granted;
     out->used = lane_credit_used(&c->account);
@@ -236,6 +236,7 @@ void lane_exchange_say(struct exchange *x, struct message_peer *c, struct schema
     c->arrived = 0;
     c->settled = c->purse.window.first;
     write_head(own, c, out);
+    c->wants = 0;
     take_notes(c, out);
     TAILQ_REMOVE(&x->dues, c, by_due);
     c->due = 0;

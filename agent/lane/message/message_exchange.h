@@ -26,6 +26,7 @@ struct message_peer {
     uint32_t slot;        /* the lane's, where senders > 0 */
     uint16_t lid;
     uint8_t due;        /* in the list of those to whom something is to be said */
+    uint8_t wants;      /* with it goes that credit is wanted, which is answered, each time */
     uint8_t mute, over; /* it carries no messages; a later life has spoken, or been named */
     uint32_t senders, waiters, receivers, latest; /* latest: place + 1 of its receivers' */
     uint32_t out; /* messages with its credits that the device has */

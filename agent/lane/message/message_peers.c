@@ -114,6 +114,7 @@ void lane_peer_ask_for_credit(struct exchange *x, struct message_peer *c, uint64
         return;
     c->ask_ns = now_ns + (x->config.ask_ns << (c->asked < ASK_DOUBLES ? c->asked : ASK_DOUBLES));
     c->asked++;
+    c->wants = 1;
     set_due(x, c);
 }
 

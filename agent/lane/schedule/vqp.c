@@ -88,15 +88,15 @@ static __attribute__((noinline)) enum vqp_wait pass_batch(struct lane *l, struct
     return WAIT_NOTHING;
 }
 
-/* An error completes after everything before it, as on a real queue pair. */
-/* Why: not with a reason that says that it was never sent, if a copy of it may be there, or come. What
- * its receiver has answered of it is the end of it there. */
+/* Why: not with a reason that says that it was never sent, if a copy of it may be there, or come.
+ * What its receiver has answered of it is the end of it there. */
 static uint32_t reason_told(const struct vqp *q, const struct wr *w, uint32_t reason)
 {
     const bool is_answer = reason == SCHEMA_REASON_PORT || reason == SCHEMA_REASON_LONG;
     return !is_answer && wr_is_numbered(w) && lane_sends_was_posted(q->messages, w) ? 0 : reason;
 }
 
+/* An error completes after everything before it, as on a real queue pair. */
 static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     if ((w->special & SPECIAL_BATCH) || w->refused == SCHEMA_REASON_CANCELLED)

@@ -163,6 +163,35 @@ static struct stream_receiver *begin_stream(struct exchange *x, struct message_p
     return r;
 }
 
+/* Neither has a receive to grant: each answers what it is asked, and asks nothing by that. */
+START_TEST(two_that_have_no_credit_for_each_other_do_not_talk_without_end)
+{
+    begin(13, 0, 0);
+    for (uint8_t i = 0; i < SIDES; i++) {
+        struct side *s = &w.side[i];
+        s->x.bank.posted = 0;
+        (void)lane_stream_out_add(&s->sender[0].out);
+        ck_assert(!lane_exchange_has_credit(&s->x, &s->sender[0], w.now_ns));
+    }
+    int said = 0;
+    for (bool any = true; any && said < 100;) {
+        any = false;
+        for (uint8_t i = 0; i < SIDES; i++) {
+            struct message_peer *c = lane_exchange_due(&w.side[i].x);
+            struct schema_datagram d;
+            if (c == NULL)
+                continue;
+            lane_exchange_say(&w.side[i].x, c, &d);
+            ck_assert_ptr_nonnull(lane_exchange_hear(&w.side[1 - i].x, &d, w.now_ns));
+            any = true;
+            said++;
+        }
+    }
+    ck_assert_int_le(said, 4); /* a question each, and its answer */
+    end();
+}
+END_TEST
+
 /* Its part are all but one for each who may come, who finds that. */
 START_TEST(who_has_no_place_for_a_stream_says_so_and_takes_others)
 {
@@ -350,6 +379,7 @@ END_TEST
     T(a_receiver_that_has_forgotten_a_stream_hears_it_again)                                       \
     T(a_peer_that_comes_back_has_no_credit_of_before)                                              \
     T(a_stream_that_failed_fails_again_until_its_sender_has_heard_it)                              \
+    T(two_that_have_no_credit_for_each_other_do_not_talk_without_end)                              \
     T(who_has_no_place_for_a_stream_says_so_and_takes_others)                                      \
     T(a_stream_that_has_ended_leaves_its_place_to_others)                                          \
     T(a_stream_for_nobody_fails_without_a_place)                                                   \

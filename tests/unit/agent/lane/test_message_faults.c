@@ -129,7 +129,6 @@ START_TEST(who_gets_no_credit_fails_in_time_and_alone)
     e = world_done(&w, &sender, 2 * patience_ns / 1000);
     ck_assert_uint_eq(e.wr_id, 1);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
-    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_PEER_DOWN); /* it never went */
     ck_assert_uint_ge(w.now_ns - began_ns, 20000000);
     /* Its peer may have begun anew. */
     ck_assert_uint_eq(world_stats(&w, 0).lookups_again, looked_up + 2);
