@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Each call that libkedge exports has a manual page of its own name, with the prototype of its
-# header, and each example in them compiles.
+# header, and each example in them compiles. What daemons and kedge-perf say that they have, theirs
+# describe.
 set -euo pipefail
 build=${1:?usage: $0 BUILD_DIRECTORY}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -91,3 +92,26 @@ check_settings() { # program example page
 }
 check_settings kedge-agentd kedge-agent.conf kedge-agent.conf.5
 check_settings kedge-metad kedge-metad.conf kedge-metad.8
+
+# Each test of kedge-perf, which it names to who names none, and each of its options, stands in its
+# help and in its manual.
+page=$pages/kedge-perf.1
+"$build/bin/kedge-perf" 2>"$work/tests" && fail "kedge-perf without a test ends well"
+"$build/bin/kedge-perf" --help >"$work/help"
+tests=$(sed -n 's/^kedge-perf: name one test: //p' "$work/tests" | tr -d ,)
+(($(wc -w <<<"$tests") > 20)) || fail "kedge-perf names no tests: $(cat "$work/tests")"
+for test in $tests; do
+    grep -qE "^\.Cm (attach .*\| )?$test( \||\$)" "$page" ||
+        fail "the synopsis of kedge-perf(1) has not: $test"
+    grep -qE "^\.It Cm (.* , Cm )?$test( |\$)" "$page" ||
+        fail "kedge-perf(1) does not describe $test"
+    grep -qE "^  (.*, )?$test( |,|\$)" "$work/help" || fail "kedge-perf --help has not: $test"
+done
+options=$(grep -oE '^  (--[a-z-]+(, )?)+' "$work/help" | tr -d ,)
+(($(wc -w <<<"$options") > 25)) || fail "kedge-perf --help shows only: $options"
+described=$(sed -n '/^\.Sh OPTIONS/,$p' "$page")
+for option in $options --workers; do
+    grep -qE "^\.It .*Fl Fl ${option#--}( |\$)" <<<"$described" ||
+        fail "the options of kedge-perf(1) have not: $option"
+done
+echo "ok: $(wc -w <<<"$tests") tests and $(wc -w <<<"$options") options are in kedge-perf(1)"
