@@ -16,9 +16,9 @@ struct usual_stream {
     struct schema_message_like like;
     struct schema_cqe_sender sender; /* as its completions say */
     struct stream_receiver *stream;  /* its place, which may be another's by now */
-    struct vqp_messages *hearer;     /* likewise; NULL: none */
-    uint64_t hearer_name;            /* as a sender: while it has that it is the same */
-    uint32_t unbound;                /* as `ports` counts: while it does the port is the hearer's */
+    struct vqp_messages *hearer;     /* a place likewise; NULL: there is no such stream */
+    uint64_t hearer_name;            /* of its sender: with another it may be another VQP */
+    uint32_t unbound;                /* of `ports`: another count, and the port may be another's */
 };
 
 #endif

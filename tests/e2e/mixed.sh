@@ -131,8 +131,8 @@ revoke() { # agent [--force]
         grep -q 'no such\|there is no\|no lease' "$work/said" ||
         fail "leases of $worker are not revoked: $(cat "$work/said")"
 }
-# Each once in an order of chance, and then all of them anew: of what there is time for where
-# machines are slow there is some of each.
+# Each of the ten once, in random order, before any of them comes again: a slow machine, which has
+# time for few, does different ones.
 left=()
 choose() { # sets $chosen
     local i
