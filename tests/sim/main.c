@@ -68,7 +68,7 @@ static void print_help(void)
         "                    --metaservers behind it says otherwise\n"
         "  --hybrid          in clusters with DC virtual queue pairs go from it to\n"
         "                    connections and back\n"
-        "  --messages        workers send each other messages, with notifications and counters\n"
+        "  --messages        workers send each other messages, and half of them sleep in poll()\n"
         "  --lanes N         in clusters with DC alone each agent's pool has so many lanes\n"
         "  --calm            nothing goes wrong\n");
 }
