@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of messages where something breaks: VQPs that go, keys that change, queue pairs,
- * peers that say nothing. */
+/* Messages where something breaks: VQPs that go, keys that change, queue pairs, silent peers. */
 #include <errno.h>
 #include <string.h>
 
