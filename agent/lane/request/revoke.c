@@ -313,11 +313,12 @@ void lane_force_over(struct lane *l, const struct lane_command *c)
         release_arenas(l, s, UINT32_MAX);
 }
 
-/* A lodger's requests get the new key here, before its regions are taken at home. */
+/* A lodger's requests get the new key here, before its regions are taken at home. One that is to
+ * end there lives on at home, where nothing of it is out: so what is out here is waited for. */
 static struct session *session_to_rekey(struct lane *l, uint32_t id)
 {
     struct session *s = id < lane_session_places(l) ? &l->sessions[id] : NULL;
-    return s != NULL && s->lodger && s->state == SESSION_LIVE ? s : live_session(l, id);
+    return s != NULL && s->lodger ? s : live_session(l, id);
 }
 
 static void take_arena(struct lane *l, struct session *s, uint32_t number)
