@@ -156,18 +156,17 @@ static void on_heard(void *session)
     come_back(s);
 }
 
-/* That may wait for strangers (daemon/doorbells.h). */
+/* That may wait for strangers (daemon/doorbells.h), and no lane takes anything of it until then: so
+ * it is the agent's own task, and does not stand behind what tenants want, as arenas that are
+ * zeroed. */
 static void begin_hearing(struct agent_session *s)
 {
     struct session_move *m = s->move;
     s->rings.lodges = &m->to->stepping;
     s->rings.lodger = (uint32_t)s->pool->config->max_sessions + m->lodger;
     s->pool->works++;
-    m->hear = (struct world_task){.work = WORLD_LODGE_RINGS,
-                                  .rings = &s->rings,
-                                  .tenant = s->tenant,
-                                  .done = on_heard,
-                                  .user = s};
+    m->hear = (struct world_task){
+        .work = WORLD_LODGE_RINGS, .rings = &s->rings, .done = on_heard, .user = s};
     world_run(s->pool->world, &m->hear);
 }
 

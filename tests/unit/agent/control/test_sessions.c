@@ -3,6 +3,7 @@
 #include "../../check_main.h"
 #include "base/clock.h"
 #include "session_bed.h"
+#include "session_moves.h"
 
 enum { A = 1, B = 2, AHEAD = 32, PLACES = 64 };
 
@@ -43,6 +44,35 @@ START_TEST(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_
     agent_sessions_tick(&pool);
     ck_assert_uint_gt(count_tasks(WORLD_UNMAKE_RINGS, 0), 8);
     ck_assert_uint_eq(count_tasks(WORLD_UNMAKE_RINGS, A) + count_tasks(WORLD_UNMAKE_RINGS, B), 0);
+    session_bed_end();
+}
+END_TEST
+
+/* No lane takes anything of it meanwhile, and arenas of two tenants may be zeroed for seconds. */
+START_TEST(a_session_on_its_way_to_another_lane_stands_behind_no_tenants_task)
+{
+    begin();
+    const uint32_t number = attach(A);
+    struct agent_session *s = &pool.sessions[number];
+    struct pool other = {.agent = &agent,
+                         .config = &agent.config,
+                         .world = &world.world,
+                         .first = &pool,
+                         .lane_number = 1};
+    s->rings.memory = lane_memory_new(4, 16, 4, 4);
+    ck_assert_ptr_nonnull(s->rings.memory);
+    agent_session_move(s, &other);
+    ck_assert(agent_session_moves_event(
+        &pool, &(struct lane_event){.kind = LANE_EVENT_SESSION_LEFT, .session = number}));
+    ck_assert_uint_eq(count_tasks(WORLD_LODGE_RINGS, 0), 1);
+    ck_assert_uint_eq(count_tasks(WORLD_LODGE_RINGS, A), 0);
+    ck_assert_uint_eq(pool.works, 1);
+    session_bed_end_task(-ENOSPC); /* there is no room for its doorbell: it stays at home */
+    ck_assert_ptr_null(s->move);
+    ck_assert_uint_eq(other.moves.refused, 1);
+    ck_assert_uint_eq(other.moves.lodgers, 0);
+    lane_memory_free(s->rings.memory);
+    s->rings.memory = NULL;
     session_bed_end();
 }
 END_TEST
@@ -491,6 +521,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_in_the_agents)          \
+    T(a_session_on_its_way_to_another_lane_stands_behind_no_tenants_task)                          \
     T(rings_that_are_lent_and_not_held_are_said_where_others_are_held)                             \
     T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
     T(an_arena_with_holes_is_not_lent_again_and_either_is_its_tenants_task)                        \
