@@ -75,6 +75,14 @@ void lane_vqp_fail(struct lane *l, struct vqp *q)
         lane_vqp_wake(l, q);
 }
 
+/* w, the first of its queue, is over and is not out: it may be in windows, having waited there. */
+static void end_first(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
+                      uint32_t reason)
+{
+    lane_windows_desert(l, q);
+    request_over(l, w, status, reason);
+}
+
 /* A batch's marker has its turn when all before it is over. A piece of one that was cancelled goes
  * no more, which is no error of its VQP's. */
 static __attribute__((noinline)) enum vqp_wait pass_batch(struct lane *l, struct vqp *q,
@@ -83,10 +91,10 @@ static __attribute__((noinline)) enum vqp_wait pass_batch(struct lane *l, struct
     const bool marker = w->special & SPECIAL_BATCH;
     if (marker && q->outstanding > 0)
         return WAIT_OWN;
-    lane_windows_desert(l, q);
-    request_over(l, w, marker ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, w->refused);
+    end_first(l, q, w, marker ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, w->refused);
     return WAIT_NOTHING;
 }
+
 
 /* Why: not with a reason that says that it was never sent, if a copy of it may be there, or come.
  * What its receiver has answered of it is the end of it there. */
@@ -106,9 +114,8 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
         return WAIT_OWN;
     if (lane_large_send_holds(l, q, w))
         return WAIT_LENDING;
-    lane_windows_desert(l, q);
     COUNT(l, refused, 1);
-    request_over(l, w, refusal_status(reason), reason_told(q, w, reason));
+    end_first(l, q, w, refusal_status(reason), reason_told(q, w, reason));
     enter_error(l, q);
     return WAIT_NOTHING;
 }
@@ -286,7 +293,7 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
     if (w->special & SPECIAL_EMPTY) {
         if (q->outstanding > 0)
             return WAIT_OWN;
-        request_over(l, w, IBV_WC_SUCCESS, 0);
+        end_first(l, q, w, IBV_WC_SUCCESS, 0);
         *over = true;
         return WAIT_NOTHING;
     }
@@ -317,12 +324,11 @@ static enum vqp_wait flush_request(struct lane *l, struct vqp *q, struct wr *w)
         return WAIT_OWN;
     if (lane_large_send_holds(l, q, w))
         return WAIT_LENDING;
-    lane_windows_desert(l, q);
     if (w->special & SPECIAL_LARGE)
-        request_over(l, w, lane_large_send_status(w), lane_large_send_reason(w));
+        end_first(l, q, w, lane_large_send_status(w), lane_large_send_reason(w));
     else
-        request_over(l, w, IBV_WC_WR_FLUSH_ERR,
-                     wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
+        end_first(l, q, w, IBV_WC_WR_FLUSH_ERR,
+                  wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
     return WAIT_NOTHING;
 }
 
@@ -352,8 +358,8 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
         wait = lane_sends_may_post(l, q, w, &over, &reason);
     if (reason != 0)
         return q->kept > 0 ? WAIT_OWN : refuse_request(l, q, w, reason);
-    if (over)
-        request_over(l, w, IBV_WC_SUCCESS, 0);
+    if (over) /* acknowledged where it waited to go again */
+        end_first(l, q, w, IBV_WC_SUCCESS, 0);
     if (over || wait != WAIT_NOTHING)
         return wait;
     if (!(usual && flow_goes(l, q->flow)) && lane_flow_is_stuck(l, q->flow))
