@@ -95,7 +95,6 @@ static __attribute__((noinline)) enum vqp_wait pass_batch(struct lane *l, struct
     return WAIT_NOTHING;
 }
 
-
 /* Why: not with a reason that says that it was never sent, if a copy of it may be there, or come.
  * What its receiver has answered of it is the end of it there. */
 static uint32_t reason_told(const struct vqp *q, const struct wr *w, uint32_t reason)
