@@ -145,8 +145,7 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_PIECE)
         lane_batch_pace_back(l, w);
     unpost_worker(l, w, SIGN_NONE, false);
-    if ((w->special & SPECIAL_SEND) && lane_sends_back(l, w, true))
-        lane_sends_lost(w);
+    const bool is_of_stream = (w->special & SPECIAL_SEND) && lane_sends_back(l, w, true);
     if (q->state == VQP_FREE) {
         end_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return;
@@ -154,6 +153,8 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->stale)
         lane_arena_rekey(l, w);
     lane_vqp_take_back(l, q, w);
+    if (is_of_stream)
+        lane_sends_lost(l, w);
     COUNT(l, reposted, 1);
 }
 

@@ -329,9 +329,12 @@ struct wr *lane_sends_take_before(struct wr *w)
     return queue_pop(&t->kept);
 }
 
-void lane_sends_lost(struct wr *w)
+void lane_sends_lost(struct lane *l, struct wr *w)
 {
-    lane_stream_out_lost(&messages_of_wr(w)->sender.out, w->vkey);
+    struct vqp_messages *t = messages_of_wr(w);
+    lane_stream_out_lost(&t->sender.out, w->vkey);
+    if (t->rewinds) /* which may have waited for this one */
+        lane_sends_rewind(l, t);
 }
 
 /* ---- what is heard */

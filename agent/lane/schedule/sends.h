@@ -61,8 +61,8 @@ void lane_sends_keep(struct lane *l, struct wr *w);
 /* w has failed: the next one of its VQP's that was sent before it and is kept, which is so no more.
  * NULL: none is left. */
 struct wr *lane_sends_take_before(struct wr *w);
-/* Nothing came of it: it is the next one to go. */
-void lane_sends_lost(struct wr *w);
+/* Nothing came of it, and it is in its VQP's queue again: it is the next one to go. */
+void lane_sends_lost(struct lane *l, struct wr *w);
 /* Those that are kept come before the queue again, as soon as none is out. */
 void lane_sends_rewind(struct lane *l, struct vqp_messages *t);
 /* Its VQP is in error: nothing more is asked for. */

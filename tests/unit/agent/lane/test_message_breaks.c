@@ -6,6 +6,7 @@
 #include "../../check_main.h"
 #include "internal.h"
 #include "message_pair.h"
+#include "world_held.h"
 #include "world_trio.h"
 
 enum { VQPS = 3, EACH = 60, SEEDS = 60, BYTES = 16, RECEIVE = 64, BUFFERS = 16 };
@@ -151,7 +152,93 @@ START_TEST(a_responder_that_breaks_between_two_messages_harms_none)
 }
 END_TEST
 
+/* All by which node 0 may send; nothing is out there, so that its lane does not know yet. */
+static void break_senders(void)
+{
+    struct world_node *n = &w.node[0];
+    for (uint32_t i = 0; i < n->res.dcis; i++)
+        world_break(&w, 0, n->res.dci[i]);
+    if (n->connector != NULL)
+        break_connection(n);
+}
+
+/* Of the next world's lanes; 0: as it is without. */
+static void set_bound(uint64_t ns)
+{
+    world_bound_ns = ns;
+    for (uint32_t i = 0; i < WORLD_NODES; i++)
+        world_mr_lease_ns[i] = 10 * ns;
+}
+
+/* Of two messages the first has come, and is refused for want of a buffer. The second was posted
+ * meanwhile, on a queue pair that has broken: of that the lane hears after the refusal, and so many
+ * passes. */
+static void refuse_one_while_another_is_lost(unsigned passes)
+{
+    struct world_node *n = &w.node[0];
+    set_bound(100000000);
+    begin();
+    set_bound(0);
+    post_receive(1, 0, 64);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    const uint64_t refused = world_stats(&w, 0).messages_rnr;
+    const uint64_t again = world_stats(&w, 0).reposted, posted = world_stats(&w, 0).posted;
+    world_hold(n, n->res.cq);
+    post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8));
+    world_run(&w, 100);
+    break_senders();
+    post(&sender, world_message(SCHEMA_OP_SEND, 4, 8, 8));
+    world_give_some(1); /* that it has gone, for which the next may wait */
+    world_run(&w, 2);
+    ck_assert_uint_eq(world_stats(&w, 0).posted, posted + 2);
+    world_give_well();
+    world_run(&w, passes);
+    ck_assert_uint_gt(world_stats(&w, 0).messages_rnr, refused);
+    ck_assert_uint_eq(world_stats(&w, 0).reposted, again); /* it is out yet */
+    world_give();
+    world_run(&w, 100);
+    ck_assert_uint_gt(world_stats(&w, 0).reposted, again);
+}
+
+START_TEST(what_is_lost_goes_again_behind_what_was_refused)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    refuse_one_while_another_is_lost(10);
+    for (uint64_t id = 3; id <= 4; id++) {
+        post_receive(10 + id, 0, 64);
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(e.wr_id, 10 + id);
+        e = world_done(&w, &sender, PATIENCE);
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.wr_id, id);
+    }
+    world_held_end();
+    end();
+}
+END_TEST
+
+START_TEST(what_is_lost_ends_behind_what_is_refused_for_too_long)
+{
+    refuse_one_while_another_is_lost(25000); /* longer than it is patient */
+    struct schema_cqe e = world_done(&w, &sender, PATIENCE);
+    ck_assert_uint_eq(e.wr_id, 3);
+    ck_assert_uint_eq(e.status, IBV_WC_RNR_RETRY_EXC_ERR);
+    e = world_done(&w, &sender, PATIENCE);
+    ck_assert_uint_eq(e.wr_id, 4);
+    ck_assert_uint_eq(e.status, IBV_WC_WR_FLUSH_ERR);
+    world_held_end();
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_is_sent_ends_well_and_in_order_whatever_breaks)                                         \
+    T(what_is_lost_goes_again_behind_what_was_refused)                                             \
+    T(what_is_lost_ends_behind_what_is_refused_for_too_long)                                       \
     T(a_responder_that_breaks_between_two_messages_harms_none)
 KEDGE_CHECK_MAIN("agent.lane.message_breaks", TESTS)

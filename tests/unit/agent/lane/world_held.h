@@ -9,6 +9,8 @@
 void world_hold(struct world_node *n, const struct fab_cq *cq);
 /* So many of them; the others are held. */
 void world_give_some(int count);
+/* Those that ended well; with an error they are held. Of one completion queue. */
+void world_give_well(void);
 void world_give(void);
 /* The device is what it was. */
 void world_held_end(void);
