@@ -21,6 +21,25 @@ struct scatter {
     uint8_t *at;   /* in the SGE; NULL: its region was not entered yet */
 };
 
+/* Once for all of the message that the SGE takes. Where the region ends before, the pieces that it
+ * holds are written, as a card writes packets, each of which it looks at by itself. */
+static enum soft_mr_status enter_sge(struct soft_qp *qp, struct scatter *to,
+                                     const struct soft_target *t, uint32_t part, uint8_t **at)
+{
+    const struct ibv_sge *sge = &to->rqe->sge[to->sge];
+    const uint32_t pd = atomic_load(&t->qp->pd), room = sge->length - to->used;
+    const uint64_t addr = sge->addr + to->used, all = to->left < room ? to->left : room;
+    *at = to->at;
+    if (*at != NULL)
+        return SOFT_MR_OK;
+    const enum soft_mr_status status =
+        soft_mr_enter(qp, t->owner, pd, sge->lkey, addr, all, IBV_ACCESS_LOCAL_WRITE, at);
+    if (status != SOFT_MR_OK)
+        return soft_mr_enter(qp, t->owner, pd, sge->lkey, addr, part, IBV_ACCESS_LOCAL_WRITE, at);
+    to->at = *at;
+    return SOFT_MR_OK;
+}
+
 /* Writes n bytes behind what was written before. OK, or why the receiver's memory refused. */
 static enum soft_mr_status scatter_bytes(struct soft_qp *qp, struct scatter *to,
                                          const struct soft_target *t, const uint8_t *from,
@@ -29,16 +48,13 @@ static enum soft_mr_status scatter_bytes(struct soft_qp *qp, struct scatter *to,
     while (n > 0) {
         const struct ibv_sge *sge = &to->rqe->sge[to->sge];
         uint32_t room = sge->length - to->used, part = n < room ? n : room;
-        if (part > 0 && to->at == NULL) { /* once for all of the message that it takes */
-            enum soft_mr_status status =
-                soft_mr_enter(qp, t->owner, atomic_load(&t->qp->pd), sge->lkey, sge->addr,
-                              to->left < room ? to->left : room, IBV_ACCESS_LOCAL_WRITE, &to->at);
+        if (part > 0) {
+            uint8_t *at;
+            const enum soft_mr_status status = enter_sge(qp, to, t, part, &at);
             if (status != SOFT_MR_OK)
                 return status;
-        }
-        if (part > 0) {
-            soft_copy(to->at, from, part);
-            to->at += part;
+            soft_copy(at, from, part);
+            to->at = to->at != NULL ? at + part : NULL;
             from += part;
             n -= part;
             to->used += part;
