@@ -30,20 +30,8 @@ struct flood {
 
 static int post(struct flood *f, uint64_t slot, struct base_errbuf *err)
 {
-    struct ibv_sge sge = {.addr = (uintptr_t)f->reader.memory + slot * f->size,
-                          .length = f->size,
-                          .lkey = f->reader.lkey};
-    struct ibv_send_wr wr = {.wr_id = slot,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = IBV_WR_RDMA_READ,
-                             .send_flags = IBV_SEND_SIGNALED,
-                             .wr.rdma = {.remote_addr = f->reader.remote.addr,
-                                         .rkey = f->reader.remote.rkey}},
-                       *bad;
     f->posted_ns[slot] = base_clock_ns();
-    int status = kedge_post_send(f->reader.q, &wr, &bad);
-    return status == 0 ? 0 : perf_failed(status, "posting", err);
+    return perf_reader_post(&f->reader, slot, slot * f->size, f->size, err);
 }
 
 /* Sleeps while nothing completes: the workers share a processor. */

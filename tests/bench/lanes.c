@@ -44,20 +44,9 @@ struct stream {
 
 static int post_read(struct stream *f, uint64_t slot, struct base_errbuf *err)
 {
-    struct ibv_sge sge = {.addr = (uintptr_t)f->reader.memory + slot * perf_stride(f->size),
-                          .length = f->size,
-                          .lkey = f->reader.lkey};
-    struct ibv_send_wr wr = {.wr_id = slot,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = IBV_WR_RDMA_READ,
-                             .send_flags = IBV_SEND_SIGNALED,
-                             .wr.rdma = {.remote_addr = f->reader.remote.addr,
-                                         .rkey = f->reader.remote.rkey}},
-                       *bad;
-    memset((void *)(uintptr_t)sge.addr, 0, f->size);
-    const int status = kedge_post_send(f->reader.q, &wr, &bad);
-    return status == 0 ? 0 : perf_failed(status, "posting", err);
+    const uint64_t at = slot * perf_stride(f->size);
+    memset((char *)f->reader.memory + at, 0, f->size);
+    return perf_reader_post(&f->reader, slot, at, f->size, err);
 }
 
 /* The data is looked at: whichever lane has brought it, it is the target's. */

@@ -105,6 +105,21 @@ int perf_reader_read(struct perf_reader *r, struct base_errbuf *err)
     return 0;
 }
 
+int perf_reader_post(struct perf_reader *r, uint64_t wr_id, uint64_t at, uint32_t size,
+                     struct base_errbuf *err)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)r->memory + at, .length = size, .lkey = r->lkey};
+    struct ibv_send_wr wr = {.wr_id = wr_id,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.rdma = {.remote_addr = r->remote.addr, .rkey = r->remote.rkey}},
+                       *bad;
+    const int status = kedge_post_send(r->q, &wr, &bad);
+    return status == 0 ? 0 : perf_failed(status, "posting", err);
+}
+
 int perf_reader_check(const struct perf_reader *r, struct base_errbuf *err)
 {
     if (perf_pattern_holds(r->memory, 0, BYTES))

@@ -35,6 +35,9 @@ int perf_reader_memory(struct perf_reader *r, struct base_errbuf *err);
 int perf_reader_import(struct perf_reader *r, struct base_errbuf *err);
 int perf_reader_connect(struct perf_reader *r, struct base_errbuf *err); /* and makes the VQP */
 int perf_reader_read(struct perf_reader *r, struct base_errbuf *err);
+/* Posts a READ of so many bytes, which come to `at` of its memory, and waits for nothing. */
+int perf_reader_post(struct perf_reader *r, uint64_t wr_id, uint64_t at, uint32_t size,
+                     struct base_errbuf *err);
 /* Whether the READ brought the target's bytes: -EBADMSG. */
 int perf_reader_check(const struct perf_reader *r, struct base_errbuf *err);
 /* Ends the session, if there is one. */
