@@ -238,6 +238,8 @@ struct pool *agent_session_is_at(const struct agent_session *s)
 
 static struct kept *place_of(struct session_move *m, const struct lane_command *c)
 {
+    BASE_ASSERT(c->kind == LANE_COMMAND_SESSION_END || c->kind == LANE_COMMAND_ARENA_ADD ||
+                c->kind == LANE_COMMAND_ARENA_REREGISTER);
     return c->kind == LANE_COMMAND_SESSION_END ? &m->end
            : c->kind == LANE_COMMAND_ARENA_ADD ? &m->arena
                                                : &m->rekey[c->reregister.number];
