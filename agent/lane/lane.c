@@ -429,14 +429,14 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     if (fair_queue_first(&l->controls) != NULL || !TAILQ_EMPTY(&l->paused))
         lane_intake_controls(l);
     keep_house(l);
-    lane_physical_qp_ring(l);
+    if (l->chained != NULL)
+        lane_physical_qp_ring(l);
     if (l->returned.first != NULL || lookups_have_ended(&l->lookups))
         lane_returns_take(l);
     l->did += lane_returns_poll(l);
     if (l->messages_due) {
         lane_arrivals_go_on(l);
-        lane_physical_qp_ring(l); /* READs of large messages */
-        lane_returns_take(l);
+        lane_returns_ring(l); /* READs of large messages */
     }
     lane_sessions_publish(l);
     if (l->refreshes > 0) {

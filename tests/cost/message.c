@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of 8 bytes from a worker of one node to one of another, one and several at a time, in a
- * world that does the same each time: what messages.sh has callgrind count, of either lane by
- * itself. */
+/* Messages of 8 bytes, one and several at a time, in a world that does the same each time: from a
+ * worker of one node to one of another, and between two of one node. What messages.sh has callgrind
+ * count, of either lane by itself. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -9,12 +9,14 @@
 #include "message_pair.h"
 
 enum { WARM = 64, COUNTED = 1000, BYTES = 8, DEPTH = 8, ROUNDS = 2000 };
+enum { RECEIVES = 256 /* as in a pool of which nothing is said */ };
 
 typedef uint32_t pass_fn(struct lane *lane, uint64_t now_ns);
 struct passes {
-    pass_fn *sender, *receiver;
+    pass_fn *sender, *receiver; /* receiver: NULL where that is the same lane */
 };
 pass_fn counted_sender, counted_receiver, counted_deep_sender, counted_deep_receiver;
+pass_fn counted_own, counted_deep_own;
 
 __attribute__((noipa)) uint32_t counted_sender(struct lane *lane, uint64_t now_ns)
 {
@@ -36,9 +38,20 @@ __attribute__((noipa)) uint32_t counted_deep_receiver(struct lane *lane, uint64_
     return lane_step(lane, now_ns);
 }
 
+__attribute__((noipa)) uint32_t counted_own(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
+__attribute__((noipa)) uint32_t counted_deep_own(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
 static const struct passes uncounted = {lane_step, lane_step},
                            alone = {counted_sender, counted_receiver},
-                           deep = {counted_deep_sender, counted_deep_receiver};
+                           deep = {counted_deep_sender, counted_deep_receiver},
+                           own = {.sender = counted_own}, deep_own = {.sender = counted_deep_own};
 
 /* Rounds, in which each lane has a pass: until the last message was there, and until its sender
  * knew. */
@@ -63,8 +76,9 @@ static uint32_t take_completions(struct world_worker *k, uint64_t first_wr_id)
 static void round_of(const struct passes *passes)
 {
     w.now_ns += 1000;
-    (void)passes->sender(w.node[0].lane, w.now_ns);
-    (void)passes->receiver(w.node[1].lane, w.now_ns);
+    (void)passes->sender(w.node[sender.node].lane, w.now_ns);
+    if (passes->receiver != NULL)
+        (void)passes->receiver(w.node[1].lane, w.now_ns);
 }
 
 /* So many, whose buffers have been posted. */
@@ -112,8 +126,9 @@ static void send_first(void)
     ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
 }
 
-START_TEST(messages)
+START_TEST(between_two_lanes)
 {
+    world_receives = RECEIVES;
     begin();
     send_first();
     run("MESSAGE", 1, &alone);
@@ -122,6 +137,17 @@ START_TEST(messages)
 }
 END_TEST
 
-#define TESTS(T) T(messages)
+START_TEST(within_a_lane)
+{
+    world_receives = RECEIVES;
+    begin_own();
+    send_first();
+    run("OWN", 1, &own);
+    run("DEEP_OWN", DEPTH, &deep_own);
+    end();
+}
+END_TEST
+
+#define TESTS(T) T(between_two_lanes) T(within_a_lane)
 
 KEDGE_CHECK_MAIN("cost.message", TESTS)

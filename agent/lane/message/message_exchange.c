@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "message/exchange_parts.h"
+#include "message/self_news.h"
 
 enum { WANTS = 32 /* credits, of one peer at a time */ };
 
@@ -177,26 +178,13 @@ struct message_peer *lane_exchange_hear(struct exchange *x, const struct schema_
     return c;
 }
 
-static struct schema_note note_of(const struct stream_receiver *r)
-{
-    return (struct schema_note){.stream = r->name,
-                                .number = r->in.next,
-                                .kind = r->news,
-                                .status = r->news == SCHEMA_NOTE_FAILED ? r->failed : 0,
-                                .wait_us = r->news == SCHEMA_NOTE_REFUSED ? r->wait_us : 0};
-}
-
 static void take_notes(struct message_peer *c, struct schema_datagram *out)
 {
-    struct stream_receiver *r;
     struct stream_sender *t;
     while (out->notes < SCHEMA_DATAGRAM_NOTES && c->extras > 0)
         out->note[out->notes++] = c->extra[--c->extras];
-    while (out->notes < SCHEMA_DATAGRAM_NOTES && (r = TAILQ_FIRST(&c->news)) != NULL) {
-        out->note[out->notes++] = note_of(r);
-        TAILQ_REMOVE(&c->news, r, by_news);
-        r->news = 0;
-    }
+    while (out->notes < SCHEMA_DATAGRAM_NOTES && lane_exchange_take_note(c, &out->note[out->notes]))
+        out->notes++;
     while (out->notes < SCHEMA_DATAGRAM_NOTES && (t = TAILQ_FIRST(&c->asks)) != NULL) {
         out->note[out->notes++] = (struct schema_note){
             .stream = t->name, .number = t->out.first, .kind = SCHEMA_NOTE_ASK};

@@ -68,6 +68,14 @@ static void post_receives(struct lane *l)
     }
 }
 
+/* A few that the device does not have may wait for others: where it has far more than all peers
+ * together have been promised, nobody has less for it. */
+static bool may_wait(const struct messages *m)
+{
+    const struct credit_bank *b = &m->exchange.bank;
+    return m->unposted_count < POSTED && b->posted >= 2 * (b->promised + POSTED);
+}
+
 /* ---- making */
 
 /* As many places as there are shares at least, and two. */
@@ -355,7 +363,7 @@ void lane_arrivals_go_on(struct lane *l)
         bytes += a.bytes;
         l->did++;
     }
-    if (m->unposted_count > 0)
+    if (m->unposted_count > 0 && !may_wait(m))
         post_receives(l);
     if (m->arrived > 0)
         messages_wait(l);

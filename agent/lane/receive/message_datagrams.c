@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "fabric/grh.h"
 #include "lane_state.h"
+#include "message/self_news.h"
 #include "message_state.h"
 #include "request/reply.h"
 #include "resolve/endpoint.h"
@@ -151,22 +152,32 @@ static struct vqp_messages *find_messages(struct lane *l, const struct message_p
     return t != NULL && t->sender.name == name && t->sender.to == c ? t : NULL;
 }
 
+/* Of one of our streams. */
+static void take_news(struct lane *l, const struct message_peer *c, const struct schema_note *n)
+{
+    struct vqp_messages *t = find_messages(l, c, n->stream);
+    if (t != NULL)
+        lane_sends_hear(l, t, n);
+}
+
 static void take_notes(struct lane *l, struct message_peer *c, const struct schema_datagram *d)
 {
     for (uint32_t i = 0; i < d->notes; i++) {
         const struct schema_note *n = &d->note[i];
-        if (n->kind == SCHEMA_NOTE_ASK) {
+        if (n->kind == SCHEMA_NOTE_ASK)
             lane_exchange_asked(&l->messages->exchange, c, n->stream);
-            continue;
-        }
-        if (n->kind == SCHEMA_NOTE_ENDED) {
+        else if (n->kind == SCHEMA_NOTE_ENDED)
             lane_exchange_ended(&l->messages->exchange, c, n->stream, l->now_ns);
-            continue;
-        }
-        struct vqp_messages *t = find_messages(l, c, n->stream);
-        if (t != NULL)
-            lane_sends_hear(l, t, n);
+        else
+            take_news(l, c, n);
     }
+}
+
+/* Who has waited for it. */
+static void spread_credit(struct lane *l, const struct message_peer *c)
+{
+    if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
+        lane_flows_notify(l, c->slot);
 }
 
 /* What has been said to us, by whoever it names. */
@@ -176,8 +187,7 @@ static void hear_datagram(struct lane *l, const struct schema_datagram *d)
     if (c == NULL)
         return;
     take_notes(l, c, d);
-    if (c->waiters > 0 && lane_credit_left(&c->purse) > 0)
-        lane_flows_notify(l, c->slot);
+    spread_credit(l, c);
 }
 
 static void take_datagram(struct lane *l, const struct arrival *a, uint32_t place)
@@ -390,11 +400,23 @@ static bool is_self(const struct lane *l, const struct message_peer *c)
            memcmp(c->gid, l->config.gid, sizeof c->gid) == 0;
 }
 
-static void say_to_self(struct lane *l, struct message_peer *c)
+static __attribute__((noinline)) void say_all_to_self(struct lane *l, struct message_peer *c)
 {
     struct schema_datagram d;
     lane_exchange_say(&l->messages->exchange, c, &d);
     hear_datagram(l, &d);
+}
+
+static void say_to_self(struct lane *l, struct message_peer *c)
+{
+    struct schema_note n;
+    if (!lane_exchange_tell_self(&l->messages->exchange, c, l->now_ns)) {
+        say_all_to_self(l, c);
+        return;
+    }
+    while (lane_exchange_take_note(c, &n))
+        take_news(l, c, &n);
+    spread_credit(l, c);
 }
 
 /* Those for whom there is no handle wait behind the others, until it comes, or the next look. */

@@ -18,7 +18,6 @@
 #include "request/cutting.h"
 #include "request/ending.h"
 #include "request/reg_mr.h"
-#include "request/message_run.h"
 #include "request/messages.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -277,25 +276,19 @@ static inline uint32_t copy_request(const struct session *s, uint32_t head, uint
     return slots;
 }
 
-struct taken lane_request_take(struct lane *l, struct session *s, uint32_t head, uint32_t avail,
-                               uint32_t most)
+uint32_t lane_request_take(struct lane *l, struct session *s, uint32_t head, uint32_t avail)
 {
-    static const struct taken nothing = {.slots = 0};
     struct schema_sq_desc d;
     _Alignas(8) uint8_t extra[SCHEMA_MAX_EXTRA];
     const uint32_t slots = copy_request(s, head, avail, &d, extra);
     if (slots == 0) {
         lane_session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
-        return nothing;
+        return 0;
     }
-    const uint32_t run = lane_message_run(l, s, head, avail < most ? avail : most, &d);
-    if (run > 0)
-        return (struct taken){.slots = run, .requests = run};
     const bool taken = take_descriptor(l, s, operation_of(d.op), &d, extra);
     if (l->returned.first != NULL)
         lane_returns_take(l);
-    return taken && s->state == SESSION_LIVE ? (struct taken){.slots = slots, .requests = 1}
-                                             : nothing;
+    return taken && s->state == SESSION_LIVE ? slots : 0;
 }
 
 /* ---- turns */

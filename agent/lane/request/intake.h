@@ -15,14 +15,9 @@
 /* Takes some of what is in its ring, so many at most. Returns how much; 1 too when its session
  * ended for it. In post_run.c. */
 uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most);
-/* Takes the request at `head`, of `avail` slots, whatever it is; if it begins a run of messages
- * (message_run.h), some of these, `most` at the most. No slots: it cannot be taken now, or its
- * session has ended for it. */
-struct taken {
-    uint32_t slots, requests;
-};
-struct taken lane_request_take(struct lane *l, struct session *s, uint32_t head, uint32_t avail,
-                               uint32_t most);
+/* Takes the request at `head`, of `avail` slots, whatever it is. Returns how many slots it has. 0:
+ * it cannot be taken now, or its session has ended for it. */
+uint32_t lane_request_take(struct lane *l, struct session *s, uint32_t head, uint32_t avail);
 /* Takes the control operations whose turn it is, and what stands behind them. */
 void lane_intake_controls(struct lane *l);
 

@@ -71,24 +71,24 @@ static inline struct wr *fill_send(struct session *s, const struct operation *op
 }
 
 static uint32_t take_sends(struct lane *l, struct session *s, uint32_t head, uint32_t most,
-                           struct schema_sq_desc d)
+                           struct schema_sq_desc *d)
 {
-    const struct operation *op = operation_of(d.op);
-    const uint64_t header = slot_header(&d);
+    const struct operation *op = operation_of(d->op);
+    const uint64_t header = slot_header(d);
     struct send_run r;
-    if (!lane_send_run_begin(l, &s->vqps[d.vqp], most, &r))
+    if (!lane_send_run_begin(l, &s->vqps[d->vqp], most, &r))
         return 0;
     do {
-        if (s->free_wr == NULL || d.post.length > SCHEMA_MESSAGE_MOST || !has_place(s, &d) ||
-            !lane_send_run_takes(l, &r, d.post.length))
+        if (s->free_wr == NULL || d->post.length > SCHEMA_MESSAGE_MOST || !has_place(s, d) ||
+            !lane_send_run_takes(l, &r, d->post.length))
             break;
-        lane_send_run_post(l, &r, fill_send(s, op, &d));
+        lane_send_run_post(l, &r, fill_send(s, op, d));
         if (r.count == most)
             break;
         if (most - r.count > SLOTS_AHEAD)
             prefetch_slot(s, head + r.count + SLOTS_AHEAD);
-        copy_slot(s, head + r.count, &d);
-    } while (slot_header(&d) == header);
+        copy_slot(s, head + r.count, d);
+    } while (slot_header(d) == header);
     lane_send_run_end(l, &r);
     if (r.count > 0)
         count_taken(s, r.count);
@@ -99,44 +99,44 @@ static uint32_t take_sends(struct lane *l, struct session *s, uint32_t head, uin
 
 /* Their pieces are left as the worker names them. */
 static uint32_t take_receives(struct lane *l, struct session *s, uint32_t head, uint32_t most,
-                              struct schema_sq_desc d)
+                              struct schema_sq_desc *d)
 {
-    const struct operation *op = operation_of(d.op);
-    const uint64_t header = slot_header(&d);
-    struct vqp_messages *t = lane_receive_messages(l, s, &d);
+    const struct operation *op = operation_of(d->op);
+    const uint64_t header = slot_header(d);
+    struct vqp_messages *t = lane_receive_messages(l, s, d);
     uint32_t count = 0;
     if (t == NULL)
         return 0;
     do {
-        if (s->free_wr == NULL || !has_place(s, &d) || s->touch[d.post.arena] == NULL)
+        if (s->free_wr == NULL || !has_place(s, d) || s->touch[d->post.arena] == NULL)
             break;
-        struct wr *w = fill_request(s, op, &d);
+        struct wr *w = fill_request(s, op, d);
         w->flow = NULL;
         w->remote_addr = w->length = 0;
         w->vkey = 0;
         w->special = 0;
         w->signaled = 1;
-        w->sge[0] =
-            (struct ibv_sge){.addr = d.post.offset, .length = d.post.length, .lkey = d.post.arena};
-        w->fab.num_sge = d.post.length != 0;
+        w->sge[0] = (struct ibv_sge){
+            .addr = d->post.offset, .length = d->post.length, .lkey = d->post.arena};
+        w->fab.num_sge = d->post.length != 0;
         queue_push(&t->receives, w);
         if (++count == most)
             break;
         if (most - count > SLOTS_AHEAD)
             prefetch_slot(s, head + count + SLOTS_AHEAD);
-        copy_slot(s, head + count, &d);
-    } while (slot_header(&d) == header);
+        copy_slot(s, head + count, d);
+    } while (slot_header(d) == header);
     if (count > 0)
         count_taken(s, count);
     return count;
 }
 
 uint32_t lane_message_run(struct lane *l, struct session *s, uint32_t head, uint32_t most,
-                          const struct schema_sq_desc *d)
+                          struct schema_sq_desc *d)
 {
     const bool sends = d->op == SCHEMA_OP_SEND;
     if ((!sends && d->op != SCHEMA_OP_RECV) || l->messages == NULL || !is_plain(d) ||
-        d->vqp_gen != s->vqps[d->vqp].gen)
+        d->vqp >= s->max_vqps || d->vqp_gen != s->vqps[d->vqp].gen)
         return 0;
-    return sends ? take_sends(l, s, head, most, *d) : take_receives(l, s, head, most, *d);
+    return sends ? take_sends(l, s, head, most, d) : take_receives(l, s, head, most, d);
 }

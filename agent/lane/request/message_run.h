@@ -12,9 +12,9 @@ struct schema_sq_desc;
 struct session;
 
 /* Takes some of the `most` slots from `head` on, which the worker has written; d: a copy of the
- * first of them, whose VQP is one of the session's. Returns how many: each has taken one. 0: the
+ * first of them, in whose place others are copied. Returns how many: each has taken one. 0: the
  * first is to be looked at closely. */
 uint32_t lane_message_run(struct lane *l, struct session *s, uint32_t head, uint32_t most,
-                          const struct schema_sq_desc *d);
+                          struct schema_sq_desc *d);
 
 #endif

@@ -12,6 +12,7 @@
 #include "lane_state.h"
 #include "request/active.h"
 #include "request/ending.h"
+#include "request/message_run.h"
 #include "request/reply.h"
 #include "request/ring_copy.h"
 #include "resolve/liveness.h"
@@ -145,15 +146,13 @@ static void end_run(struct lane *l, struct post_run *r)
         lane_windows_enter_run(l, r->q, r->count, r->bytes);
 }
 
-/* Posts some of the `most` slots from `head` on, which the worker has written. Returns how many:
- * each has taken one. */
-static inline __attribute__((always_inline)) uint32_t take_run(struct lane *l, struct session *s,
-                                                               uint32_t head, uint32_t most)
+/* Posts some of the `most` slots from `head` on, which the worker has written; *d: a copy of the
+ * first, and still that where none is posted. Returns how many: each has taken one. */
+static inline __attribute__((always_inline)) uint32_t
+take_run(struct lane *l, struct session *s, uint32_t head, uint32_t most, struct schema_sq_desc *d)
 {
-    struct schema_sq_desc d;
     struct post_run r;
-    copy_slot(s, head, &d);
-    if (!begin_run(l, s, &d, &r))
+    if (!begin_run(l, s, d, &r))
         return 0;
     if (WINDOW_GET(l->windows_on)) {
         const struct window_room room = lane_windows_room(l, r.q);
@@ -164,17 +163,17 @@ static inline __attribute__((always_inline)) uint32_t take_run(struct lane *l, s
     }
     do {
         struct wr *w = s->free_wr;
-        if (w == NULL || !has_place(&r, &d) || !turn_takes(l, s, d.post.length))
+        if (w == NULL || !has_place(&r, d) || !turn_takes(l, s, d->post.length))
             break;
         s->free_wr = w->next;
-        fill_request(l, &r, &d, w);
+        fill_request(l, &r, d, w);
         chain_request(l, &r, w);
         if (r.count == most)
             break;
         if (most - r.count > SLOTS_AHEAD)
             prefetch_slot(s, head + r.count + SLOTS_AHEAD);
-        copy_slot(s, head + r.count, &d);
-    } while (slot_header(&d) == r.header);
+        copy_slot(s, head + r.count, d);
+    } while (slot_header(d) == r.header);
     if (r.count > 0)
         end_run(l, &r);
     return r.count;
@@ -199,6 +198,7 @@ static inline uint32_t session_room(const struct session *s, uint32_t most)
 
 uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
 {
+    struct schema_sq_desc d;
     uint32_t head = s->sq_head, left = most, room = session_room(s, most);
     prefetch_slot(s, head); /* it comes while the tail does, and is at hand while nothing is new */
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
@@ -219,15 +219,19 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
     prefetch_slots(s, head, avail);
     room = room > 0 ? room : session_room(s, most);
     while (room > 0) {
-        uint32_t slots = take_run(l, s, head, avail < room ? avail : room);
-        left -= slots;
+        const uint32_t here = avail < room ? avail : room;
+        copy_slot(s, head, &d);
+        uint32_t slots = take_run(l, s, head, here, &d);
+        if (slots == 0)
+            slots = lane_message_run(l, s, head, here, &d);
+        uint32_t requests = slots;
         if (slots == 0) {
-            const struct taken taken = lane_request_take(l, s, head, avail, room);
-            if (taken.slots == 0)
-                break;
-            slots = taken.slots;
-            left -= taken.requests;
+            slots = lane_request_take(l, s, head, avail);
+            requests = 1;
         }
+        if (slots == 0)
+            break;
+        left -= requests;
         head += slots;
         avail -= slots;
         room = avail > 0 && s->control_op == 0 ? session_room(s, left) : 0;

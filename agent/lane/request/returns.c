@@ -312,7 +312,8 @@ uint32_t lane_returns_poll(struct lane *l)
 
 void lane_returns_ring(struct lane *l)
 {
-    lane_physical_qp_ring(l);
+    if (l->chained != NULL)
+        lane_physical_qp_ring(l);
     if (returns_wait(l))
         lane_returns_take(l);
 }

@@ -23,15 +23,26 @@ static inline void post(struct world_worker *k, struct schema_sq_desc d)
     lane_doorbell(w.node[k->node].lane, k->id);
 }
 
-static inline void begin(void)
+static inline void begin_of(uint32_t node, uint32_t id)
 {
     world_messages = true;
     world_open(&w);
     world_attach(&w, &receiver, 1, 0, TENANT);
-    world_attach(&w, &sender, 0, 0, TENANT);
+    world_attach(&w, &sender, node, id, TENANT);
     ck_assert_int_eq(world_bind_port(&w, &receiver, 3, PORT), 0);
     ck_assert_int_eq(world_connect(&w, &sender, 0, 1), 0);
     world_send_to(&sender, 0, SCHEMA_SEND_TO_PORT, PORT);
+}
+
+static inline void begin(void)
+{
+    begin_of(0, 0);
+}
+
+/* Both are on node 1. */
+static inline void begin_own(void)
+{
+    begin_of(1, 1);
 }
 
 static inline void end(void)

@@ -3,6 +3,7 @@
  * arrives once and in order, and none without a receive that is posted for it. */
 #include "../../check_main.h"
 #include "exchange_wire.h"
+#include "message/self_news.h"
 
 static bool is_done(uint8_t side)
 {
@@ -372,6 +373,137 @@ START_TEST(who_goes_with_messages_out_keeps_no_credit_from_others)
 }
 END_TEST
 
+/* ---- of one endpoint */
+
+/* What a worker's lane says to its own endpoint, once as a datagram and once without one. */
+struct own {
+    struct exchange x;
+    struct message_peer *c;
+    struct stream_sender t[2];
+    struct schema_note note[SCHEMA_DATAGRAM_NOTES];
+    uint32_t notes;
+};
+
+static void begin_own(struct own *o)
+{
+    const struct exchange_config config = config_of(0, 100);
+    ck_assert_int_eq(lane_exchange_init(&o->x, &config, 7), 0);
+    lane_exchange_posted(&o->x, RECEIVES);
+    o->c = lane_exchange_know(&o->x, config.gid, config.incarnation, w.now_ns);
+    o->c->qpn = config.qpn;
+    for (uint32_t i = 0; i < 2; i++) {
+        o->t[i] = (struct stream_sender){.name = 11 + i};
+        lane_sender_address(&o->x, &o->t[i], o->c);
+    }
+}
+
+enum own_fate { OWN_TAKEN, OWN_REFUSED, OWN_LOST, OWN_STRAYS /* it is for nobody */ };
+
+/* One goes, if it may, and is back from the device. */
+static void exchange_own(struct own *o, uint32_t which, enum own_fate fate)
+{
+    struct stream_sender *t = &o->t[which];
+    struct schema_message m = {.kind = SCHEMA_MESSAGE_TO_PORT,
+                               .stream = t->name,
+                               .number = t->out.next,
+                               .opens = !t->known,
+                               .to_incarnation = 100};
+    if (!lane_exchange_has_credit(&o->x, t, w.now_ns))
+        return;
+    if (t->out.next == t->out.end)
+        (void)lane_stream_out_add(&t->out);
+    lane_exchange_take_credits(&o->x, t, 1, w.now_ns, &m);
+    lane_stream_out_posted(&t->out, w.now_ns);
+    lane_exchange_credit_back(&o->x, lane_exchange_place(&o->x, o->c), m.epoch, m.credit, false,
+                              w.now_ns);
+    if (fate == OWN_LOST || fate == OWN_STRAYS)
+        lane_stream_out_lost(&t->out, m.number);
+    if (fate == OWN_LOST)
+        return;
+    m.stream += fate == OWN_STRAYS ? 100 : 0;
+    struct stream_receiver *r = lane_exchange_arrive(&o->x, &m, fate != OWN_STRAYS, 0, w.now_ns);
+    if (r != NULL && fate == OWN_TAKEN)
+        lane_exchange_took(&o->x, r);
+    else if (r != NULL)
+        lane_exchange_refuse(&o->x, r, 50);
+    lane_exchange_posted(&o->x, 1);
+}
+
+static void hear_note(struct own *o, const struct schema_note *n)
+{
+    uint8_t failed;
+    for (uint32_t i = 0; i < 2; i++)
+        if (o->t[i].name == n->stream)
+            MUST(lane_sender_hear(&o->t[i], n, w.now_ns, &failed) >= 0);
+    o->note[o->notes++] = *n;
+}
+
+static void say_by_datagram(struct own *o)
+{
+    struct schema_datagram d;
+    lane_exchange_say(&o->x, o->c, &d);
+    MUST(lane_exchange_hear(&o->x, &d, w.now_ns) == o->c);
+    for (uint32_t i = 0; i < d.notes; i++)
+        hear_note(o, &d.note[i]);
+}
+
+static bool heard_the_same(const struct own *a, const struct own *b)
+{
+    bool same = a->notes == b->notes;
+    for (uint32_t i = 0; same && i < a->notes; i++)
+        same = a->note[i].stream == b->note[i].stream && a->note[i].number == b->note[i].number &&
+               a->note[i].kind == b->note[i].kind && a->note[i].wait_us == b->note[i].wait_us;
+    return same;
+}
+
+static bool are_alike(const struct own *a, const struct own *b)
+{
+    return a->x.bank.promised == b->x.bank.promised && a->c->due == b->c->due &&
+           a->c->settled == b->c->settled && a->c->arrived == b->c->arrived &&
+           a->c->heard_ns == b->c->heard_ns && a->c->used_ns == b->c->used_ns &&
+           a->c->asked == b->c->asked && a->c->ask_ns == b->c->ask_ns &&
+           memcmp(&a->c->purse, &b->c->purse, sizeof a->c->purse) == 0 &&
+           memcmp(&a->c->account, &b->c->account, sizeof a->c->account) == 0 &&
+           heard_the_same(a, b);
+}
+
+START_TEST(what_an_endpoint_says_to_itself_is_as_if_a_datagram_had_said_it)
+{
+    static struct own by_datagram, at_once;
+    uint32_t short_ways = 0;
+    memset(&w, 0, sizeof w);
+    base_prng_seed(&w.prng, 1);
+    begin_own(&by_datagram);
+    begin_own(&at_once);
+    for (int i = 0; i < 20000; i++) {
+        const uint32_t which = draw(2);
+        const enum own_fate fate = happens(80) ? OWN_TAKEN : (enum own_fate)(1 + draw(3));
+        w.now_ns += STEP_NS;
+        exchange_own(&by_datagram, which, fate);
+        exchange_own(&at_once, which, fate);
+        by_datagram.notes = at_once.notes = 0;
+        MUST((lane_exchange_due(&by_datagram.x) != NULL) ==
+             (lane_exchange_due(&at_once.x) != NULL));
+        if (lane_exchange_due(&at_once.x) == NULL || happens(30))
+            continue;
+        w.now_ns++;
+        say_by_datagram(&by_datagram);
+        struct schema_note n;
+        if (!lane_exchange_tell_self(&at_once.x, at_once.c, w.now_ns)) {
+            say_by_datagram(&at_once);
+        } else {
+            short_ways++;
+            while (lane_exchange_take_note(at_once.c, &n))
+                hear_note(&at_once, &n);
+        }
+        MUST(are_alike(&by_datagram, &at_once));
+    }
+    ck_assert_uint_gt(short_ways, 5000);
+    lane_exchange_free(&by_datagram.x);
+    lane_exchange_free(&at_once.x);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(all_arrive_where_nothing_is_lost)                                                            \
     T(each_arrives_once_and_in_order_whatever_is_lost_repeated_and_reordered)                      \
@@ -385,5 +517,6 @@ END_TEST
     T(a_stream_for_nobody_fails_without_a_place)                                                   \
     T(streams_of_a_peer_that_is_forgotten_go_some_at_a_time)                                       \
     T(the_next_guest_in_a_place_has_none_of_the_streams_of_the_one_before)                         \
-    T(who_goes_with_messages_out_keeps_no_credit_from_others)
+    T(who_goes_with_messages_out_keeps_no_credit_from_others)                                      \
+    T(what_an_endpoint_says_to_itself_is_as_if_a_datagram_had_said_it)
 KEDGE_CHECK_MAIN("agent.lane.message_exchange", TESTS)

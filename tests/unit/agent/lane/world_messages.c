@@ -7,6 +7,7 @@
 
 bool world_messages, world_no_handles, world_no_ud_repairs, world_handshakes;
 bool world_mute[WORLD_NODES], world_no_numbers, world_new_uds;
+uint32_t world_receives;
 uint32_t world_ud_broken, world_handles_wanted, world_handles_dropped, world_numbers_wanted;
 
 static struct fab_mr *memory_mr[WORLD_NODES];
@@ -29,6 +30,11 @@ static void destroy(struct fab *fab, enum fab_ctl_kind kind, void *x)
     struct fab_ctl c = {.kind = kind};
     c.pd.x = x;
     call(fab, &c);
+}
+
+static uint32_t count_receives(void)
+{
+    return world_receives != 0 ? world_receives : WORLD_RECEIVES;
 }
 
 static uint32_t number_of(const struct world_node *n)
@@ -74,7 +80,7 @@ void world_messages_open(struct world_node *n)
     destroy(n->fab, FAB_DESTROY_DCT, n->dct);
     destroy(n->fab, FAB_DESTROY_SRQ, n->srq);
     struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
-                          .srq = {.pd = n->pd, .max_wr = WORLD_RECEIVES, .max_sge = 1}};
+                          .srq = {.pd = n->pd, .max_wr = count_receives(), .max_sge = 1}};
     call(n->fab, &srq);
     n->srq = srq.srq.x;
     struct fab_ctl dct = {
@@ -83,7 +89,8 @@ void world_messages_open(struct world_node *n)
     dct.dct.access = fab_target_access(n->fab);
     call(n->fab, &dct);
     n->dct = dct.dct.x;
-    ck_assert_int_eq(fab_mem_alloc(lane_messages_bytes(WORLD_RECEIVES), "messages", &memory[i]), 0);
+    ck_assert_int_eq(fab_mem_alloc(lane_messages_bytes(count_receives()), "messages", &memory[i]),
+                     0);
     struct fab_ctl mr = {.kind = FAB_REG_MR,
                          .mr = {.pd = n->pd,
                                 .mem = &memory[i],
@@ -210,7 +217,7 @@ void world_messages_fill(struct world_node *n)
     n->res.messages = (struct lane_messages){.srq = n->srq,
                                              .ud = ud[i],
                                              .ud_qkey = QKEY,
-                                             .receives = WORLD_RECEIVES,
+                                             .receives = count_receives(),
                                              .memory = memory[i],
                                              .iova = memory_mr[i]->addr,
                                              .lkey = memory_mr[i]->lkey,

@@ -10,6 +10,8 @@ enum { WORLD_RECEIVES = 16 };
 
 /* Of the next world's nodes. */
 extern bool world_messages;
+/* Shared receives of each, up to 256; 0: WORLD_RECEIVES. */
+extern uint32_t world_receives;
 /* Handles that are asked for cannot be made, now; how many were asked for, the last
  * ones of nodes given back, and UD queue pairs
  * broke. */
