@@ -37,7 +37,8 @@ struct vqp_messages {
     /* Whom its SENDs are for; to_kind: enum schema_send_to, 0: nobody. */
     uint8_t to_kind;
     uint32_t to_tenant;
-    uint64_t to, secret;      /* secret: of a counter */
+    uint64_t to, secret;             /* secret: of a counter */
+    struct schema_message_like like; /* what its last run said; of another stream: of none */
     struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
     struct wr_queue receives; /* posted, and not taken */
     uint32_t ports;           /* that it hears: the first of their list (message/ports.h) */

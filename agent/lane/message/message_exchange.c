@@ -77,10 +77,9 @@ void lane_exchange_take_credits(struct exchange *x, struct stream_sender *t, uin
     struct message_peer *c = t->to;
     (void)x;
     stop_waiting(t);
-    c->used_ns = now_ns;
-    c->out += count;
     lane_exchange_next_credit(c, m);
-    (void)lane_credit_take_some(&c->purse, count);
+    BASE_ASSERT(lane_credit_left(&c->purse) >= count);
+    lane_exchange_use_credits(c, count, now_ns);
 }
 
 void lane_exchange_credit_back(struct exchange *x, uint32_t peer, uint32_t epoch, uint32_t number,

@@ -30,10 +30,9 @@ bool lane_exchange_tell_self(struct exchange *x, struct message_peer *c, uint64_
         return false;
     grant_arrived(x, c, now_ns);
     c->heard_ns = now_ns;
-    if (c->settled != c->purse.window.first) {
-        c->settled = c->purse.window.first;
+    c->settled = c->purse.window.first;
+    if (c->settled != c->account.window.first)
         (void)lane_credit_settle(&x->bank, &c->account, c->account.epoch, c->settled);
-    }
     TAILQ_REMOVE(&x->dues, c, by_due);
     c->due = 0;
     return true;

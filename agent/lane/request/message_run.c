@@ -103,8 +103,10 @@ static uint32_t take_receives(struct lane *l, struct session *s, uint32_t head, 
 {
     const struct operation *op = operation_of(d->op);
     const uint64_t header = slot_header(d);
-    struct vqp_messages *t = lane_receive_messages(l, s, d);
+    struct vqp_messages *t = s->vqps[d->vqp].messages;
     uint32_t count = 0;
+    if (t == NULL)
+        t = lane_receive_messages(l, s, d);
     if (t == NULL)
         return 0;
     do {

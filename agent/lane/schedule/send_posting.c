@@ -148,6 +148,24 @@ static uint32_t count_room(struct lane *l, struct send_run *r, uint32_t most)
     return most;
 }
 
+/* What the last run said: of that stream, to that life of its peer, with credit of that account.
+ * All else that headers have in common is its stream's (lane_sends_address()). */
+static bool like_holds(const struct vqp_messages *t)
+{
+    const struct stream_sender *k = &t->sender;
+    const uint64_t *word = t->like.word;
+    return word[SCHEMA_LIKE_STREAM] == k->name && word[SCHEMA_LIKE_CREDIT] == k->to->purse.epoch &&
+           word[SCHEMA_LIKE_NUMBER] == (uint64_t)k->to->incarnation << 32;
+}
+
+static __attribute__((noinline)) void learn_like(struct vqp_messages *t)
+{
+    struct schema_message m;
+    begin_message(t, &m);
+    lane_exchange_next_credit(t->sender.to, &m);
+    t->like = schema_message_like_of(&m);
+}
+
 bool lane_send_run_begin(struct lane *l, struct vqp *q, uint32_t most, struct send_run *r)
 {
     struct vqp_messages *t = q->messages;
@@ -165,13 +183,13 @@ bool lane_send_run_begin(struct lane *l, struct vqp *q, uint32_t most, struct se
     r->most = most > 0 ? lane_places_take_some(&l->messages->header_places, t->share, most) : 0;
     if (r->most == 0)
         return false;
-    struct schema_message m;
-    begin_message(t, &m);
-    lane_exchange_next_credit(t->sender.to, &m);
-    r->like = schema_message_like_of(&m);
+    const struct credit_purse *purse = &t->sender.to->purse;
+    if (!like_holds(t))
+        learn_like(t);
+    r->like = &t->like;
     r->number = t->sender.out.end;
-    r->epoch = m.epoch;
-    r->credit = m.credit;
+    r->epoch = purse->epoch;
+    r->credit = purse->next;
     r->place = lane_exchange_place(&l->messages->exchange, t->sender.to);
     return true;
 }
@@ -190,7 +208,7 @@ void lane_send_run_post(struct lane *l, struct send_run *r, struct wr *w)
     w->remote_addr = SEND_NUMBERED;
     w->index = all->header_free[--all->header_count];
     uint8_t *at = header_at(l, w->index);
-    schema_message_write_like(&r->like, (uint32_t)w->length, r->credit, r->number, at);
+    schema_message_write_like(r->like, (uint32_t)w->length, r->credit, r->number, at);
     w->sge[0] = header_piece(l, at, SCHEMA_MESSAGE_BYTES);
     w->fab.num_sge = 1 + (w->length != 0);
     flow_address(l, r->q->flow, r->q->peer_slot, w);
@@ -211,11 +229,11 @@ void lane_send_run_end(struct lane *l, struct send_run *r)
 {
     struct vqp *q = r->q;
     struct vqp_messages *t = q->messages;
-    struct schema_message first;
-    lane_places_give_some(&l->messages->header_places, t->share, r->most - r->count);
+    if (r->most != r->count)
+        lane_places_give_some(&l->messages->header_places, t->share, r->most - r->count);
     if (r->count == 0)
         return;
-    lane_exchange_take_credits(&l->messages->exchange, &t->sender, r->count, l->now_ns, &first);
+    lane_exchange_use_credits(t->sender.to, r->count, l->now_ns);
     lane_stream_out_posted_all(&t->sender.out, r->count, messages_clock(l));
     messages_join_actives(l, t);
     t->out += r->count;

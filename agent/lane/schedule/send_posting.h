@@ -21,11 +21,11 @@ struct vqp;
 struct send_run {
     struct vqp *q;
     struct physical_qp *p;
-    struct schema_message_like like; /* what each header says */
-    uint32_t number, credit, epoch;  /* of the next one */
-    uint32_t most;                   /* so many may go */
-    uint32_t count, behind;          /* behind: those that are chained behind others */
-    uint32_t place;                  /* of its peer */
+    const struct schema_message_like *like; /* what each header says */
+    uint32_t number, credit, epoch;         /* of the next one */
+    uint32_t most;                          /* so many may go */
+    uint32_t count, behind;                 /* behind: those that are chained behind others */
+    uint32_t place;                         /* of its peer */
     uint64_t bytes;
     int64_t room; /* in bytes, of its queue pair and its windows; less than 0: none */
 };

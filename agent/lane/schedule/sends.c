@@ -97,6 +97,7 @@ void lane_sends_forget_address(struct lane *l, struct vqp *q)
     lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
     t->sender = (struct stream_sender){.name = 0};
+    t->like = (struct schema_message_like){.word = {0}};
     t->roomless_ns = 0;
     t->failed = t->rewinds = t->to_kind = 0;
 }
@@ -312,12 +313,14 @@ static void go_on(struct lane *l, struct vqp_messages *t)
         drain_kept(l, t);
 }
 
+/* Most often its acknowledgement is still to come: then nothing else can go on for it. */
 void lane_sends_keep(struct lane *l, struct wr *w)
 {
     struct vqp_messages *t = messages_of_wr(w);
     insert_kept(t, w);
     t->q->kept++;
-    go_on(l, t);
+    if (t->rewinds || (int32_t)(t->kept.head->vkey - t->sender.out.first) < 0)
+        go_on(l, t);
 }
 
 struct wr *lane_sends_take_before(struct wr *w)

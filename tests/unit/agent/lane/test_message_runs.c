@@ -229,10 +229,58 @@ START_TEST(a_run_goes_no_further_than_its_credits)
 }
 END_TEST
 
+/* VQP 4 hears them, and nobody has to ask for one again. */
+static void send_to_other(uint32_t first, uint32_t count)
+{
+    enum { UNASKED = 60 };
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    for (uint32_t i = 0; i < count; i++) {
+        struct schema_sq_desc d = world_message(SCHEMA_OP_RECV, first + i, HEARD_AT, EACH);
+        d.vqp = 4;
+        world_post(&receiver, &d);
+        write_send(i, first + i, 8, SCHEMA_OP_SIGNALED);
+    }
+    ring_both();
+    for (uint32_t i = 0; i < count; i++) {
+        ck_assert(world_hear(&w, &receiver, &e, &from, UNASKED));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.vqp, 4);
+        ck_assert_uint_eq(e.wr_id, first + i);
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    }
+}
+
+/* What a run has said before is of that port and that account, and each may be another one now. */
+START_TEST(a_run_says_what_holds_when_it_goes)
+{
+    const uint64_t forgets_ns = 61000000000;
+    begin();
+    random_state = 1;
+    send_some(0, 3);
+    send_some(3, 3);
+    ck_assert_int_eq(world_bind_port(&w, &receiver, 4, PORT + 1), 0);
+    world_send_to(&sender, 0, SCHEMA_SEND_TO_PORT, PORT + 1);
+    send_to_other(10, 3);
+    send_to_other(20, 3);
+    for (int i = 0; i < 2; i++) {
+        const uint64_t granted = world_stats(&w, 1).credits_granted;
+        world_sleep(&w, forgets_ns);
+        world_run(&w, 5000);
+        ck_assert_uint_lt(world_stats(&w, 1).credits_granted, granted); /* its account is closed */
+        send_to_other(30, 3);
+        send_to_other(40, 3);
+    }
+    ck_assert_uint_eq(world_stats(&w, 1).messages_stray, 0);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(whatever_stands_in_a_run_comes_once_and_in_order)                                            \
     T(one_of_a_run_that_is_wrong_ends_it_behind_those_before_it)                                   \
     T(a_receive_in_a_run_that_is_wrong_fails_alone)                                                \
-    T(a_run_goes_no_further_than_its_credits)
+    T(a_run_goes_no_further_than_its_credits)                                                      \
+    T(a_run_says_what_holds_when_it_goes)
 
 KEDGE_CHECK_MAIN("agent.lane.message_runs", TESTS)
