@@ -185,9 +185,9 @@ static bool has_pool(const struct meta_registration *r, uint64_t pool)
 static int decode_reader(struct json_at *at, json_t *root, const struct meta_registration *r,
                          struct meta_responder_peer *out)
 {
-    static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", "pool", NULL};
+    static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", "pool", "lane", NULL};
     json_t *object = json_object_get(root, "reader");
-    uint64_t qpn = 0, psn = 0, lid = 0, pool = r->endpoint[0].pool;
+    uint64_t qpn = 0, psn = 0, lid = 0, lane = 0, pool = r->endpoint[0].pool;
     if (object == NULL)
         return 0;
     snprintf(at->prefix, sizeof at->prefix, "reader.");
@@ -206,10 +206,13 @@ static int decode_reader(struct json_at *at, json_t *root, const struct meta_reg
         status = meta_json_number(at, object, "pool", false, 0, UINT16_MAX, &pool);
     if (status == 0 && !has_pool(r, pool))
         status = meta_json_bad(at, "pool", "must be the pool of one of the endpoints");
+    if (status == 0)
+        status = meta_json_number(at, object, "lane", false, 0, META_RESPONDERS_LANES - 1, &lane);
     out->qpn = (uint32_t)qpn;
     out->psn = (uint32_t)psn;
     out->lid = (uint16_t)lid;
     out->pool = (uint16_t)pool;
+    out->lane = (uint8_t)lane;
     return status;
 }
 

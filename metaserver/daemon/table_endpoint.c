@@ -83,7 +83,8 @@ static int choose_address(const struct fab_mem *mem, size_t bytes, uint64_t *iov
 /* Each responder's comes back when it breaks, all of them perhaps before anybody looks. */
 static uint32_t room_for_receives(const struct fab_caps *caps, uint64_t max_endpoints)
 {
-    const uint64_t most = caps->max_qp < max_endpoints ? caps->max_qp : max_endpoints;
+    const uint64_t all = 2 * max_endpoints; /* with as many further lanes */
+    const uint64_t most = caps->max_qp < all ? caps->max_qp : all;
     const uint64_t cqe = CQ_ROOM + META_RESPONDERS_SPARES + most;
     return caps->max_cqe != 0 && caps->max_cqe < cqe ? caps->max_cqe : (uint32_t)cqe;
 }

@@ -8,6 +8,7 @@
 struct key {
     const char *id;
     uint16_t pool;
+    uint8_t lane;
 };
 
 static int compare_owners(const void *user, uint32_t item, const void *key)
@@ -15,7 +16,10 @@ static int compare_owners(const void *user, uint32_t item, const void *key)
     const struct responder_owner *owner = (const struct responder_owner *)user + item;
     const struct key *k = key;
     int order = strcmp(owner->id, k->id);
-    return order != 0 ? order : (int)owner->pool - (int)k->pool;
+    if (order != 0)
+        return order;
+    return owner->pool != k->pool ? (int)owner->pool - (int)k->pool
+                                  : (int)owner->lane - (int)k->lane;
 }
 
 int meta_responder_index_init(struct responder_index *x, uint32_t capacity)
@@ -38,21 +42,22 @@ void meta_responder_index_clear(struct responder_index *x)
     x->index.count = 0;
 }
 
-bool meta_responder_index_has(const struct responder_index *x, const char *id, uint16_t pool)
+bool meta_responder_index_has(const struct responder_index *x, const char *id, uint16_t pool,
+                              uint8_t lane)
 {
     bool found;
-    (void)meta_index_find(&x->index, &(struct key){id, pool}, &found);
+    (void)meta_index_find(&x->index, &(struct key){id, pool, lane}, &found);
     return found;
 }
 
 uint32_t meta_responder_index_put(struct responder_index *x, const char *id, uint16_t pool,
-                                  uint32_t number)
+                                  uint8_t lane, uint32_t number)
 {
     bool found;
-    uint32_t at = meta_index_find(&x->index, &(struct key){id, pool}, &found);
+    uint32_t at = meta_index_find(&x->index, &(struct key){id, pool, lane}, &found);
     uint32_t former = found ? x->index.items[at] : RESPONDER_NONE;
     struct responder_owner *owner = &x->owner[number];
-    *owner = (struct responder_owner){.pool = pool};
+    *owner = (struct responder_owner){.pool = pool, .lane = lane};
     memcpy(owner->id, id, strnlen(id, sizeof owner->id - 1));
     if (found)
         x->index.items[at] = number;
@@ -64,7 +69,7 @@ uint32_t meta_responder_index_put(struct responder_index *x, const char *id, uin
 uint32_t meta_responder_index_place(const struct responder_index *x, const char *id)
 {
     bool found;
-    return meta_index_find(&x->index, &(struct key){id, 0}, &found);
+    return meta_index_find(&x->index, &(struct key){id, 0, 0}, &found);
 }
 
 const struct responder_owner *meta_responder_index_at(const struct responder_index *x,

@@ -122,11 +122,28 @@ static uint32_t wanted_ahead(const struct meta_responders *r)
 
 /* ---- requests */
 
+void meta_responders_count_fresh(struct meta_responders *r,
+                                 const struct meta_responder_request *request, int more)
+{
+    *(request->peer.lane == 0 ? &r->fresh : &r->fresh_further) += (uint32_t)more;
+}
+
+/* Whether all are in use that there are for a request of a lane that has none. */
+static bool is_full(const struct meta_responders *r, const struct meta_responder_request *request)
+{
+    const uint32_t further = r->further + r->fresh_further,
+                   first = r->in_state[KEPT] - r->further + r->fresh;
+    if (first + further >= r->capacity - META_RESPONDERS_SPARES)
+        return true;
+    return request->peer.lane == 0 ? first >= r->limit : further >= r->further_limit;
+}
+
 static void conclude_request(struct meta_responders *r, struct meta_responder_request *request,
                              int status)
 {
     request->status = status;
-    r->fresh -= request->fresh && status != 0;
+    if (request->fresh && status != 0)
+        meta_responders_count_fresh(r, request, -1);
     TAILQ_INSERT_TAIL(&r->over, request, link);
 }
 
@@ -158,9 +175,10 @@ static void refuse_full(struct meta_responders *r, struct meta_responder_request
     conclude_request(
         r, request,
         base_err(&request->err, -ENOSPC,
-                 "all %u queue pairs that this metaserver has for readers are in use: remove "
+                 "all %u queue pairs that this metaserver has for %s are in use: remove "
                  "nodes that are gone, or raise max_endpoints if the device has more",
-                 r->limit));
+                 request->peer.lane == 0 ? r->limit : r->further_limit,
+                 request->peer.lane == 0 ? "readers" : "further lanes"));
 }
 
 /* ---- what the device did */
@@ -324,9 +342,10 @@ static void connect_spare(struct meta_responders *r, struct meta_responder_reque
 /* The first that waits: connected, or told why not. False: it has to wait on. */
 static bool serve_request(struct meta_responders *r, struct meta_responder_request *request)
 {
-    bool fresh = !meta_responder_index_has(&r->kept, request->id, request->peer.pool);
+    bool fresh =
+        !meta_responder_index_has(&r->kept, request->id, request->peer.pool, request->peer.lane);
     bool wanted = request->wanted == NULL || request->wanted(request);
-    bool full = fresh && r->in_state[KEPT] + r->fresh >= r->limit;
+    bool full = fresh && is_full(r, request);
     if (wanted && !full && r->spare == NONE)
         return false;
     TAILQ_REMOVE(&r->waiting, request, link);
@@ -336,7 +355,8 @@ static bool serve_request(struct meta_responders *r, struct meta_responder_reque
         refuse_full(r, request);
     } else {
         request->fresh = fresh;
-        r->fresh += fresh;
+        if (fresh)
+            meta_responders_count_fresh(r, request, 1);
         connect_spare(r, request);
     }
     return true;
@@ -407,7 +427,11 @@ int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_
     r->cq = cq;
     r->limit =
         most - META_RESPONDERS_SPARES < max_pools ? most - META_RESPONDERS_SPARES : max_pools;
-    r->capacity = r->limit + META_RESPONDERS_SPARES;
+    most -= META_RESPONDERS_SPARES;
+    const uint64_t all = 2 * (uint64_t)max_pools;
+    const uint32_t shared = most < all ? most : (uint32_t)all;
+    r->further_limit = shared / 2;
+    r->capacity = shared + META_RESPONDERS_SPARES;
     int status = take_memory(r);
     if (status != 0) {
         meta_responder_index_fini(&r->kept);

@@ -14,19 +14,49 @@ static struct responder *take_responder(struct meta_responders *r,
     BASE_ASSERT(p->state == READY && p->request == request);
     p->request = NULL;
     request->responder = NONE;
-    r->fresh -= request->fresh;
+    if (request->fresh)
+        meta_responders_count_fresh(r, request, -1);
     return p;
+}
+
+static bool is_further(const struct meta_responders *r, const struct responder *p)
+{
+    return r->kept.owner[meta_responder_number(p)].lane != 0;
+}
+
+/* It is kept no more. */
+static void end_one(struct responder *p)
+{
+    p->owner->further -= is_further(p->owner, p);
+    meta_responder_end(p);
+}
+
+/* No agent has so many lanes: who says so loses its own. */
+static void bound_node(struct meta_responders *r, const char *id, const struct responder *newest)
+{
+    const struct responder_owner *owner;
+    const uint32_t first = meta_responder_index_place(&r->kept, id);
+    uint32_t at = first;
+    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
+        at++;
+    if (at - first <= META_RESPONDERS_OF_NODE)
+        return;
+    owner = meta_responder_index_at(&r->kept, first);
+    const bool is_newest = owner == &r->kept.owner[meta_responder_number(newest)];
+    end_one(&r->responders[meta_responder_index_take(&r->kept, is_newest ? first + 1 : first)]);
 }
 
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request)
 {
     struct responder *p = take_responder(r, request);
     uint32_t former = meta_responder_index_put(&r->kept, request->id, request->peer.pool,
-                                               meta_responder_number(p));
+                                               request->peer.lane, meta_responder_number(p));
     meta_responder_move(p, KEPT);
+    r->further += is_further(r, p);
     r->untold |= p->broken;
     if (former != NONE)
-        meta_responder_end(&r->responders[former]);
+        end_one(&r->responders[former]);
+    bound_node(r, request->id, p);
     meta_responders_serve(r);
 }
 
@@ -55,7 +85,7 @@ static void end_kept(struct meta_responders *r, uint32_t at, bool unheard)
 {
     struct responder *p = &r->responders[meta_responder_index_take(&r->kept, at)];
     p->unheard = unheard;
-    meta_responder_end(p);
+    end_one(p);
 }
 
 void meta_responders_drop(struct meta_responders *r, const char *id, const uint16_t *but,

@@ -18,7 +18,7 @@ enum responder_state {
     SPARE,      /* in INIT, and may be connected */
     CONNECTING, /* on its way to RTR for a request */
     READY,      /* in RTR; its request is over */
-    KEPT,       /* a pool's of a node */
+    KEPT,       /* of a lane of a node's pool */
     ENDING,     /* being destroyed */
     STATES,
 };
@@ -47,12 +47,16 @@ struct meta_responders {
     struct responder *responders; /* capacity of them */
     struct responder_index kept;
     uint32_t capacity;              /* queue pairs at a time */
-    uint32_t limit;                 /* of them for pools; the rest lets a pool replace its own */
+    uint32_t limit;                 /* of them that pools' first lanes may have; */
+    uint32_t further_limit;         /* and others, half of all: but for the spares, which let one
+                                     * replace its own */
+    uint32_t further;               /* KEPT, of these others */
     uint32_t free, spare;           /* first of each list */
     uint32_t resting, resting_last; /* likewise, of those that were made first */
     uint32_t touched;               /* responders that were ever used */
     uint32_t in_state[STATES];
-    uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
+    uint32_t fresh;         /* CONNECTING, READY: for first lanes that have none yet; */
+    uint32_t fresh_further; /* and for others */
     struct requests waiting, connecting, over;
     uint32_t asked;   /* in one of them */
     uint64_t numbers; /* of requests so far */
@@ -82,5 +86,8 @@ void meta_responder_move(struct responder *p, enum responder_state to);
 /* The device destroys it; whoever waits gets what that leaves room for. */
 void meta_responder_end(struct responder *p);
 void meta_responders_serve(struct meta_responders *r);
+/* A request that is fresh is no more, or one comes. */
+void meta_responders_count_fresh(struct meta_responders *r,
+                                 const struct meta_responder_request *request, int more);
 
 #endif

@@ -3,10 +3,10 @@
  * table.
  *
  * Each is the responder's end of a reliable connection that carries READs in one direction, so it
- * leaves RTR only when it breaks, and sends nothing. Each pool of a node has at most one. A few are
- * made ahead of time, none is connected before packets for what its number had before have had
- * their time (fabric/reuse.h), and nothing here waits for the device: who asks for one gets it
- * later, from meta_responders_next().
+ * leaves RTR only when it breaks, and sends nothing. Each lane of a pool of a node has at most one,
+ * and a node no more than META_RESPONDERS_OF_NODE. A few are made ahead of time, none is connected
+ * before packets for what its number had before have had their time (fabric/reuse.h), and nothing
+ * here waits for the device: who asks for one gets it later, from meta_responders_next().
  *
  * One thread, the fabric's control thread. Owns the queue pairs. Nothing blocks.
  * Nothing grows: all memory is taken in meta_responders_new(). */
@@ -23,8 +23,10 @@
 #include "metaserver/world.h"
 
 enum {
-    META_RESPONDERS_SPARES = 8,     /* made ahead of time */
-    META_RESPONDERS_WAITING = 4096, /* requests at a time */
+    META_RESPONDERS_SPARES = 8,                          /* made ahead of time */
+    META_RESPONDERS_WAITING = 4096,                      /* requests at a time */
+    META_RESPONDERS_OF_NODE = META_STORE_NODE_ENDPOINTS, /* kept; an agent has no more lanes */
+    META_RESPONDERS_LANES = 8,                           /* of a pool */
 };
 
 /* The agent's end, as it says itself. */
@@ -34,6 +36,7 @@ struct meta_responder_peer {
     uint32_t psn; /* its first request's, 24 bits */
     uint16_t lid; /* 0 on Ethernet */
     uint16_t pool;
+    uint8_t lane; /* of the pool; below META_RESPONDERS_LANES */
     enum ibv_mtu mtu;
 };
 
@@ -60,7 +63,7 @@ struct meta_responder_request {
 };
 
 struct meta_responders_counts {
-    uint32_t kept;     /* nodes' pools that have one */
+    uint32_t kept;     /* lanes of nodes' pools that have one */
     uint32_t spare;    /* ready for the next */
     uint32_t resting;  /* made, and to be ready after a while */
     uint32_t all;      /* queue pairs of any state */
@@ -72,7 +75,8 @@ struct meta_responders_counts {
 
 struct meta_responders;
 
-/* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
+/* For up to max_pools pools of all nodes together, and as many further lanes of pools, and no more
+ * than the device has, half of which no further lane takes from the first ones. ahead: make the
  * spare ones now, not when somebody has asked. now_ns: the process before has had its last queue
  * pair by then. The world, pd and cq are borrowed until free; in the cq, which has room for a
  * receive of each and a channel, nothing completes but those of queue pairs that broke. -errno and
@@ -101,7 +105,8 @@ int meta_responders_request(struct meta_responders *r, struct meta_responder_req
  * for, so that the last one stays. One with status 0 must be kept or discarded, before
  * meta_responders_stop(). */
 struct meta_responder_request *meta_responders_next(struct meta_responders *r);
-/* The node's pool has it from now on; the one that it had goes. */
+/* The lane has it from now on; the one that it had goes, and where its node has too many, another
+ * one of that node's. */
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request);
 void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes with several pools and no DC: each pool READs the table through a queue pair of its own. */
+/* Nodes with several pools, or lanes of them, and no DC: each READs the table through a queue pair
+ * of its own. */
 #include <stdio.h>
 
 #include "world.h"
@@ -167,11 +168,136 @@ START_TEST(each_pool_counts_where_readers_are_few)
 }
 END_TEST
 
+/* Readers of one node: of lane i of its pool i / 8. */
+static void open_lanes(struct reader all[], uint8_t count, const struct world *w)
+{
+    for (uint8_t i = 0; i < count; i++) {
+        reader_open(&all[i], w, (uint8_t)(i + 1));
+        all[i].node = 1;
+        all[i].pools = (uint8_t)(1 + (count - 1) / META_RESPONDERS_LANES);
+        all[i].pool = i / META_RESPONDERS_LANES;
+        all[i].lane = i % META_RESPONDERS_LANES;
+    }
+}
+
+static void close_lanes(struct reader all[], uint8_t count)
+{
+    for (uint8_t i = 0; i < count; i++)
+        reader_close(&all[i]);
+}
+
+START_TEST(each_lane_of_a_pool_reads_through_its_own)
+{
+    struct world w;
+    struct reader lane[3];
+    struct reply reply[3];
+    world_open(&w, 16);
+    open_lanes(lane, 3, &w);
+    world_hold(&w);
+    for (int i = 0; i < 3; i++)
+        reader_put(&w, &lane[i], 5, &reply[i]);
+    world_wait_held(&w);
+    world_release(&w);
+    world_settle(&w);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(reply[i].status, i == 0 ? 201 : 200);
+        reader_connect(&lane[i], &reply[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert(reader_finds(&lane[i], &w, 1));
+    ck_assert_uint_eq(world_readers(&w).kept, 3);
+    reader_renew(&lane[1]); /* one breaks: the others are left alone */
+    reader_join(&w, &lane[1], 5, 200);
+    for (int i = 0; i < 3; i++)
+        ck_assert(reader_finds(&lane[i], &w, 1));
+    ck_assert_uint_eq(world_readers(&w).kept, 3);
+    reader_renew(&lane[2]); /* another life begins with whichever lane comes first */
+    reader_join(&w, &lane[2], 6, 200);
+    world_settle(&w);
+    ck_assert_uint_eq(world_readers(&w).kept, 1);
+    ck_assert(reader_finds(&lane[2], &w, 1));
+    ck_assert_int_ne(reader_try(&lane[0], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+    close_lanes(lane, 3);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(further_lanes_take_no_first_lanes_queue_pair)
+{
+    struct world w;
+    struct reader lane[3], other[2];
+    struct reply reply;
+    world_open(&w, 2);
+    open_lanes(lane, 3, &w);
+    for (uint8_t i = 0; i < 2; i++)
+        reader_open(&other[i], &w, (uint8_t)(i + 5));
+    reader_join(&w, &lane[1], 5, 201);
+    reader_join(&w, &lane[2], 5, 200);
+    other[1].lane = 1; /* the third */
+    reader_put(&w, &other[1], 5, &reply);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert(says(&reply, "all 2 queue pairs") && says(&reply, "for further lanes"));
+    reader_join(&w, &other[0], 5, 201);
+    reader_join(&w, &lane[0], 5, 200);
+    other[1].lane = 0;
+    reader_put(&w, &other[1], 5, &reply);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert(says(&reply, "all 2 queue pairs") && says(&reply, "for readers"));
+    reader_renew(&lane[2]); /* who has one gets another */
+    reader_join(&w, &lane[2], 5, 200);
+    for (int i = 0; i < 3; i++)
+        ck_assert(reader_finds(&lane[i], &w, 1));
+    world_delete_node(&w); /* its places are free again, of either kind */
+    other[1].lane = 1;
+    reader_join(&w, &other[1], 5, 201);
+    ck_assert(reader_finds(&other[0], &w, 5) && reader_finds(&other[1], &w, 6));
+    ck_assert_uint_eq(world_readers(&w).kept, 2);
+    close_lanes(lane, 3);
+    close_lanes(other, 2);
+    world_close(&w);
+}
+END_TEST
+
+/* It loses its own, and nobody else does. */
+START_TEST(a_node_that_says_it_has_many_lanes_has_no_more_than_its_part)
+{
+    enum { MANY = META_RESPONDERS_OF_NODE + 2 };
+    struct world w;
+    struct reader lane[MANY], honest;
+    world_open(&w, 16);
+    reader_open(&honest, &w, 60);
+    honest.lane = 3;
+    reader_join(&w, &honest, 5, 201);
+    open_lanes(lane, MANY, &w);
+    for (int i = 0; i < MANY; i++)
+        reader_join(&w, &lane[i], 5, i == 0 ? 201 : 200);
+    world_settle(&w);
+    ck_assert_uint_eq(world_readers(&w).kept, 1 + META_RESPONDERS_OF_NODE);
+    ck_assert(reader_finds(&honest, &w, 60));
+    ck_assert(reader_finds(&lane[MANY - 1], &w, 1) && reader_finds(&lane[2], &w, 1));
+    ck_assert_int_ne(reader_try(&lane[0], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+    reader_renew(&lane[0]); /* the first in its order, and the newest */
+    reader_join(&w, &lane[0], 5, 200);
+    world_settle(&w);
+    ck_assert_uint_eq(world_readers(&w).kept, 1 + META_RESPONDERS_OF_NODE);
+    ck_assert(reader_finds(&lane[0], &w, 1));
+    ck_assert(reader_finds(&honest, &w, 60));
+    reader_close(&honest);
+    close_lanes(lane, MANY);
+    world_close(&w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(each_pool_of_a_node_reads_through_its_own)                                                   \
     T(readers_of_two_pools_may_be_asked_for_at_once)                                               \
     T(a_pool_that_goes_takes_its_reader_with_it)                                                   \
     T(endpoints_change_without_a_reader)                                                           \
     T(a_node_that_goes_or_starts_anew_has_no_reader_of_any_pool)                                   \
-    T(each_pool_counts_where_readers_are_few)
+    T(each_pool_counts_where_readers_are_few)                                                      \
+    T(each_lane_of_a_pool_reads_through_its_own)                                                   \
+    T(further_lanes_take_no_first_lanes_queue_pair)                                                \
+    T(a_node_that_says_it_has_many_lanes_has_no_more_than_its_part)
 KEDGE_CHECK_MAIN("metaserver reader pools", TESTS)

@@ -498,6 +498,8 @@ static const struct {
     {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":1500}}", "reader.mtu", 400},
     {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"lid\":65536}}",
      "reader.lid", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"lane\":8}}", "reader.lane",
+     400},
     {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"key\":1}}", "reader.key",
      400},
     {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"pool\":1}}", "reader.pool",

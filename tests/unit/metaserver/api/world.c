@@ -290,6 +290,8 @@ void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, s
                      base_gid_format(gid, text), a->qp->qpn, a->psn);
     if (a->pools > 0)
         base_text_printf(&body, ",\"pool\":%u", a->pool);
+    if (a->lane > 0)
+        base_text_printf(&body, ",\"lane\":%u", a->lane);
     base_text_printf(&body, "}}");
     world_ask(w, "PUT", path, base_text_str(&body), out);
     base_text_fini(&body);
