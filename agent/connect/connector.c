@@ -170,7 +170,7 @@ static int make_arrays(struct connector *c)
     const struct connector_config *config = &c->config;
     c->outs = config->wanted + 2 * config->initiators;
     c->out = calloc(c->outs, sizeof c->out[0]);
-    c->in = calloc(config->responders, sizeof c->in[0]);
+    c->in = calloc(config->responders + 1, sizeof c->in[0]);
     c->events = calloc(config->wanted, sizeof c->events[0]);
     if (c->out == NULL || c->in == NULL || c->events == NULL)
         return -ENOMEM;

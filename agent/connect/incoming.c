@@ -6,7 +6,10 @@
 
 #include "internal.h"
 
-enum { ASKED_AT_ONCE = 8 };
+enum {
+    ASKED_AT_ONCE = 8,
+    OF_NODE = 8, /* that a node may have whatever it leaves to others: one for each of its lanes */
+};
 static const uint64_t ASK_NS = 200000000; /* between two questions */
 
 static const uint8_t in_moves[4][4] = {
@@ -163,6 +166,19 @@ static void ask_used(struct incoming *n)
     n->c->in_due_ns = 0;
 }
 
+/* A node with as many as its lanes may need has no more than it leaves to others: so one with
+ * several connections for each, or one that lies, takes half of them at most, and who has none
+ * finds one. */
+static bool has_its_share(const struct connector *c, const struct schema_handshake *h)
+{
+    uint32_t own = 0, left = 0;
+    for (uint32_t i = 0; i < c->config.responders; i++) {
+        own += is_of(&c->in[i], h);
+        left += c->in[i].state == IN_FREE;
+    }
+    return own >= OF_NODE && own > left;
+}
+
 /* None is left: some of those that were heard of longest ago may be gone. In turns, so that all are
  * asked if the first are still there. */
 static void look_for_gone(struct connector *c)
@@ -181,6 +197,10 @@ static void look_for_gone(struct connector *c)
 void connector_incoming_request(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *known = find_incoming(c, h);
+    if (c->config.responders == 0) { /* nobody is told of it who could ask */
+        c->stats.dropped++;
+        return;
+    }
     if (known != NULL) { /* repeated: answered as before */
         note_heard(known, h);
         if (known->state == IN_UP)
@@ -199,10 +219,11 @@ void connector_incoming_request(struct connector *c, const struct schema_handsha
         c->stats.dropped++;
         return;
     }
-    struct slot *slot = connector_slot_take(&c->responders);
+    const bool is_full = has_its_share(c, h);
+    struct slot *slot = is_full ? NULL : connector_slot_take(&c->responders);
     if (slot != NULL) {
         take_request(c, h, slot);
-    } else if (connector_slots_may_come(&c->responders)) {
+    } else if (!is_full && connector_slots_may_come(&c->responders)) {
         connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_WAIT));
     } else {
         look_for_gone(c);

@@ -238,7 +238,7 @@ static void make_slot(struct slot *s)
 int connector_slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators)
 {
     *s = (struct slots){.count = count, .initiators = initiators};
-    s->at = calloc(count, sizeof s->at[0]);
+    s->at = calloc(count + 1, sizeof s->at[0]); /* also where there are none */
     if (s->at == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++)

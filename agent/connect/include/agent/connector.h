@@ -34,7 +34,8 @@ struct connector_config {
     uint16_t pool;
     uint32_t incarnation;
     uint32_t initiators;        /* queue pairs for requests to other nodes, 1.. */
-    uint32_t responders;        /* for requests of other nodes, 1.. */
+    uint32_t responders;        /* for requests of other nodes; 0: it answers for no endpoint, and
+                                 * only asks */
     uint32_t ahead;             /* of each kind, kept ready; more are made when they are used */
     uint32_t first;             /* so many of them before it is whole; 0: all */
     uint32_t wanted;            /* connections that may be asked for at a time (the lane's flows) */

@@ -74,7 +74,7 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
         .pool = 1,
         .incarnation = incarnation,
         .initiators = or_default(n->config.initiators, WANTED),
-        .responders = or_default(n->config.responders, WANTED),
+        .responders = n->only_asks ? 0 : or_default(n->config.responders, WANTED),
         .ahead = or_default(n->config.ahead, 4),
         .first = n->config.first,
         .wanted = WANTED,

@@ -17,6 +17,7 @@ struct node {
     struct fab_mem mem;
     struct fab_mr *mr;
     struct connector_config config;
+    bool only_asks;   /* it has no responders */
     uint64_t gone_ns; /* of the device's queue pairs */
     struct connector *c;
     struct connector_event event[WORLD_EVENTS]; /* by tag; those that came */
