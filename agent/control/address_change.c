@@ -150,10 +150,11 @@ static void tell_metaservers(struct agent *a)
     a->endpoints += a->readdressed;
     a->readdressed = false;
     for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p)) {
-        if (p->readdress.moved && !p->stopping)
+        if (pool_endpoint(p)->readdress.moved && pool_registered(p) == p && !p->stopping)
             agent_registrations_readdress(p);
-        p->readdress.moved = false;
     }
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
+        p->readdress.moved = false;
     agent_registrations_changed(a);
 }
 

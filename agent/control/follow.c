@@ -402,8 +402,7 @@ const char *agent_follow_metaserver(const struct agent *a)
 
 static void note_lookups(struct agent *a)
 {
-    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
-         p = agent_pools_next_endpoint(a, p))
+    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         agent_registrations_note_lookups(p);
 }
 

@@ -198,6 +198,10 @@ static void tell_number(struct pool *p)
     const uint32_t qpn = connector_ud_qpn(d->connector);
     if (qpn == d->ud_qpn)
         return;
+    if (p->first != NULL) { /* those that it talks to hear it from its connector */
+        d->ud_qpn = qpn;
+        return;
+    }
     world_log(p->world, BASE_LOG_INFO,
               "handshakes have another queue pair: the metaservers are told",
               "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);

@@ -46,7 +46,9 @@ enum { POOLS = 8 }; /* of one agent, and further lanes of its own one: each has 
  * The own one may have further lanes, each of which is such a struct too (pool_lanes.h): with
  * sessions, arenas, initiators, a completion queue and a table of peers of its own, and without
  * what is of the endpoint, which the first has for all of them: protection domains, target, MR
- * table, registrations, quotas, the record. They begin and end with the agent. */
+ * table, registrations, quotas, the record. With RC each has registrations too, since metaservers'
+ * tables are READ through a connection that is one lane's alone. They begin and end with the agent.
+ */
 struct pool {
     struct agent *agent;
     struct world *world;               /* the agent's */
@@ -137,6 +139,12 @@ struct pool {
 static inline struct pool *pool_endpoint(const struct pool *p)
 {
     return p->first != NULL ? p->first : (struct pool *)p;
+}
+
+/* By whose registrations its lane knows the metaservers: its own, or those of its endpoint. */
+static inline struct pool *pool_registered(const struct pool *p)
+{
+    return p->device.rc ? (struct pool *)p : pool_endpoint(p);
 }
 
 /* Whether it is a lane of the agent's own pool, which its file says. */

@@ -77,10 +77,10 @@ uint32_t agent_prefer_place(const struct pool *p, uint32_t metaserver)
     return place;
 }
 
-/* Of the pool, whichever of its lanes is meant. */
+/* All lanes that have the same ways there. */
 void agent_prefer_tell_lane(struct pool *p)
 {
-    p = pool_endpoint(p);
+    p = pool_registered(p);
     struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
     uint8_t order[AGENT_METASERVERS];
     const uint32_t n = agent_prefer_order(p, order);
@@ -89,6 +89,6 @@ void agent_prefer_tell_lane(struct pool *p)
         if (m->ah != NULL || m->qp != NULL)
             c.metaservers.at[c.metaservers.count++] = *m;
     }
-    for (struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+    for (struct pool *l = p; l != NULL; l = p->device.rc ? NULL : agent_pools_next_lane(p, l))
         agent_pool_command(l, &c);
 }

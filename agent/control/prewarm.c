@@ -205,7 +205,7 @@ static void explain_prewarm(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
     const struct agent_config *c = p->config;
-    const uint64_t pairs = k->connections + c->queue_pairs_ahead;
+    const uint64_t pairs = k->lane_connections + c->queue_pairs_ahead;
     char text[160];
     k->why[0] = '\0';
     k->reasons = reasons_now(p);
@@ -248,6 +248,7 @@ void agent_prewarm_init(struct pool *p, const struct agent_pool_config *desired)
     /* Those of a pool that is made while workers attach come later, one after the other. */
     k->spares = pool_is_own(p) ? desired_or(k->desired.numbers.spares, p->config->spares) : 0;
     k->connections = desired_or(k->desired.numbers.connections, p->config->connections);
+    k->lane_connections = of_lane(p, k->connections);
     k->responders = desired_or(k->desired.numbers.responders, p->config->responders);
     k->service = desired_service(p);
     set_targets(p);
@@ -270,6 +271,7 @@ void agent_prewarm_own(struct pool *p)
     p->prewarm.dcis = (uint32_t)c->dcis;
     p->prewarm.spares = pool_is_own(p) ? (uint32_t)c->spares : 0;
     p->prewarm.connections = (uint32_t)c->connections;
+    p->prewarm.lane_connections = of_lane(p, p->prewarm.connections);
     p->prewarm.responders = (uint32_t)c->responders;
     if (pool_is_own(p)) /* another one's must not be in a partition that is not its own */
         p->prewarm.service = c->service;

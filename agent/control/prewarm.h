@@ -23,7 +23,8 @@ struct prewarm {
     uint32_t sessions, arenas;        /* that are to be kept ready now */
     uint32_t dcis;                    /* of this start */
     struct fab_service service;       /* likewise */
-    uint32_t connections, responders; /* likewise; rc */
+    uint32_t connections, responders; /* likewise; rc; of them */
+    uint32_t lane_connections;        /* so many are this lane's */
     uint32_t spares;                  /* that there are */
     bool sparing;                     /* one more or less is under way */
     int spare_status;                 /* of the last one */

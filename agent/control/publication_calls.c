@@ -45,9 +45,9 @@ static const struct registration *registration_of(const struct publication_at *a
 /* It takes a region of an endpoint that it has. */
 static bool can_ask(const struct publication_at *at, enum call call)
 {
+    const struct pool *p = call == CALL_PUT ? at->of->session->pool : at->of->agent->pools[0];
     return registration_of(at)->state == REGISTRATION_DONE &&
-           (call != CALL_PUT ||
-            at->of->session->pool->registration[number_of(at)].state == REGISTRATION_DONE);
+           pool_endpoint(p)->registration[number_of(at)].state == REGISTRATION_DONE;
 }
 
 /* ---- what is left to do */

@@ -557,7 +557,7 @@ void agent_publications_registered(struct agent *a, uint32_t metaserver, uint32_
     agent_publications_list(a, metaserver);
     for (struct publication *p = a->publications.first; p != NULL; p = p->next) {
         struct publication_at *at = &p->at[metaserver];
-        if (place != 0 && (p->session == NULL || p->session->pool->place != place))
+        if (place != 0 && (p->session == NULL || pool_endpoint(p->session->pool)->place != place))
             continue;
         at->again = at->doubted = true;
         at->unknowing = false;

@@ -166,8 +166,8 @@ void agent_registration_lose(struct registration *r, const char *why)
                                     LOSS_LOGGED_S * BASE_NS_PER_S, LOSSES_LOGGED, &suppressed)) {
         r->unsaid = false;
         world_log(r->pool->world, BASE_LOG_WARN, "not registered",
-                  "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
-                  suppressed);
+                  "pool=%s lane=%u metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name,
+                  r->pool->lane_number, r->url, why, suppressed);
     }
     if (r->offered != NULL)
         agent_table_initiator_withdraw(r->offered);
@@ -260,7 +260,7 @@ static void complete_registration(struct registration *r)
     agent_prefer_tell_lane(r->pool);
     agent_registration_end_turn(r);
     agent_publications_registered(r->pool->agent, (uint32_t)(r - r->pool->registration),
-                                  r->pool->place);
+                                  pool_endpoint(r->pool)->place);
     look_again(r);
     agent_registration_look_with_others(r);
 }
@@ -455,7 +455,7 @@ static void on_timer(void *user)
 
 void agent_registrations_start(struct pool *p)
 {
-    if (p->first != NULL) /* whose first lane's those are */
+    if (pool_registered(p) != p)
         return;
     const uint32_t count = p->config->metaservers, first = agent_registration_first(p);
     for (uint32_t i = 0; i < count; i++) {
@@ -562,7 +562,9 @@ bool agent_registrations_take_back(struct pool *p, const struct fab_ah *ah)
 void agent_registrations_note_lookups(struct pool *p)
 {
     uint64_t failed = 0;
-    for (const struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+    if (pool_registered(p) != p)
+        return;
+    for (const struct pool *l = p; l != NULL; l = p->device.rc ? NULL : agent_pools_next_lane(p, l))
         failed += lane_lookups_failed(l->lane);
     agent_registrations_note_failed(p, failed);
 }

@@ -59,8 +59,10 @@ static json_t *describe_initiator(const struct pool *p, const struct table_initi
     json_t *e = json_pack("{s:s, s:i, s:i, s:i}", "gid", base_gid_format(caps->gid, gid), "qpn",
                           (int)initiator->qp->qpn, "psn", (int)initiator->psn, "mtu",
                           128 << p->agent->port.mtu);
-    if (p->place != 0) /* the own pool's endpoint comes first */
+    if (!pool_is_own(p)) /* whose endpoint comes first */
         json_object_set_new(e, "pool", json_integer(p->number));
+    if (p->first != NULL)
+        json_object_set_new(e, "lane", json_integer(p->lane_number));
     if (caps->lid != 0)
         json_object_set_new(e, "lid", json_integer(caps->lid));
     return e;

@@ -376,11 +376,6 @@ static int check_lanes(const struct agent_config *c, const char *where, struct b
             "%s: lanes = %llu does not go with messages = yes: receives are of one lane "
             "(set lanes = 1, or messages = no)",
             where, lanes);
-    if (c->lanes > 1 && (strcmp(c->transport, "rc") == 0 || strcmp(c->transport, "hybrid") == 0))
-        return base_err(err, -EINVAL,
-                        "%s: lanes = %llu does not go with transport = %s: a connection between "
-                        "two nodes is of one lane (set lanes = 1, or transport = dc)",
-                        where, lanes, c->transport);
     if (c->lanes > 1 && c->max_sessions < c->lanes)
         return base_err(err, -EINVAL, "%s: max_sessions must be at least lanes, which is %llu",
                         where, lanes);

@@ -47,19 +47,6 @@ void agentd_device_settle(struct world *w, struct pool *p)
         atomic_store(&fab->waits_for, 0);
 }
 
-/* What several lanes cannot be right with yet is refused: where a connection is asked for, or made,
- * it would have to be told which lane's it is. */
-static int check_lanes(const struct agent *a, struct base_errbuf *err)
-{
-    if (a->config.lanes <= 1 || (!a->rc && !a->hybrid))
-        return 0;
-    return base_err(
-        err, -EOPNOTSUPP,
-        "lanes = %llu: this device has no DC transport, and with RC a pool has one lane "
-        "(set lanes = 1 in [pool])",
-        (unsigned long long)a->config.lanes);
-}
-
 static void say_unused(const struct agent *a)
 {
     if (a->config.connections_per_peer > 1 && !a->rc)
@@ -85,7 +72,7 @@ static int choose_transport(struct agent *a, struct base_errbuf *err)
                  "device=\"%s\"", a->config.device);
     say_unused(a);
     if (a->rc ? has_rc : has_dc)
-        return check_lanes(a, err);
+        return 0;
     const char *why = caps->dc_why;
     return base_err(err, -EOPNOTSUPP,
                     "this device has no %s transport%s%s: set transport = auto in [fabric] "

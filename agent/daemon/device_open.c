@@ -97,10 +97,26 @@ static int join_domains(void *pool, uint32_t over, struct fab_ctl *ctl)
     return 0;
 }
 
-static const struct fab_series_part FURTHER_LANE[] = {
+static const struct fab_series_part FURTHER_DC[] = {
     {join_domains, NULL},
     {agentd_queues_make_cq, NULL},
     {agentd_queues_make_initiators, NULL},
+    {make_scratch, NULL},
+    {make_small, NULL},
+};
+static const struct fab_series_part FURTHER_HYBRID[] = {
+    {join_domains, NULL},
+    {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_initiators, NULL},
+    {agentd_queues_make_connector, NULL},
+    {make_scratch, NULL},
+    {make_small, NULL},
+};
+static const struct fab_series_part FURTHER_RC[] = {
+    {join_domains, NULL},
+    {agentd_queues_make_cq, NULL},
+    {agentd_queues_make_connector, NULL},
+    {agent_table_initiators_make, NULL},
     {make_scratch, NULL},
     {make_small, NULL},
 };
@@ -217,11 +233,19 @@ static int check_lease(const struct pool *p, struct base_errbuf *err)
 
 static const struct fab_series_part *choose_parts(const struct pool *p, uint32_t *count)
 {
-    *count = p->first != NULL   ? sizeof FURTHER_LANE / sizeof FURTHER_LANE[0]
-             : p->device.rc     ? sizeof RC / sizeof RC[0]
-             : p->device.hybrid ? sizeof HYBRID / sizeof HYBRID[0]
-                                : sizeof DC / sizeof DC[0];
-    return p->first != NULL ? FURTHER_LANE : p->device.rc ? RC : p->device.hybrid ? HYBRID : DC;
+#define PARTS(parts)                                                                               \
+    {                                                                                              \
+        parts, sizeof parts / sizeof parts[0]                                                      \
+    }
+    static const struct {
+        const struct fab_series_part *part;
+        uint32_t count;
+    } parts[2][3] = {{PARTS(DC), PARTS(HYBRID), PARTS(RC)},
+                     {PARTS(FURTHER_DC), PARTS(FURTHER_HYBRID), PARTS(FURTHER_RC)}};
+#undef PARTS
+    const uint32_t transport = p->device.rc ? 2 : p->device.hybrid ? 1 : 0;
+    *count = parts[p->first != NULL][transport].count;
+    return parts[p->first != NULL][transport].part;
 }
 
 /* What is made when the pool is to go stays, for its end. */

@@ -21,7 +21,7 @@ enum { LATE_S = 10, ACCEPTED_S = 1 };
 uint32_t play_cluster_lanes(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
-    return s->lanes == 0 || s->hybrid || cluster.rc ? 1 : s->lanes;
+    return s->lanes == 0 ? 1 : s->lanes;
 }
 
 void cluster_gid(uint32_t number, uint8_t gid[16])

@@ -46,8 +46,8 @@ static bool vqp_may_move(const struct vqp *q)
 
 static bool may_leave(const struct lane *l, const struct session *s)
 {
-    if (s->state != SESSION_LIVE || s->lodger || l->messages != NULL || l->config.rc ||
-        l->config.hybrid || s->vqps_high > LANE_MOVED_VQPS || !is_settled(s) || has_batch_out(s) ||
+    if (s->state != SESSION_LIVE || s->lodger || l->messages != NULL ||
+        s->vqps_high > LANE_MOVED_VQPS || !is_settled(s) || has_batch_out(s) ||
         (s->in_due && !s->leaves) || atomic_load_explicit(&s->rw->armed, memory_order_relaxed) != 0)
         return false;
     for (uint32_t i = 0; i < s->vqps_high; i++)
