@@ -27,6 +27,15 @@ struct batch_claim {
     uint64_t until_ns;
 };
 
+/* How long a piece takes to the peer and back but for what the port carries meanwhile: the least
+ * that was seen of late, in this span of time and in the one before it. */
+struct batch_trip {
+    const struct wr *timed;  /* the piece whose time is taken; NULL: none */
+    uint64_t posted_ns, out; /* of it; and how much was out with it */
+    uint64_t least_ns[2];    /* LANE_NEVER: none has come back */
+    uint64_t until_ns;       /* of the present span */
+};
+
 /* What others stand behind (schedule/batch_pace.h). */
 struct batch_pace {
     uint64_t out;                   /* bytes of pieces that are posted, and of each what it costs */
@@ -34,9 +43,8 @@ struct batch_pace {
     uint64_t beside_until_ns;       /* until when pieces are short for their sake */
     uint64_t *served;               /* by tenant's place: `posted` at its last piece */
     struct batch_claim next, after; /* whose the next piece is, and the one after it */
-    uint64_t pass;                  /* the last one in which a piece was to go */
-    uint8_t came, waits;            /* others have come since; in that one no piece goes */
-    uint8_t yields;                 /* pieces have let others go first, and none has gone since */
+    uint8_t opens;                  /* pieces may go now, at the end of a pass */
+    struct batch_trip trip;
 };
 
 struct batch_pool {

@@ -15,6 +15,7 @@
 #include "resolve/endpoint.h"
 #include "request/active.h"
 #include "request/batch_pool.h"
+#include "request/batch_run.h"
 #include "request/control_ops.h"
 #include "request/ending.h"
 #include "request/handover.h"
@@ -439,6 +440,8 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         lane_returns_ring(l); /* READs of large messages */
     }
     lane_sessions_publish(l);
+    if (l->batching.count > 0 && l->lets_go > 0)
+        lane_batches_go_on(l);
     if (l->refreshes > 0) {
         lane_remote_refresh(l);
         lane_physical_qp_ring(l);

@@ -102,11 +102,11 @@ struct lane {
     uint64_t control_pass, control_lookups; /* READs of metaservers before that operation */
     uint64_t seed;                          /* of hashes of what workers choose */
     struct vqp_list blocked;                /* VQPs that wait for something that others have */
-    struct vqp_list served;                 /* VQPs that have had something in this round */
-    uint64_t round;                         /* the present one, from 1 */
-    uint32_t round_left;                    /* VQPs that it is still to look at */
-    struct flow_list news, parking;         /* flows: something happened; with parked VQPs */
-    uint32_t waiting, news_count;           /* VQPs in any of these lists; flows with news */
+    struct vqp_list served, batching; /* that have had something in this round; with batches */
+    uint64_t round;                   /* the present one, from 1 */
+    uint32_t round_left;              /* VQPs that it is still to look at */
+    struct flow_list news, parking;   /* flows: something happened; with parked VQPs */
+    uint32_t waiting, news_count;     /* VQPs in any of these lists; flows with news */
     struct peer *peers;
     struct peer_room peer_room;
     struct flow *flows;

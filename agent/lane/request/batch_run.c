@@ -13,18 +13,19 @@
 #include "schedule/wait_queue.h"
 #include "transmit/cut.h"
 #include "transmit/operation.h"
+#include "transmit/physical_qp.h"
 
 /* The first of each where there are no others (schedule/batch_pace.h), and beside some, who wait
  * for what a pass makes and posts. */
 enum {
-    PIECE_BYTES = 64 * 1024, /* of a piece */
-    PIECE_BYTES_BESIDE = 2 * 1024,
-    AHEAD_BYTES =
-        512 * 1024,          /* of pieces that are made at a time, so that few are long ones when */
-    AHEAD_BESIDE = 8 * 1024, /* somebody comes */
-    MADE_MOST = 4096,        /* descriptors that pieces are made of in a pass; of each batch one */
-    MADE_BESIDE = 64,
+    PIECE_BYTES = 64 * 1024,  /* of a piece */
+    AHEAD_BYTES = 512 * 1024, /* made at a time, so that few are long when somebody comes */
+    MADE_MOST = 4096,         /* descriptors that pieces are made of in a pass; of each batch one */
+    MADE_BESIDE = 16,
+    LOOKS = 16, /* at VQPs that wait with batches, in a pass */
+    LOOKS_BESIDE = 4,
     PIECE_MOST = 64,  /* descriptors */
+    DESCS_AHEAD = 4,  /* whose line is asked for meanwhile, also where there is none */
     WHOLE_BYTES = 8,  /* pieces are merged at a multiple of it, as in merge.c */
     CUT_BYTES = 64,   /* and cut at one */
     SIGNAL_EACH = 8,  /* pieces have a completion of the device's */
@@ -84,7 +85,7 @@ static bool add_bytes(const struct session *s, struct wr *w, const struct batch_
 
 static uint64_t most_bytes(const struct lane *l)
 {
-    const uint64_t most = batch_pace_is_beside(l) ? PIECE_BYTES_BESIDE : PIECE_BYTES;
+    const uint64_t most = batch_pace_is_beside(l) ? lane_batch_pace_piece(l) : PIECE_BYTES;
     return l->res.fab->caps.max_msg_size < most ? l->res.fab->caps.max_msg_size : most;
 }
 
@@ -107,16 +108,20 @@ static void begin_piece(struct batch *b, struct wr *w, const struct batch_desc *
 {
     const struct wr *marker = b->marker;
     const struct operation *op = operation_of(d->op);
-    memset(w, 0, offsetof(struct wr, inline_data));
     w->fab = (struct fab_wr){.opcode = op->opcode, .sg_list = w->sge};
     w->session = marker->session;
+    w->flow = NULL;
     w->op = op;
     w->wr_id = (uint64_t)b->at.index << 32; /* and how many are over with it */
     w->remote_addr = d->remote_addr;
+    w->length = 0;
     w->vkey = d->vkey;
     w->vqp = marker->vqp;
     w->vqp_gen = marker->vqp_gen;
+    w->stale = 0;
     w->special = SPECIAL_PIECE;
+    w->signaled = w->refused = w->ended = w->back = 0;
+    wr_part(w); /* of its former life */
     if (b->at.index > 0 || b->at.begun > 0)
         w->special |= SPECIAL_RELAXED;
     cut_of(w)->left = 0;
@@ -153,6 +158,7 @@ static struct wr *make_piece(struct lane *l, struct session *s, struct batch *b)
 {
     struct wr *w = b->free_piece;
     struct batch_desc d = rest_of_next(l, b);
+    __builtin_prefetch(batch_desc_at(&l->batches, &b->at) + DESCS_AHEAD);
     b->free_piece = w->next;
     begin_piece(b, w, &d);
     b->out++;
@@ -189,7 +195,7 @@ static uint32_t left_to_make(struct lane *l)
 static struct wr_queue make_pieces(struct lane *l, struct session *s, struct batch *b)
 {
     struct wr_queue made = {.head = NULL};
-    const uint64_t most = batch_pace_is_beside(l) ? AHEAD_BESIDE : AHEAD_BYTES;
+    const uint64_t most = batch_pace_is_beside(l) ? lane_batch_pace_ahead(l) : AHEAD_BYTES;
     uint64_t bytes = 0;
     while (b->free_piece != NULL && !batch_is_whole(b) &&
            (made.count == 0 || (left_to_make(l) > 0 && bytes < most))) {
@@ -277,21 +283,55 @@ static void end_marker(struct lane *l, struct session *s, struct batch *b,
 
 /* ---- more of it */
 
-/* In front of its marker, which is the first of its queue: those before are out, or over. */
+/* Its marker is the first of its queue: the pieces before it are out, or over. */
+static bool wants_pieces(const struct vqp *q, const struct batch *b)
+{
+    return q->queue.head == b->marker && q->session->state == SESSION_LIVE && !b->cancelled &&
+           b->status == IBV_WC_SUCCESS && !batch_is_whole(b) &&
+           (b->pieces - b->out) * REFILL_PIECES >= b->pieces;
+}
+
+/* In front of its marker. */
 static void refill_queue(struct lane *l, struct session *s, struct batch *b)
 {
     struct vqp *q = &s->vqps[b->marker->vqp];
-    if (q->queue.head != b->marker || s->state != SESSION_LIVE || b->cancelled ||
-        b->status != IBV_WC_SUCCESS || batch_is_whole(b) ||
-        (b->pieces - b->out) * REFILL_PIECES < b->pieces || (b->out > 0 && left_to_make(l) == 0))
-        return;
     struct wr_queue made = make_pieces(l, s, b);
     session_count(&s->memory->shown.queued, (int)made.count);
     queue_append(&made, &q->queue);
     q->queue = made;
     show_done(s, b->marker->index, b);
     lane_session_activate(l, s);
-    lane_vqp_wait_for(l, q, WAIT_PASS);
+}
+
+/* It has its turn among those that wait with batches. */
+static void look_at_batch(struct lane *l, struct vqp *q)
+{
+    struct wr *w = q->queue.head;
+    struct batch *b = batch_of(w);
+    if (!lane_batch_pace_has_room(l, w)) {
+        TAILQ_REMOVE(&l->batching.vqps, q, waiting);
+        TAILQ_INSERT_TAIL(&l->batching.vqps, q, waiting);
+        return;
+    }
+    lane_vqp_unblock(l, q);
+    if (wants_pieces(q, b) && (b->out == 0 || left_to_make(l) > 0))
+        refill_queue(l, q->session, b);
+    COUNT(l, retried, 1);
+    lane_vqp_go_on(l, q);
+    if (b->state == BATCH_POSTED && wants_pieces(q, b)) /* the next pass makes more */
+        lane_vqp_wait_for(l, q, WAIT_BATCHES);
+}
+
+void lane_batches_go_on(struct lane *l)
+{
+    const bool beside = lane_batch_pace_open(l);
+    uint32_t left = beside ? LOOKS_BESIDE : LOOKS;
+    l->went_most = l->went + (beside ? LOOKS_BESIDE : LANE_TAKEN);
+    for (left = left < l->batching.count ? left : l->batching.count;
+         left > 0 && l->batching.count > 0; left--)
+        look_at_batch(l, TAILQ_FIRST(&l->batching.vqps));
+    batch_pace_close(l);
+    lane_physical_qp_ring(l);
 }
 
 static void end_piece(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t reason)
@@ -315,8 +355,8 @@ static void end_piece(struct lane *l, struct wr *w, enum ibv_wc_status status, u
     b->out--;
     if (b->over && b->out == 0)
         end_batch(l, s, b);
-    else if (!b->over)
-        refill_queue(l, s, b);
+    else if (!b->over && wants_pieces(&s->vqps[b->marker->vqp], b))
+        lane_vqp_wait_for(l, &s->vqps[b->marker->vqp], WAIT_BATCHES);
 }
 
 void lane_batch_request_over(struct lane *l, struct wr *w, enum ibv_wc_status status,
@@ -391,7 +431,7 @@ void lane_batch_post(struct lane *l, struct session *s, const struct operation *
     queue_append(&q->queue, &made);
     queue_behind(q, marker);
     if (!waits)
-        lane_vqp_wait_for(l, q, WAIT_PASS);
+        lane_vqp_wait_for(l, q, WAIT_BATCHES);
 }
 
 void lane_batch_cancel(struct lane *l, struct session *s, struct batch *b)

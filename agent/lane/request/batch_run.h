@@ -20,6 +20,9 @@
 /* BATCH: a completion comes in any case. */
 void lane_batch_post(struct lane *l, struct session *s, const struct operation *op,
                      const struct schema_sq_desc *d);
+/* At the end of a pass, behind what others had in it: pieces that may go are posted. While a VQP
+ * waits with a batch. */
+void lane_batches_go_on(struct lane *l);
 /* What of it is not out goes no more. */
 void lane_batch_cancel(struct lane *l, struct session *s, struct batch *b);
 /* A piece, or a marker, is over: it is neither queued nor out. */

@@ -119,7 +119,7 @@ static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_COPY)
         lane_small_give(l, w);
     if (w->special & SPECIAL_PIECE) {
-        lane_batch_pace_back(l, w);
+        lane_batch_pace_back(l, w, true);
         unpost_worker(l, w, SIGN_LIFE, true);
         end_request(l, w, IBV_WC_SUCCESS, 0);
         return false;
@@ -143,7 +143,7 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(q);
     if (w->special & SPECIAL_PIECE)
-        lane_batch_pace_back(l, w);
+        lane_batch_pace_back(l, w, false);
     unpost_worker(l, w, SIGN_NONE, false);
     const bool is_of_stream = (w->special & SPECIAL_SEND) && lane_sends_back(l, w, true);
     if (q->state == VQP_FREE) {
@@ -204,7 +204,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(vqp_of(w));
     if (w->special & SPECIAL_PIECE)
-        lane_batch_pace_back(l, w);
+        lane_batch_pace_back(l, w, false);
     unpost_worker(l, w, sign, false);
     if (is_kept && (w->special & SPECIAL_LARGE)) {
         hold_large(l, w, status);

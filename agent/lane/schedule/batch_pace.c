@@ -3,19 +3,24 @@
 
 #include "base/assert.h"
 #include "session_state.h"
+#include "vqp_state.h"
 
 enum {
     PIECE_COST = 256, /* bytes that are carried while a device begins another request */
-    /* Of what the port carries in a millisecond, one of so many: 8 and 20 us. */
-    BESIDE_PART = 125,
-    ALONE_PART = 50,
+    ALONE_PART = 50,  /* of what the port carries in a millisecond one in so many: 20 us */
     /* And no less than one piece, and two, also where the port's rate is not known: while one is on
      * its way back the other one is carried. */
-    BESIDE_BYTES = 2048,
-    ALONE_BYTES = 2 * (64 * 1024 + PIECE_COST)
+    BESIDE_BYTES = 1024,
+    ALONE_BYTES = 2 * (64 * 1024 + PIECE_COST),
+    PIECE_MOST = 64 * 1024,
+    PIECES_OUT = 4, /* beside others: while one is on its way the next is posted */
+    CUT_BYTES = 64  /* which pieces have a multiple of */
 };
 static const uint64_t BESIDE_NS = 10000000; /* since others' last request */
 static const uint64_t NEXT_NS = 20000;      /* that a piece is kept for who may be gone meanwhile */
+/* There and back: where it is not known, the least and the most that is believed. */
+static const uint64_t TRIP_NS = 2000, TRIP_LEAST_NS = 1000, TRIP_MOST_NS = 8000;
+static const uint64_t TRIP_SPAN_NS = 10000000;
 
 static uint64_t cost_of(const struct wr *w)
 {
@@ -44,32 +49,87 @@ void lane_batch_pace_begin(struct lane *l)
         l->batches.pace.beside_until_ns = l->now_ns + BESIDE_NS;
 }
 
+/* ---- there and back */
+
+/* What the port takes for that. */
+static uint64_t carried_ns(const struct lane *l, uint64_t bytes)
+{
+    return bytes * 1000000 / l->config.port_rate;
+}
+
+/* One at a time, of those whose completion the device tells of. */
+static void begin_trip(struct lane *l, const struct wr *w)
+{
+    struct batch_trip *t = &l->batches.pace.trip;
+    if (t->timed != NULL || !w->signaled || l->config.port_rate == 0)
+        return;
+    t->timed = w;
+    t->posted_ns = l->now_ns;
+    t->out = l->batches.pace.out;
+}
+
+static void end_trip(struct lane *l, const struct wr *w, bool well)
+{
+    struct batch_trip *t = &l->batches.pace.trip;
+    if (t->timed != w)
+        return;
+    t->timed = NULL;
+    const uint64_t took_ns = l->now_ns - t->posted_ns, own_ns = carried_ns(l, t->out);
+    if (l->now_ns >= t->until_ns) {
+        t->until_ns = l->now_ns + TRIP_SPAN_NS;
+        t->least_ns[1] = t->least_ns[0];
+        t->least_ns[0] = LANE_NEVER;
+    }
+    const uint64_t trip_ns = took_ns > own_ns ? took_ns - own_ns : 0;
+    if (well && trip_ns < t->least_ns[0])
+        t->least_ns[0] = trip_ns;
+}
+
+static uint64_t trip_ns(const struct lane *l)
+{
+    const uint64_t *least_ns = l->batches.pace.trip.least_ns;
+    const uint64_t ns = least_ns[0] < least_ns[1] ? least_ns[0] : least_ns[1];
+    if (ns == LANE_NEVER)
+        return TRIP_NS;
+    return ns < TRIP_LEAST_NS ? TRIP_LEAST_NS : ns > TRIP_MOST_NS ? TRIP_MOST_NS : ns;
+}
+
+/* ---- how much */
+
 static uint64_t most_out(const struct lane *l)
 {
     const bool beside = batch_pace_is_beside(l);
-    const uint64_t most = l->config.port_rate / (beside ? BESIDE_PART : ALONE_PART);
+    const uint64_t most =
+        beside ? l->config.port_rate * trip_ns(l) / 1000000 : l->config.port_rate / ALONE_PART;
     const uint64_t least = beside ? BESIDE_BYTES : ALONE_BYTES;
     return most > least ? most : least;
 }
 
-/* Once for all batches in a pass: else of two the one that asks first would let others go first
- * each time, and the other one never. */
-static bool yields_in_pass(struct lane *l)
+uint64_t lane_batch_pace_ahead(const struct lane *l)
+{
+    const uint64_t out = most_out(l), two = 2 * lane_batch_pace_piece(l);
+    return out > two ? out : two;
+}
+
+uint64_t lane_batch_pace_piece(const struct lane *l)
+{
+    const uint64_t part = l->config.port_rate * trip_ns(l) / 1000000 / PIECES_OUT;
+    const uint64_t bytes = part < PIECE_MOST ? part / CUT_BYTES * CUT_BYTES : PIECE_MOST;
+    return bytes > BESIDE_BYTES ? bytes : BESIDE_BYTES;
+}
+
+/* ---- when */
+
+bool lane_batch_pace_open(struct lane *l)
 {
     struct batch_pace *p = &l->batches.pace;
-    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
-    if (have_others_come(l)) {
+    if (have_others_come(l))
         p->beside_until_ns = l->now_ns + BESIDE_NS;
-        p->came = 1;
-    }
-    if (p->pass != pass) {
-        p->pass = pass;
-        p->waits = p->came && !p->yields;
-        p->yields |= p->waits;
-        p->came = 0;
-    }
-    return p->waits;
+    p->opens = 1;
+    return batch_pace_is_beside(l);
 }
+
+/* ---- whose */
 
 static bool is_claimed(const struct lane *l, const struct batch_claim *c)
 {
@@ -100,20 +160,39 @@ static void claim_next(struct lane *l, uint32_t tenant)
     }
 }
 
+static bool has_room(const struct lane *l, const struct wr *w)
+{
+    const struct batch_pace *p = &l->batches.pace;
+    return p->out == 0 || p->out + cost_of(w) <= most_out(l);
+}
+
+bool lane_batch_pace_has_room(struct lane *l, const struct wr *w)
+{
+    if (has_room(l, w))
+        return true;
+    claim_next(l, w->session->tenant_slot);
+    return false;
+}
+
+/* Where it is w's turn at a window, or for room, it goes then, or has no turn. */
+static bool has_turn(const struct lane *l, const struct wr *w)
+{
+    return l->turn_wr == w || l->turn_vqp == &w->session->vqps[w->vqp];
+}
+
 enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
 {
     struct batch_pace *p = &l->batches.pace;
     const uint32_t tenant = w->session->tenant_slot;
-    if (yields_in_pass(l))
-        return WAIT_PASS;
-    if (is_anothers(l, tenant) || (p->out > 0 && p->out + cost_of(w) > most_out(l))) {
+    if (!p->opens && !has_turn(l, w))
+        return WAIT_BATCHES;
+    if (is_anothers(l, tenant) || !has_room(l, w)) {
         claim_next(l, tenant);
         return WAIT_BATCHES;
     }
-    if (p->next.tenant == tenant + 1) {
+    if (p->next.tenant == tenant + 1) { /* it may wait for a window, and others for nothing more */
         p->next = p->after;
         p->after.tenant = 0;
-        l->changed |= l->wanting; /* it may wait for a window, and others for nothing more */
     }
     return WAIT_NOTHING;
 }
@@ -123,12 +202,12 @@ void lane_batch_pace_posted(struct lane *l, const struct wr *w)
     struct batch_pace *p = &l->batches.pace;
     p->served[w->session->tenant_slot] = ++p->posted;
     p->out += cost_of(w);
-    p->yields = 0;
+    begin_trip(l, w);
 }
 
-void lane_batch_pace_back(struct lane *l, const struct wr *w)
+void lane_batch_pace_back(struct lane *l, const struct wr *w, bool well)
 {
     BASE_ASSERT(l->batches.pace.out >= cost_of(w));
     l->batches.pace.out -= cost_of(w);
-    l->changed |= l->wanting;
+    end_trip(l, w, well);
 }

@@ -3,13 +3,17 @@
  * it, on the same queue pair or at the same port. Private to agent/lane, and the lane thread's.
  *
  * Others are whoever posts anything else. For a while after their last request they stand behind
- * what the port carries in 8 us, and pieces are short; pieces go in no pass in which something of
- * theirs went, but for every second, so that they are never without a part. Where there are no
- * others as much is out as keeps the port busy, what it carries in 20 us and two pieces at least,
- * which somebody who comes stands behind once. One piece is out in any case.
+ * what the port carries in the time that a piece takes to the peer and back, so that a request of
+ * theirs takes twice as long as alone and no more. That is also as much as keeps the port busy:
+ * with less it would be idle until a piece is back, and more would only queue there. The time is
+ * measured, as TCP BBR has it: the least of late, without what the port took for what was out.
+ * Where there are no others as much is out as the port carries in 20 us, and two pieces at least,
+ * which somebody who comes stands behind once. One piece is out in any case; where the port's rate
+ * is not known, one of 1 KiB beside others.
  *
- * What is out is on the wire for a round trip, 5 to 10 us, and nobody stands behind that: less than
- * is carried in a round trip shortens nobody's wait, and leaves the port idle.
+ * Pieces go at the end of a pass, when what others had in it is told to them. So on a device that
+ * carries out what is posted at its doorbell, as soft does, a piece goes while they make up their
+ * next request, and that one is taken before anything is done about the piece that is over.
  *
  * Where as much is out as may be, the tenant that waits and has had no piece for longest has the
  * next one, however many batches others have. */
@@ -27,10 +31,26 @@ static inline bool batch_pace_is_beside(const struct lane *l)
 {
     return l->now_ns < l->batches.pace.beside_until_ns;
 }
-/* NOTHING: w, a piece, may be posted. */
+/* How many bytes they have at the most then, and how many of all are made at a time. */
+uint64_t lane_batch_pace_piece(const struct lane *l);
+uint64_t lane_batch_pace_ahead(const struct lane *l);
+/* At the end of a pass: pieces go until it is closed. Whether they are short. */
+bool lane_batch_pace_open(struct lane *l);
+static inline void batch_pace_close(struct lane *l)
+{
+    l->batches.pace.opens = 0;
+}
+/* Somebody waits with a batch, and nothing of batches is out that would let him go on. */
+static inline bool batch_pace_goes_on(const struct lane *l)
+{
+    return l->batching.count > 0 && l->batches.pace.out == 0;
+}
+/* What is out leaves room for w, a piece or a marker. False: its tenant waits for that. */
+bool lane_batch_pace_has_room(struct lane *l, const struct wr *w);
+/* NOTHING: w may be posted. */
 enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w);
-/* It is; and is out no more. */
+/* It is; and is out no more, `well` when it was carried out. */
 void lane_batch_pace_posted(struct lane *l, const struct wr *w);
-void lane_batch_pace_back(struct lane *l, const struct wr *w);
+void lane_batch_pace_back(struct lane *l, const struct wr *w, bool well);
 
 #endif

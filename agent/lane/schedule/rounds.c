@@ -5,6 +5,7 @@
 #include "lane_state.h"
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
+#include "schedule/batch_pace.h"
 #include "schedule/room.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
@@ -139,7 +140,7 @@ static void look_at_news(struct lane *l)
 /* One of each flow in turn. */
 static void look_at_some(struct lane *l)
 {
-    const uint32_t parked = l->waiting - l->blocked.count - l->served.count;
+    const uint32_t parked = l->waiting - l->blocked.count - l->served.count - l->batching.count;
     uint32_t n = 0;
     begin_looks(l);
     for (;
@@ -272,7 +273,8 @@ uint64_t lane_rounds_due(const struct lane *l)
         return l->now_ns;
     if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;
-    if (l->news_count > 0 || l->rejoins || is_in_round(l) || (l->changed && l->blocked.count > 0))
+    if (l->news_count > 0 || l->rejoins || is_in_round(l) || (l->changed && l->blocked.count > 0) ||
+        batch_pace_goes_on(l))
         return l->now_ns;
     return l->now_ns + WAITING_NS;
 }

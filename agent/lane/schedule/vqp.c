@@ -528,7 +528,14 @@ void lane_vqp_go_on(struct lane *l, struct vqp *q)
     for (uint32_t n = 0; q->queue.head != NULL; n++) {
         /* In a turn for room one more is tried: it joins those who wait there again. */
         if (n == GO_MOST || (n > 0 && l->went >= l->went_most + room_is_turn(l, q))) {
-            lane_vqp_wait_for(l, q, WAIT_PASS);
+            const bool piece = q->queue.head->special & SPECIAL_PIECE;
+            lane_vqp_wait_for(l, q, piece ? WAIT_BATCHES : WAIT_PASS);
+            return;
+        }
+        /* Before it is tried in vain, which takes as long as to post it. */
+        if (n > 0 && (q->queue.head->special & SPECIAL_PIECE) &&
+            !lane_batch_pace_has_room(l, q->queue.head)) {
+            lane_vqp_wait_for(l, q, WAIT_BATCHES);
             return;
         }
         struct wr *w = queue_pop(&q->queue);

@@ -14,6 +14,7 @@ void lane_wait_queue_init(struct lane *l)
 {
     vqp_list_init(&l->blocked);
     vqp_list_init(&l->served);
+    vqp_list_init(&l->batching);
     TAILQ_INIT(&l->news);
     TAILQ_INIT(&l->parking);
     TAILQ_INIT(&l->crowd);
@@ -26,6 +27,8 @@ static struct vqp_list *list_of(struct lane *l, const struct vqp *q)
 {
     if (vqp_wait_places[q->wait] == PLACE_ENDPOINT)
         return &q->flow->parked;
+    if (q->wait == WAIT_BATCHES)
+        return &l->batching;
     return q->served == l->round ? &l->served : &l->blocked;
 }
 
@@ -84,7 +87,7 @@ static void wait_for_lane(struct lane *l, struct vqp *q, enum vqp_wait why)
 {
     l->starved |= why == WAIT_QP;
     l->changed |= why == WAIT_PASS;
-    l->wanting |= why != WAIT_QP && why != WAIT_PASS;
+    l->wanting |= why != WAIT_QP && why != WAIT_PASS && why != WAIT_BATCHES;
     join_list(l, q, why);
 }
 
