@@ -26,14 +26,13 @@ enum { PORTS_EACH = 16 };
 /* Of a VQP that sends messages, or hears some. */
 struct vqp_messages {
     struct stream_sender sender;
-    uint32_t share;     /* whose part its place is of */
-    struct vqp *q;      /* NULL: it was destroyed, and some of its SENDs are out yet */
-    uint32_t out;       /* SENDs that the device has */
-    uint32_t large_out; /* of these, large ones: one at the most */
-    uint8_t rewinds;    /* when none is, those that are kept come before the queue again */
-    uint8_t failed;     /* enum schema_reason: its SENDs end so */
-    uint8_t active;     /* in the list of those that wait for a word */
-    uint8_t sought;     /* of the first credit: its peer's number was looked up anew */
+    uint32_t share;  /* whose part its place is of */
+    struct vqp *q;   /* NULL: it was destroyed, and some of its SENDs are out yet */
+    uint32_t out;    /* SENDs that the device has */
+    uint8_t rewinds; /* when none is, those that are kept come before the queue again */
+    uint8_t failed;  /* enum schema_reason: its SENDs end so */
+    uint8_t active;  /* in the list of those that wait for a word */
+    uint8_t sought;  /* of the first credit: its peer's number was looked up anew */
     /* Whom its SENDs are for; to_kind: enum schema_send_to, 0: nobody. */
     uint8_t to_kind;
     uint32_t to_tenant;
@@ -41,12 +40,19 @@ struct vqp_messages {
     struct schema_message_like like; /* what its last run said; of another stream: of none */
     struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
     struct wr_queue receives; /* posted, and not taken */
-    uint32_t ports;           /* that it hears: the first of their list (message/ports.h) */
-    uint32_t port_count;      /* PORTS_EACH at the most */
-    uint32_t guests;          /* whom it hears there besides: their list (message/guests.h) */
-    uint64_t unmet_ns;        /* when its own tenant last found no receive; 0: never */
-    uint64_t roomless_ns;     /* since when there is no room to know its peer; 0: there is */
-    uint32_t next_free;       /* place + 1 */
+    uint64_t taken;           /* of these, so many for large messages */
+    /* Large SENDs (schedule/large_sends.h). */
+    uint8_t has_larges;              /* all from large_first on that have gone are large */
+    uint8_t let_go;                  /* the stream has ended over there: none is READ any more */
+    uint32_t large_first, large_end; /* end: one past the last that was ever announced */
+    uint32_t large_generation;       /* of what was lent when one was announced last */
+    uint64_t first_ns;               /* when the first was, or one before it was acknowledged */
+    uint32_t ports;                  /* that it hears: the first of their list (message/ports.h) */
+    uint32_t port_count;             /* PORTS_EACH at the most */
+    uint32_t guests;      /* whom it hears there besides: their list (message/guests.h) */
+    uint64_t unmet_ns;    /* when its own tenant last found no receive; 0: never */
+    uint64_t roomless_ns; /* since when there is no room to know its peer; 0: there is */
+    uint32_t next_free;   /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;
 };
 

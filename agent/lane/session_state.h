@@ -93,8 +93,11 @@ struct session {
     } reregistration[LANE_SESSION_MAX_ARENAS];
     struct lending lending;
     TAILQ_ENTRY(session) by_lending;
-    uint32_t own_used; /* bit i: the lane READs a large message on its own VQP i */
-    uint64_t due_ns;   /* when the lease of what was withdrawn first is over; 0: look anew */
+    /* Of large messages that the lane READs on its own VQP i. */
+    struct {
+        uint32_t count, bytes; /* bytes: of what is queued and out there */
+    } own[LANE_OWN_VQPS];
+    uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     TAILQ_ENTRY(session) by_due;
     TAILQ_ENTRY(session) by_stalled; /* of its tenant's */

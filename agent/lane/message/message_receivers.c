@@ -45,7 +45,8 @@ static void set_news(struct exchange *x, struct stream_receiver *r, enum schema_
 {
     if (r->news == 0)
         TAILQ_INSERT_TAIL(&r->from->news, r, by_news);
-    r->news = (uint8_t)kind;
+    if (r->news != SCHEMA_NOTE_ANSWER || kind != SCHEMA_NOTE_TAKEN) /* which says as much */
+        r->news = (uint8_t)kind;
     set_due(x, r->from);
 }
 
@@ -183,6 +184,7 @@ static struct stream_receiver *open_receiver(struct exchange *x, struct message_
                                   .share = share,
                                   .guest = guest,
                                   .guest_life = x->guest[guest].life,
+                                  .life = ++x->lives,
                                   .heard_ns = now_ns};
     x->guest[guest].has++;
     *link = place;
@@ -255,28 +257,52 @@ struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct sc
         set_news(x, r, SCHEMA_NOTE_FAILED);
     else if (verdict == STREAM_SEEN)
         set_news(x, r, SCHEMA_NOTE_TAKEN);
-    return r->failed == 0 && !r->reads && verdict == STREAM_NEXT ? r : NULL;
+    const bool is_next = m->number == r->in.next + r->reads;
+    return is_next && r->failed == 0 && r->stops == 0 ? r : NULL;
 }
 
 void lane_exchange_took(struct exchange *x, struct stream_receiver *r)
 {
     lane_stream_in_taken(&r->in);
-    r->reads = 0;
     set_news(x, r, SCHEMA_NOTE_TAKEN);
 }
 
 void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us)
 {
     r->wait_us = wait_us;
-    r->reads = 0;
     set_news(x, r, SCHEMA_NOTE_REFUSED);
 }
 
 void lane_exchange_fail(struct exchange *x, struct stream_receiver *r, uint8_t status)
 {
     r->failed = status;
-    r->reads = 0;
     set_news(x, r, SCHEMA_NOTE_FAILED);
+}
+
+void lane_exchange_stop(struct stream_receiver *r, uint32_t number, enum schema_note_kind why,
+                        uint32_t wait_us, uint8_t status)
+{
+    BASE_ASSERT(r->reads > 0);
+    if (!lane_exchange_goes_on(r, number))
+        return;
+    r->stops = (uint8_t)why;
+    r->stop_at = number;
+    r->stop_status = status;
+    r->wait_us = wait_us;
+}
+
+void lane_exchange_left(struct exchange *x, struct stream_receiver *r)
+{
+    const uint8_t why = r->stops;
+    BASE_ASSERT(r->reads > 0);
+    if (--r->reads > 0 || why == 0)
+        return;
+    r->stops = 0;
+    if (r->ended) /* and is forgotten as any is */
+        return;
+    if (why == SCHEMA_NOTE_FAILED)
+        r->failed = r->stop_status;
+    set_news(x, r, (enum schema_note_kind)why);
 }
 
 void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t stream)

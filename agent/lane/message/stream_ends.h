@@ -4,11 +4,14 @@
 #ifndef LANE_STREAM_ENDS_H
 #define LANE_STREAM_ENDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "message/message_stream.h"
+#include "schema/message.h"
 
+struct exchange;
 struct message_peer;
 
 /* A stream that is heard. */
@@ -23,10 +26,37 @@ struct stream_receiver {
     uint8_t news;                 /* enum schema_note_kind; 0: there are none */
     uint8_t failed;               /* enum ibv_wc_status: it has ended so */
     uint8_t ended;                /* its sender is gone: what is late of it comes within bound_ns */
-    uint8_t reads;                /* the next one is READ, until it is taken, refused or fails */
     uint32_t next, later, sooner; /* place + 1: in its bucket or free; of its peer's */
+    /* Large ones (receive/large.h). So many are READ, or were to be, from the next one on, and one
+     * that is large may join them. stops: enum schema_note_kind, which is said when they are over:
+     * nothing from `stop_at` on is taken until then. */
+    uint8_t reads, stops, stop_status;
+    uint16_t own;             /* the VQP that they are READ on, or 0 */
+    uint32_t stop_at, begins; /* begins: the next one whose READ may begin */
+    uint64_t life, reader;    /* of this stream in this place; whose buffers they go to */
     TAILQ_ENTRY(stream_receiver) by_news;
 };
+
+/* ---- large ones that are heard */
+
+/* It is READ from here on, until lane_exchange_left(), before which it was taken, or all from it on
+ * were stopped. */
+static inline void lane_exchange_reads(struct stream_receiver *r)
+{
+    r->reads++;
+}
+/* Of those that are READ none from that number on is taken, nor what comes behind: the stream says
+ * so, and why, when all of them are over. What is said of an earlier one counts. ANSWER: it was
+ * not taken, and may come again at once; REFUSED: after wait_us; FAILED: with that enum
+ * ibv_wc_status. */
+void lane_exchange_stop(struct stream_receiver *r, uint32_t number, enum schema_note_kind why,
+                        uint32_t wait_us, uint8_t status);
+/* Whether that one of those that are READ is to be taken, as far as that says. */
+static inline bool lane_exchange_goes_on(const struct stream_receiver *r, uint32_t number)
+{
+    return r->stops == 0 || (int32_t)(number - r->stop_at) < 0;
+}
+void lane_exchange_left(struct exchange *x, struct stream_receiver *r);
 
 /* A stream that is sent. */
 struct stream_sender {

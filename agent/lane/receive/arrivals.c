@@ -291,6 +291,19 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     COUNT(l, messages_received, 1);
 }
 
+/* It comes behind large ones of its stream, which are READ. One that cannot be READ with them is
+ * dropped: its sender hears so when those are over. */
+static void join_large(struct lane *l, struct stream_receiver *r, struct vqp *q,
+                       const struct schema_message *m, const uint8_t *payload)
+{
+    struct schema_part parts[SCHEMA_PARTS_MOST];
+    if (!lane_large_may_join(l, r, q, m) || schema_parts_read(payload, m, parts) != 0) {
+        lane_exchange_stop(r, m->number, SCHEMA_NOTE_ANSWER, 0, 0);
+        return;
+    }
+    lane_large_begin(l, r, q, queue_pop(&q->messages->receives), m, parts);
+}
+
 /* A counter takes no receive of a worker's. */
 static void take_raise(struct lane *l, const struct schema_message *m)
 {
@@ -301,6 +314,10 @@ static void take_raise(struct lane *l, const struct schema_message *m)
         lane_exchange_arrive(x, m, c != NULL ? owner->tenant_slot + 1 : 0, 0, l->now_ns);
     if (r == NULL)
         return;
+    if (r->reads > 0) {
+        lane_exchange_stop(r, m->number, SCHEMA_NOTE_ANSWER, 0, 0);
+        return;
+    }
     if (c == NULL) {
         lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
         return;
@@ -327,7 +344,9 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
         struct vqp *q = find_vqp(l, &m, &from);
         COUNT(l, messages_unadmitted, q == NULL);
         struct stream_receiver *r = lane_exchange_arrive(x, &m, from.share, from.guest, l->now_ns);
-        if (r != NULL)
+        if (r != NULL && r->reads > 0)
+            join_large(l, r, q, &m, at + SCHEMA_MESSAGE_BYTES);
+        else if (r != NULL)
             deliver_message(l, r, q, &m, at + SCHEMA_MESSAGE_BYTES);
     }
 }

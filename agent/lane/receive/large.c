@@ -7,15 +7,20 @@
 
 #include "base/assert.h"
 #include "receive/port_admission.h"
+#include "receive/usual_messages.h"
 #include "request/cutting.h"
 #include "request/reply.h"
 #include "resolve/endpoint.h"
 #include "resolve/lookup.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
+#include "transmit/cut.h"
 
-/* For whom a READ has failed: his region may be another one by then. */
-enum { AGAIN_US = 1000 };
+enum {
+    AGAIN_US = 1000, /* for whom a READ has failed: his region may be another one by then */
+    TOGETHER = 8,    /* of a stream */
+    LEFT = 8 /* places, to its tenant's other streams: with fewer only one of each is READ */
+};
 
 int lane_larges_new(struct lane *l, uint32_t places)
 {
@@ -45,17 +50,17 @@ bool lane_large_has_room(const struct lane *l, const struct vqp *q, uint32_t ten
 
 /* ---- what becomes of it */
 
-/* Its stream is there, and at it. */
-static bool is_next(const struct large_read *g)
+/* Its stream is there: nothing has forgotten it. */
+static bool has_stream(const struct large_read *g)
 {
-    const struct stream_receiver *r = g->stream;
-    return r->name == g->name && r->in.next == g->number && r->reads;
+    return g->stream->life == g->life;
 }
 
-/* Its sender waits for it: nothing has ended the stream, or forgotten it. */
+/* Its sender waits for it: nothing has ended the stream, and all before it are taken yet. */
 static bool is_awaited(const struct large_read *g)
 {
-    return is_next(g) && !g->stream->ended;
+    const struct stream_receiver *r = g->stream;
+    return has_stream(g) && !r->ended && lane_exchange_goes_on(r, g->number);
 }
 
 static struct session *session_of(const struct lane *l, const struct large_read *g)
@@ -87,7 +92,8 @@ static struct wr *take_receive(struct large_read *g)
     memcpy(w->sge, g->sge, sizeof g->sge);
     w->special = 0;
     w->refused = w->ended = w->back = 0;
-    w->remote_addr = w->length = 0;
+    w->remote_addr = g->taken;
+    w->length = 0;
     w->vkey = 0;
     w->flow = NULL;
     w->vqp = g->hears;
@@ -95,11 +101,18 @@ static struct wr *take_receive(struct large_read *g)
     return w;
 }
 
+/* What is out of it there is so no more. */
+static void count_read(struct lane *l, const struct large_read *g)
+{
+    struct session *s = session_of(l, g);
+    s->own[g->own - s->max_vqps].bytes -= g->reads;
+}
+
 static void leave_own(struct lane *l, struct large_read *g)
 {
     struct session *s = session_of(l, g);
-    if (g->own != 0)
-        s->own_used &= ~(1u << (g->own - s->max_vqps));
+    if (g->own != 0 && --s->own[g->own - s->max_vqps].count == 0 && has_stream(g))
+        g->stream->own = 0;
     g->own = 0;
 }
 
@@ -113,31 +126,45 @@ static void free_place(struct lane *l, struct large_read *g)
     m->free_large = (uint32_t)(g - m->larges) + 1;
 }
 
+/* Before all that were never taken, and in the order in which those were that were. */
+static void post_again(struct vqp_messages *t, struct wr *w)
+{
+    struct wr *before = NULL;
+    for (struct wr *at = t->receives.head;
+         at != NULL && at->remote_addr != 0 && at->remote_addr < w->remote_addr; at = at->next)
+        before = at;
+    if (before != NULL)
+        queue_insert_behind(&t->receives, before, w);
+    else
+        queue_push_front(&t->receives, w);
+}
+
 /* The receive is posted again, before all others. */
 static void give_back(struct lane *l, struct large_read *g)
 {
     struct vqp *q = find_hearer(l, g);
     struct wr *w = take_receive(g);
     if (q != NULL)
-        queue_push_front(&q->messages->receives, w);
+        post_again(q->messages, w);
     else
         lane_session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
     free_place(l, g);
 }
 
-/* It is not READ to its end: its sender announces it again, if it is still there. */
+/* It is not READ to its end: its sender announces it again, if it is still there, and what is
+ * behind it. */
 static void give_up(struct lane *l, struct large_read *g)
 {
     struct stream_receiver *r = g->stream;
+    const bool heard = is_heard(l, g);
     if (is_awaited(g)) {
-        if (is_heard(l, g))
-            lane_exchange_refuse(&l->messages->exchange, r, AGAIN_US);
-        else
-            lane_exchange_fail(&l->messages->exchange, r, IBV_WC_REM_OP_ERR);
+        lane_exchange_stop(r, g->number, heard ? SCHEMA_NOTE_REFUSED : SCHEMA_NOTE_FAILED, AGAIN_US,
+                           heard ? 0 : IBV_WC_REM_OP_ERR);
         COUNT(l, messages_refused, 1);
-    } else if (is_next(g)) {
-        r->reads = 0; /* it has ended, and is forgotten as any is */
     }
+    leave_own(l, g);
+    if (has_stream(g))
+        lane_exchange_left(&l->messages->exchange, r);
     give_back(l, g);
 }
 
@@ -154,13 +181,14 @@ static void deliver_large(struct lane *l, struct large_read *g)
         .incarnation = r->from->incarnation, .tenant = g->from_tenant, .vqp = g->name};
     g->state = LARGE_DELIVERS;
     leave_own(l, g);
-    if (!lane_session_has_two_places(s))
+    if (r->in.next != g->number || !lane_session_has_two_places(s))
         return;
     memcpy(sender.gid, r->from->gid, sizeof sender.gid);
     struct wr *w = take_receive(g);
     w->length = g->length;
     lane_session_deliver(l, w, g->with_imm, g->imm, &sender);
     lane_exchange_took(&l->messages->exchange, r);
+    lane_exchange_left(&l->messages->exchange, r);
     COUNT(l, messages_received, 1);
     COUNT(l, messages_large, 1);
     free_place(l, g);
@@ -221,6 +249,7 @@ static void read_next(struct lane *l, struct large_read *g)
     w->vqp_gen = s->vqps[g->own].gen;
     lane_cut_begin_pull(l, w, sge, count);
     g->state = LARGE_READS;
+    s->own[g->own - s->max_vqps].bytes += g->reads;
     lane_vqp_submit(l, &s->vqps[g->own], w);
 }
 
@@ -230,13 +259,29 @@ static struct vqp *choose_own(struct session *s, uint32_t slot, uint32_t gen)
     struct vqp *free_one = NULL;
     for (uint32_t i = s->max_vqps; i < s->vqp_places; i++) {
         struct vqp *q = &s->vqps[i];
-        if (s->own_used >> (i - s->max_vqps) & 1)
+        if (s->own[i - s->max_vqps].count > 0)
             continue;
         if (q->state == VQP_CONNECTED && q->peer_slot == slot && q->peer_gen == gen)
             return q;
         free_one = free_one != NULL ? free_one : q;
     }
     return free_one;
+}
+
+/* Where those before it are READ, as soon as no more than a piece is out there with it, so that
+ * nobody's requests stand behind more than that; or where nothing is. NULL: it waits. */
+static struct vqp *find_own(struct session *s, const struct large_read *g, uint32_t slot,
+                            uint32_t gen)
+{
+    const uint32_t own = g->stream->own;
+    if (g->number != g->stream->begins)
+        return NULL;
+    if (own == 0)
+        return choose_own(s, slot, gen);
+    struct vqp *q = &s->vqps[own];
+    const bool is_same = q->state != VQP_ERROR && q->peer_slot == slot && q->peer_gen == gen;
+    const uint64_t bytes = s->own[own - s->max_vqps].bytes;
+    return is_same && (bytes == 0 || bytes + g->length <= CUT_PULL) ? q : NULL;
 }
 
 /* 0 and where its sender's endpoint is known; -EINPROGRESS: it is looked up; else it cannot be. */
@@ -265,14 +310,39 @@ static void begin_reading(struct lane *l, struct large_read *g)
             give_up(l, g);
         return;
     }
-    struct vqp *q = choose_own(s, slot, gen);
+    struct vqp *q = find_own(s, g, slot, gen);
     if (q == NULL)
         return;
-    if (q->state != VQP_CONNECTED || q->peer_slot != slot || q->peer_gen != gen)
+    if (s->own[q->index - s->max_vqps].count++ == 0 &&
+        (q->state != VQP_CONNECTED || q->peer_slot != slot || q->peer_gen != gen))
         lane_vqp_open_own(l, s, q, slot, gen);
-    g->own = (uint16_t)q->index;
-    s->own_used |= 1u << (q->index - s->max_vqps);
+    g->own = g->stream->own = (uint16_t)q->index;
+    g->stream->begins++;
     read_next(l, g);
+}
+
+static uint64_t name_reader(const struct vqp *q, uint32_t gen)
+{
+    return (uint64_t)q->session->id << 32 | (uint64_t)q->index << 16 | gen;
+}
+
+bool lane_large_may_join(struct lane *l, const struct stream_receiver *r, const struct vqp *q,
+                         const struct schema_message *m)
+{
+    const struct messages *all = l->messages;
+    if (q == NULL || m->parts == 0 || r->reads >= TOGETHER || all->free_large == 0 ||
+        lane_places_left(&all->large_places, q->session->tenant_slot + 1) < LEFT)
+        return false;
+    const struct wr *receive = q->messages->receives.head;
+    return receive != NULL && receive_holds(receive, m->length) &&
+           r->reader == name_reader(q, receive->vqp_gen) &&
+           lane_session_has_two_places(q->session) && !lane_admission_yields(l, q, m->from_tenant);
+}
+
+/* Which of those that were taken it is: as before, if it was. */
+static uint64_t take_number(struct vqp_messages *t, const struct wr *receive)
+{
+    return receive->remote_addr != 0 ? receive->remote_addr : ++t->taken;
 }
 
 void lane_large_begin(struct lane *l, struct stream_receiver *r, struct vqp *q, struct wr *receive,
@@ -286,8 +356,10 @@ void lane_large_begin(struct lane *l, struct stream_receiver *r, struct vqp *q, 
     all->free_large = g->next_free;
     *g = (struct large_read){.receive = receive,
                              .stream = r,
+                             .life = r->life,
                              .name = r->name,
                              .number = m->number,
+                             .taken = take_number(q->messages, receive),
                              .session = q->session->id,
                              .share = share,
                              .hears = (uint16_t)q->index,
@@ -302,7 +374,11 @@ void lane_large_begin(struct lane *l, struct stream_receiver *r, struct vqp *q, 
     memcpy(g->part, parts, m->parts * sizeof parts[0]);
     memcpy(g->sge, receive->sge, sizeof g->sge);
     TAILQ_INSERT_TAIL(&all->large_used, g, by_use);
-    r->reads = 1;
+    if (r->reads == 0) {
+        r->begins = m->number;
+        r->reader = name_reader(q, receive->vqp_gen);
+    }
+    lane_exchange_reads(r);
     begin_reading(l, g);
 }
 
@@ -333,6 +409,7 @@ void lane_larges_look(struct lane *l)
 
 static void take_read(struct lane *l, struct large_read *g, enum ibv_wc_status status)
 {
+    count_read(l, g);
     if (status != IBV_WC_SUCCESS || !may_go_on(l, g)) {
         give_up(l, g);
         return;
@@ -344,7 +421,8 @@ static void take_read(struct lane *l, struct large_read *g, enum ibv_wc_status s
         deliver_large(l, g);
 }
 
-/* A VQP of its session's is free: who waits for one has it at once. */
+/* A VQP of its session's is free, or has less out, and one before it may have been delivered: who
+ * waits for that has it at once. */
 void lane_larges_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
@@ -358,7 +436,7 @@ void lane_larges_go_on(struct lane *l)
     struct large_read *g = TAILQ_FIRST(&m->large_used);
     for (struct large_read *next; g != NULL; g = next) {
         next = TAILQ_NEXT(g, by_use);
-        if (g->state == LARGE_FINDS)
+        if (g->state != LARGE_READS)
             look_at(l, g);
     }
 }

@@ -55,8 +55,10 @@ bool lane_admission_has_large(const struct lane *l, const struct vqp *q, uint32_
     if (!lane_admission_is_foreign(q, tenant))
         return true;
     TAILQ_FOREACH(g, &l->messages->large_used, by_use) {
-        foreign += g->session == s->id && g->from_tenant != s->tenant;
-        of_this += g->session == s->id && g->from_tenant == tenant;
+        if (g->session != s->id || !large_is_first(g))
+            continue;
+        foreign += g->from_tenant != s->tenant;
+        of_this += g->from_tenant == tenant;
     }
     return foreign < FOREIGN_LARGES && of_this < GUEST_LARGES;
 }

@@ -168,18 +168,20 @@ static enum ibv_wc_status end_before(struct lane *l, struct wr *w, enum ibv_wc_s
                     is_silent ? 0 : SCHEMA_REASON_UNDER_WAY);
         status = is_silent ? IBV_WC_WR_FLUSH_ERR : status;
     }
-    return status;
+    return (w->special & SPECIAL_LARGE) ? lane_large_sends_fail_before(messages_of_wr(w), w, status)
+                                        : status;
 }
 
-/* It may be READ yet: it ends with its queue, which is in error now, when it is not any more. */
+/* It may be READ yet: it ends with its queue, which is in error now, when it is not any more. Until
+ * none is out it is kept with those before it, and others that failed, by their numbers. */
 static void hold_large(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
     struct vqp *q = vqp_of(w);
     lane_large_send_fail(w, status);
     if (w->stale)
         lane_arena_unused(l, w);
+    lane_sends_keep(l, w);
     lane_vqp_fail(l, q);
-    lane_vqp_take_back(l, q, w);
 }
 
 /* It was out, and did not end well. */

@@ -45,10 +45,14 @@ static void end_lending(struct lane *l, struct session *s)
     messages_list_lending(l, s);
 }
 
-static bool is_over_time(const struct lane *l, const struct large_send *n, uint64_t clock_ns)
+/* Since it was announced, and was the first that is not acknowledged. */
+static bool is_over_time(const struct lane *l, const struct vqp_messages *t, const struct wr *w,
+                         uint64_t clock_ns)
 {
-    return n->since_ns != 0 &&
-           clock_ns - n->since_ns >= l->res.messages.refused_ns + NS_A_BYTE * n->bytes;
+    const struct large_send *n = large_send_of(w);
+    const uint64_t since_ns = n->since_ns > t->first_ns ? n->since_ns : t->first_ns;
+    return n->since_ns != 0 && w->vkey == t->sender.out.first &&
+           clock_ns - since_ns >= l->res.messages.refused_ns + NS_A_BYTE * n->bytes;
 }
 
 enum vqp_wait lane_large_send_may_post(struct lane *l, struct vqp *q, struct wr *w,
@@ -57,7 +61,7 @@ enum vqp_wait lane_large_send_may_post(struct lane *l, struct vqp *q, struct wr 
     struct session *s = q->session;
     const struct large_send *n = large_send_of(w);
     uint32_t missing = 0;
-    if (is_over_time(l, n, clock_ns)) {
+    if (is_over_time(l, q->messages, w, clock_ns)) {
         *reason = SCHEMA_REASON_RECEIVER;
         return WAIT_NOTHING;
     }
@@ -89,52 +93,34 @@ uint32_t lane_large_send_write(struct vqp *q, struct wr *w, uint64_t clock_ns,
     m->parts = (uint8_t)n->parts;
     m->length = (uint32_t)n->bytes;
     n->generation = lent->gone + 1;
+    q->messages->large_generation = n->generation;
+    if (q->messages->large_end == 0 || (int32_t)(w->vkey - q->messages->large_end) >= 0)
+        q->messages->large_end = w->vkey + 1;
     n->since_ns = n->since_ns != 0 ? n->since_ns : clock_ns;
     schema_parts_write(parts, n->parts, behind);
     return n->parts * SCHEMA_PART_BYTES;
 }
 
-/* Nothing is behind it, so that it is the last of those that are kept. */
-static struct wr *find_kept(const struct vqp_messages *t)
-{
-    struct wr *w = t->kept.tail;
-    return w != NULL && (w->special & SPECIAL_LARGE) ? w : NULL;
-}
-
-bool lane_large_send_is_out(const struct vqp_messages *t)
-{
-    return t->large_out > 0 || find_kept(t) != NULL;
-}
-
 bool lane_large_send_is_late(const struct lane *l, const struct vqp_messages *t, uint64_t clock_ns)
 {
-    const struct wr *w = find_kept(t);
-    return w != NULL && t->sender.out.asked == 0 && is_over_time(l, large_send_of(w), clock_ns);
-}
-
-static struct wr *find_queued(const struct vqp_messages *t)
-{
-    struct wr *w = t->q->queue.head;
-    return w != NULL && (w->special & SPECIAL_LARGE) && wr_is_numbered(w) ? w : NULL;
+    const struct wr *w = t->kept.head;
+    return w != NULL && (w->special & SPECIAL_LARGE) && t->sender.out.asked == 0 &&
+           is_over_time(l, t, w, clock_ns);
 }
 
 void lane_large_send_let_go(struct vqp_messages *t)
 {
-    const struct wr *kept = find_kept(t), *queued = find_queued(t);
-    if (kept != NULL)
-        large_send_of(kept)->generation = 0;
-    if (queued != NULL)
-        large_send_of(queued)->generation = 0;
+    t->let_go = 1;
 }
 
-static bool is_lent(const struct session *s, const struct wr *w)
+static bool is_lent(const struct vqp *q, uint32_t generation)
 {
-    return large_send_of(w)->generation > s->lending.gone;
+    return !q->messages->let_go && generation > q->session->lending.gone;
 }
 
 bool lane_large_send_holds(struct lane *l, struct vqp *q, struct wr *w)
 {
-    if (!(w->special & SPECIAL_LARGE) || !is_lent(q->session, w))
+    if (!(w->special & SPECIAL_LARGE) || !is_lent(q, large_send_of(w)->generation))
         return false;
     end_lending(l, q->session);
     return true;
@@ -143,6 +129,16 @@ bool lane_large_send_holds(struct lane *l, struct vqp *q, struct wr *w)
 void lane_large_send_fail(struct wr *w, enum ibv_wc_status status)
 {
     large_send_of(w)->status = status;
+}
+
+enum ibv_wc_status lane_large_sends_fail_before(struct vqp_messages *t, const struct wr *w,
+                                                enum ibv_wc_status status)
+{
+    struct wr *first = t->kept.head;
+    if (status != IBV_WC_RETRY_EXC_ERR || first == NULL || (int32_t)(first->vkey - w->vkey) > 0)
+        return status;
+    lane_large_send_fail(first, status);
+    return IBV_WC_WR_FLUSH_ERR;
 }
 
 enum ibv_wc_status lane_large_send_status(const struct wr *w)
@@ -156,15 +152,16 @@ uint32_t lane_large_send_reason(const struct wr *w)
     const uint32_t status = large_send_of(w)->status;
     if (status != 0)
         return status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0;
+    /* Behind one that its receiver has refused nothing is taken. */
     const bool was_written = large_send_of(w)->since_ns != 0;
-    return was_written ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND;
+    return was_written && !messages_of_wr(w)->let_go ? SCHEMA_REASON_UNDER_WAY
+                                                     : SCHEMA_REASON_BEHIND;
 }
 
 void lane_large_send_end(struct lane *l, struct vqp *q)
 {
     const struct vqp_messages *t = q->messages;
-    const struct wr *kept = find_kept(t), *queued = find_queued(t);
-    if (t->large_out > 0 || (kept != NULL && is_lent(q->session, kept)) ||
-        (queued != NULL && is_lent(q->session, queued)))
+    const bool any = t->large_generation != 0 && (int32_t)(t->large_end - t->sender.out.first) > 0;
+    if (any && is_lent(q, t->large_generation))
         end_lending(l, q->session);
 }

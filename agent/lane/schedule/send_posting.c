@@ -101,7 +101,7 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
     write_header(l, q, w, &m);
     lane_stream_out_posted(&k->out, messages_clock(l));
     t->out++;
-    t->large_out += (w->special & SPECIAL_LARGE) != 0;
+    large_sends_note(t, w->vkey, (w->special & SPECIAL_LARGE) != 0);
 }
 
 /* ---- runs */
@@ -127,7 +127,7 @@ static bool stream_is_usual(struct lane *l, const struct vqp_messages *t)
     const struct stream_sender *k = &t->sender;
     return t->to_kind != 0 && t->to_kind != SCHEMA_SEND_TO_COUNTER && k->known && !t->rewinds &&
            t->failed == 0 && k->wait_ns == 0 && k->out.next == k->out.end && !k->out.one_by_one &&
-           messages_clock(l) >= k->out.again_ns && !lane_large_send_is_out(t);
+           messages_clock(l) >= k->out.again_ns && large_sends_before(t, k->out.next) == 0;
 }
 
 /* For how many there is room at once: in the stream, of credits, of slots, and in windows. */
@@ -237,6 +237,7 @@ void lane_send_run_end(struct lane *l, struct send_run *r)
     lane_stream_out_posted_all(&t->sender.out, r->count, messages_clock(l));
     messages_join_actives(l, t);
     t->out += r->count;
+    large_sends_note(t, r->number, false);
     flow_posted(l, q->flow, r->count);
     q->outstanding += r->count;
     q->begun = 1;

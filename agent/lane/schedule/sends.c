@@ -100,6 +100,8 @@ void lane_sends_forget_address(struct lane *l, struct vqp *q)
     t->like = (struct schema_message_like){.word = {0}};
     t->roomless_ns = 0;
     t->failed = t->rewinds = t->to_kind = 0;
+    t->has_larges = t->let_go = 0;
+    t->large_end = t->large_generation = 0;
 }
 
 bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d)
@@ -200,7 +202,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     BASE_ASSERT(w->vkey == k->out.next);
     if (!lane_stream_out_may_post(&k->out, messages_clock(l)))
         return WAIT_RECEIVER;
-    if (lane_large_send_is_out(t))
+    if (!large_sends_let(t, w))
         return WAIT_OWN;
     if (w->special & SPECIAL_LARGE) {
         wait = lane_large_send_may_post(l, q, w, messages_clock(l), reason);
@@ -230,7 +232,6 @@ bool lane_sends_back(struct lane *l, struct wr *w, bool broke)
     lane_places_give(&m->header_places, t->share);
     l->changed |= l->wanting;
     t->out--;
-    t->large_out -= (w->special & SPECIAL_LARGE) != 0;
     lane_exchange_credit_back(&m->exchange, (uint32_t)w->fab.remote_addr,
                               (uint32_t)(w->fab.swap >> 32), (uint32_t)w->fab.swap, broke,
                               l->now_ns);
@@ -271,9 +272,7 @@ static void insert_kept(struct vqp_messages *t, struct wr *w)
         queue_push_front(&t->kept, w);
         return;
     }
-    w->next = before->next;
-    before->next = w;
-    t->kept.count++;
+    queue_insert_behind(&t->kept, before, w);
 }
 
 /* Newest first, so that the oldest is the first of the queue. */
@@ -326,7 +325,8 @@ void lane_sends_keep(struct lane *l, struct wr *w)
 struct wr *lane_sends_take_before(struct wr *w)
 {
     struct vqp_messages *t = messages_of_wr(w);
-    if (t->kept.head == NULL || (int32_t)(t->kept.head->vkey - w->vkey) > 0)
+    if (t->kept.head == NULL || (int32_t)(t->kept.head->vkey - w->vkey) > 0 ||
+        (t->kept.head->special & SPECIAL_LARGE))
         return NULL;
     t->q->kept--;
     return queue_pop(&t->kept);
@@ -380,8 +380,11 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
     uint8_t failed = 0;
     const uint32_t before = t->sender.out.next;
     COUNT(l, messages_rnr, n->kind == SCHEMA_NOTE_REFUSED);
-    if (lane_sender_hear(&t->sender, n, messages_clock(l), &failed) < 0)
+    const int over = lane_sender_hear(&t->sender, n, messages_clock(l), &failed);
+    if (over < 0)
         return; /* its peer's agent says what cannot be */
+    if (over > 0)
+        large_sends_progress(t, messages_clock(l));
     if (failed != 0) {
         lane_large_send_let_go(t);
         fail_sends(l, t, reason_of(failed));

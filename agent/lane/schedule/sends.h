@@ -59,7 +59,7 @@ bool lane_sends_back(struct lane *l, struct wr *w, bool broke);
 /* It ended well, and is kept until it is acknowledged. */
 void lane_sends_keep(struct lane *l, struct wr *w);
 /* w has failed: the next one of its VQP's that was sent before it and is kept, which is so no more.
- * NULL: none is left. */
+ * NULL: none is left, but for large ones, which may be READ yet. */
 struct wr *lane_sends_take_before(struct wr *w);
 /* Nothing came of it, and it is in its VQP's queue again: it is the next one to go. */
 void lane_sends_lost(struct lane *l, struct wr *w);

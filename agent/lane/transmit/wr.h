@@ -133,6 +133,16 @@ static inline void queue_push_front(struct wr_queue *q, struct wr *w)
         q->tail = w;
 }
 
+/* before: one of q's. */
+static inline void queue_insert_behind(struct wr_queue *q, struct wr *before, struct wr *w)
+{
+    w->next = before->next;
+    before->next = w;
+    q->count++;
+    if (q->tail == before)
+        q->tail = w;
+}
+
 /* All of `from` behind those, and none is left there. */
 static inline void queue_append(struct wr_queue *q, struct wr_queue *from)
 {

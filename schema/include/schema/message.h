@@ -79,7 +79,7 @@ enum schema_note_kind {
     SCHEMA_NOTE_TAKEN = 1, /* the receiver has taken all before `number`, as with the next three */
     SCHEMA_NOTE_REFUSED,   /* it has no buffer for that one: again after wait_us */
     SCHEMA_NOTE_FAILED,    /* it ends the stream: `status` is verbs' */
-    SCHEMA_NOTE_ANSWER,    /* it was asked: those from `number` on have not come */
+    SCHEMA_NOTE_ANSWER,    /* it was asked, or has dropped some: from `number` on none have come */
     SCHEMA_NOTE_UNKNOWN,   /* it knows nothing of that stream, which is to be opened anew */
     SCHEMA_NOTE_ASK,       /* the sender asks for such a word */
     SCHEMA_NOTE_ENDED,     /* the sender's VQP is gone: nothing more of it is sent */

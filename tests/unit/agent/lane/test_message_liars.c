@@ -52,47 +52,51 @@ static void hear_liar(struct side *s)
     }
 }
 
-/* Streams of which one is READ, which may have been forgotten meanwhile, or be others. */
-enum { AT_READ = 4 };
+/* Messages that are READ, of streams which may have been forgotten meanwhile, or be others. */
+enum { AT_READ = 6 };
 static struct at_read {
     struct stream_receiver *stream;
-    uint64_t name;
+    uint64_t life;
     uint32_t number;
 } at_read[AT_READ];
 
 static bool is_at_read(const struct at_read *g)
 {
-    const struct stream_receiver *r = g->stream;
-    return r != NULL && r->name == g->name && r->in.next == g->number && r->reads;
+    return g->stream != NULL && g->stream->life == g->life;
 }
 
-static void begin_reading(struct stream_receiver *r)
+static void begin_reading(struct exchange *x, struct stream_receiver *r, uint32_t number)
 {
     for (uint32_t i = 0; i < AT_READ; i++)
         if (at_read[i].stream == NULL) {
-            r->reads = 1;
-            at_read[i] = (struct at_read){.stream = r, .name = r->name, .number = r->in.next};
+            lane_exchange_reads(r);
+            at_read[i] = (struct at_read){.stream = r, .life = r->life, .number = number};
             return;
         }
+    if (r->reads > 0)
+        lane_exchange_stop(r, number, SCHEMA_NOTE_ANSWER, 0, 0);
+    else
+        lane_exchange_refuse(x, r, 1000);
 }
 
-/* As receive/large.c does. */
+/* As receive/large.c does: one that is here waits for those before it. */
 static void end_reading(struct exchange *x)
 {
     struct at_read *g = &at_read[draw(AT_READ)];
     struct stream_receiver *r = g->stream;
-    const bool is_next = is_at_read(g);
-    g->stream = NULL;
-    if (!is_next)
+    const bool has_stream = is_at_read(g);
+    const bool is_awaited = has_stream && lane_exchange_goes_on(r, g->number);
+    const bool is_here = happens(50);
+    if (is_awaited && is_here && r->in.next != g->number)
         return;
-    if (r->ended)
-        r->reads = 0;
-    else if (happens(50))
+    g->stream = NULL;
+    if (is_awaited && is_here)
         lane_exchange_took(x, r);
-    else if (happens(50))
-        lane_exchange_refuse(x, r, 1000);
-    else
-        lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
+    else if (is_awaited)
+        lane_exchange_stop(r, g->number, happens(50) ? SCHEMA_NOTE_REFUSED : SCHEMA_NOTE_FAILED,
+                           1000, IBV_WC_REM_OP_ERR);
+    if (has_stream)
+        lane_exchange_left(x, r);
 }
 
 static void take_liars_message(struct exchange *x)
@@ -104,8 +108,10 @@ static void take_liars_message(struct exchange *x)
                                      .opens = (uint8_t)draw(2),
                                      .to_incarnation = 99 + draw(3)};
     struct stream_receiver *r = lane_exchange_arrive(x, &m, draw(3), 0, w.now_ns);
-    if (r != NULL && happens(20))
-        begin_reading(r);
+    if (r != NULL && r->reads > 0 && happens(30))
+        lane_exchange_stop(r, m.number, SCHEMA_NOTE_ANSWER, 0, 0);
+    else if (r != NULL && (r->reads > 0 || happens(20)))
+        begin_reading(x, r, m.number);
     else if (r != NULL && happens(50))
         lane_exchange_took(x, r);
     else if (r != NULL && happens(50))
@@ -151,11 +157,14 @@ static void check_lists(const struct exchange *x)
         receivers += x->all[i].receivers;
         out += x->all[i].out;
     }
-    for (uint32_t i = 0; i < x->config.receivers; i++)
-        read += x->receiver[i].reads;
+    for (uint32_t i = 0; i < x->config.receivers; i++) {
+        const struct stream_receiver *r = &x->receiver[i];
+        read += r->reads;
+        MUST(r->stops == 0 || (r->reads > 0 && (int32_t)(r->stop_at - r->in.next) >= 0));
+    }
     for (uint32_t i = 0; i < AT_READ; i++)
         known += is_at_read(&at_read[i]);
-    MUST(read <= known); /* or it would never be forgotten */
+    MUST(read == known); /* or it would never be forgotten */
     MUST(x->bank.promised == promised && promised <= x->bank.posted);
     MUST(receivers == x->used_receivers && out == w.messages);
 }
