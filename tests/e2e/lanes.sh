@@ -103,11 +103,13 @@ until_is '[3,3]' "and its session is taken back" of_lanes a .sessions.live
 # Many requests through both lanes at a time, of which the data is checked.
 for n in 1 2 3; do
     timeout $((120 * slow)) "$bin/kedge-perf" read --socket "$work/a.sock" \
-        --peer-socket "$work/b.sock" --depth 32 --count "$((100000 / slow / slow))" --json >"$work/perf.$n" 2>&1 &
+        --peer-socket "$work/b.sock" --depth 32 --count "$((100000 / slow / slow))" --json \
+        >"$work/perf.$n" 2>&1 &
     perf[n]=$!
 done
 for n in 1 2 3; do wait "${perf[$n]}" || fail "a worker's READs: $(cat "$work/perf.$n")"; done
-until_is true "both lanes have posted" eval "of_lanes a .lane.posted | jq 'all(. > $((1000 / slow)))'"
+until_is true "both lanes have posted" eval \
+    "of_lanes a .lane.posted | jq 'all(. > $((1000 / slow)))'"
 until_is '[0,0]' "and lost nothing" of_lanes a .lane.failed
 
 for n in 2 3 4 5 6 7; do
