@@ -410,6 +410,18 @@ static void keep_house(struct lane *l)
         lane_latency_go_on(l);
 }
 
+/* What comes behind all that workers wait for in a pass. */
+static __attribute__((noinline)) void end_pass(struct lane *l)
+{
+    if (l->batching.count > 0 && l->lets_go > 0)
+        lane_batches_go_on(l);
+    if (l->refreshes > 0) {
+        lane_remote_refresh(l);
+        lane_physical_qp_ring(l);
+        lane_returns_take(l);
+    }
+}
+
 uint32_t lane_step(struct lane *l, uint64_t now_ns)
 {
     /* A lane that was not scheduled for long must look at its completions before it blames a peer
@@ -440,13 +452,8 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         lane_returns_ring(l); /* READs of large messages */
     }
     lane_sessions_publish(l);
-    if (l->batching.count > 0 && l->lets_go > 0)
-        lane_batches_go_on(l);
-    if (l->refreshes > 0) {
-        lane_remote_refresh(l);
-        lane_physical_qp_ring(l);
-        lane_returns_take(l);
-    }
+    if ((l->batching.count | l->refreshes) != 0)
+        end_pass(l);
     if (l->did == 0)
         COUNT(l, empty_polls, 1);
     return l->did;

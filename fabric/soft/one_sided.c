@@ -78,8 +78,6 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
             return soft_move_in_turns(qp, wr, at, length, status);
         qp->send_cq->pace.whole += length;
         move_data(soft_of(qp->base.pd->fab), wr, at);
-        if (length >= SOFT_TURN)
-            soft_ask_behind(soft_of(qp->base.pd->fab), wr, at + length);
         return SOFT_DONE;
     case SOFT_MR_DENIED:
         /* The key may be gone because we stood still since the clock was read: late, and no fault.

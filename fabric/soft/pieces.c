@@ -61,17 +61,6 @@ static void prepare_part(const struct soft_fab *f, const struct fab_wr *wr, uint
     each_part(f, wr, remote, at, left < SOFT_TURN ? left : SOFT_TURN, ask_for);
 }
 
-/* What others of its kind go on with, most likely: of one piece of memory here. */
-void soft_ask_behind(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote)
-{
-    const struct ibv_sge *last = &wr->sg_list[wr->num_sge - 1];
-    uint8_t *local = soft_local_at(f, wr, wr->num_sge - 1) + last->length;
-    if (wr->opcode == IBV_WR_RDMA_READ)
-        ask_for(local, remote, SOFT_TURN);
-    else
-        ask_for(remote, local, SOFT_TURN);
-}
-
 /* Its time is over. In the middle a READ may begin anew, while of a WRITE a part is done. */
 bool soft_has_no_time(const struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status *status)
 {

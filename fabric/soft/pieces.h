@@ -31,9 +31,6 @@ struct soft_pace {
 /* How many bytes long requests may still move until the next poll is over: few, for the sake of
  * short ones, and more where there are none. */
 uint32_t soft_allowance(struct soft_pace *pace);
-/* One of SOFT_TURN bytes or more, that are moved at once, ends before `remote`: the lines behind it
- * are asked for. */
-void soft_ask_behind(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote);
 /* Moves the next piece of a request of `length` bytes, more than SOFT_WHOLE, its regions being
  * held. remote: its whole memory at the peer, mapped. DONE with *status, or WAIT_TURN. */
 enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr, uint8_t *remote,
