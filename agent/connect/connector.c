@@ -95,6 +95,9 @@ uint64_t connector_step(struct connector *c, uint64_t now_ns)
 {
     c->now_ns = now_ns;
     c->due_ns = CONNECT_NEVER;
+    connector_slots_wake(&c->initiators); /* before those who wait for them are looked at */
+    connector_slots_wake(&c->responders);
+    connector_incoming_serve(c);
     connector_datagrams_take(c);
     connector_datagrams_step(c);
     connector_incoming_take(c);

@@ -194,6 +194,51 @@ static void look_for_gone(struct connector *c)
     }
 }
 
+/* ---- who was told to WAIT. It asks again, each time later than the one before, so that queue
+ * pairs would go by chance, and to newcomers first: it is remembered, and answered in its turn. */
+
+static struct waiter *find_waiter(struct connector *c, const struct schema_handshake *h)
+{
+    for (uint32_t i = 0; i < c->waiters; i++) {
+        const struct schema_handshake *r = &c->waiter[i].request;
+        if (r->nonce == h->nonce && memcmp(r->from_gid, h->from_gid, 16) == 0)
+            return &c->waiter[i];
+    }
+    return NULL;
+}
+
+static void forget_waiter(struct connector *c, struct waiter *w)
+{
+    const size_t behind = (size_t)(&c->waiter[--c->waiters] - w);
+    memmove(w, w + 1, behind * sizeof *w);
+}
+
+/* A peer that says more than its part asks again, as all do where there is no room. */
+static void remember_waiter(struct connector *c, const struct schema_handshake *h)
+{
+    struct waiter *w = find_waiter(c, h);
+    uint32_t of_peer = 0;
+    for (uint32_t i = 0; i < c->waiters; i++)
+        of_peer += memcmp(c->waiter[i].request.from_gid, h->from_gid, 16) == 0;
+    if (w == NULL && (c->waiters == CONNECT_WAITERS || of_peer == CONNECT_WAITERS_EACH))
+        return;
+    if (w == NULL)
+        w = &c->waiter[c->waiters++];
+    *w = (struct waiter){.request = *h, .heard_ns = c->now_ns};
+}
+
+/* Who has not asked for twice as long as anybody lets pass is not there any more. */
+void connector_incoming_serve(struct connector *c)
+{
+    const uint64_t patience_ns = c->config.retry_ns << (CONNECT_MOST_DOUBLINGS + 1);
+    while (c->waiters > 0 && c->responders.ready > 0) {
+        const struct waiter w = c->waiter[0];
+        forget_waiter(c, &c->waiter[0]);
+        if (c->now_ns - w.heard_ns <= patience_ns)
+            connector_incoming_request(c, &w.request);
+    }
+}
+
 void connector_incoming_request(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *known = find_incoming(c, h);
@@ -224,6 +269,7 @@ void connector_incoming_request(struct connector *c, const struct schema_handsha
     if (slot != NULL) {
         take_request(c, h, slot);
     } else if (!is_full && connector_slots_may_come(&c->responders)) {
+        remember_waiter(c, h);
         connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_WAIT));
     } else {
         look_for_gone(c);
@@ -234,6 +280,9 @@ void connector_incoming_request(struct connector *c, const struct schema_handsha
 void connector_incoming_bye(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *n = find_incoming(c, h);
+    struct waiter *w = find_waiter(c, h);
+    if (w != NULL)
+        forget_waiter(c, w);
     if (n != NULL) {
         retire_incoming(n);
         n->left = true;

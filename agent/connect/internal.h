@@ -14,12 +14,16 @@
 enum {
     CONNECT_SENDS = CONNECTOR_SENDS,
     CONNECT_RECVS = CONNECTOR_RECVS,
-    CONNECT_RD_ATOMIC = 16, /* as most devices have */
-    CONNECT_BYES = 5,       /* tries, before the peer is left to find out */
-    CONNECT_ASKS = 5,       /* tries, before a silent initiator is taken for gone */
-    CONNECT_WARNS = 5,      /* times an initiator is told that its responder broke */
-    CONNECT_TELLS = 4,      /* times a responder is told of a new number, as messages get lost */
-    CONNECT_PATIENCE = 16,  /* times silence_ns: a peer that only says WAIT is given up then */
+    CONNECT_RD_ATOMIC = 16,     /* as most devices have */
+    CONNECT_MOST_DOUBLINGS = 4, /* of the time between two tries */
+    CONNECT_BYES = 5,           /* tries, before the peer is left to find out */
+    CONNECT_ASKS = 5,           /* tries, before a silent initiator is taken for gone */
+    CONNECT_WARNS = 5,          /* times an initiator is told that its responder broke */
+    CONNECT_TELLS = 4,       /* times a responder is told of a new number, as messages get lost */
+    CONNECT_PATIENCE = 16,   /* times silence_ns: a peer that only says WAIT is given up then */
+    CONNECT_WAITERS = 64,    /* initiators that are remembered until there is a queue pair; others
+                              * ask again */
+    CONNECT_WAITERS_EACH = 4 /* of one peer */
 };
 #define CONNECT_NEVER UINT64_MAX
 
@@ -59,6 +63,12 @@ struct incoming {
     uint64_t heard_ns, next_ns;
 };
 
+/* Of a peer that was told to WAIT, and is answered when there is a queue pair for it. */
+struct waiter {
+    struct schema_handshake request;
+    uint64_t heard_ns; /* when it asked last */
+};
+
 void connector_outgoing_step(struct connector *c);
 /* Handshakes have another queue pair: the responders of all connections will hear of it. */
 void connector_outgoing_renumbered(struct connector *c);
@@ -78,6 +88,8 @@ void connector_incoming_retire(struct connector *c);
 void connector_incoming_take(struct connector *c);
 void connector_incoming_step(struct connector *c);
 void connector_incoming_request(struct connector *c, const struct schema_handshake *h);
+/* Those who were told to WAIT, if there are queue pairs now: before anybody who asks later. */
+void connector_incoming_serve(struct connector *c);
 void connector_incoming_bye(struct connector *c, const struct schema_handshake *h);
 void connector_incoming_used(struct connector *c, const struct schema_handshake *h);
 
@@ -104,6 +116,8 @@ struct connector {
     uint64_t in_due_ns;    /* when something is to be done about one of in */
     struct incoming *in;
     uint32_t in_hand;
+    struct waiter waiter[CONNECT_WAITERS]; /* the one that has waited for longest first */
+    uint32_t waiters;
     uint64_t lives;                 /* of all that were ever in */
     uint32_t broken;                /* of out, those that are END_BROKEN */
     struct connector_event *events; /* a ring of `wanted` */

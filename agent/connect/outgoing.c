@@ -8,7 +8,6 @@
 
 enum {
     TOLD_AT_ONCE = 32,
-    MOST_DOUBLINGS = 4,
     SPEAKS = 2 /* tries after which a peer is one that does not answer */
 };
 
@@ -43,7 +42,7 @@ static void send_handshake(struct outgoing *o, struct schema_handshake h)
 /* When the next try is, each later than the one before. */
 static void schedule_retry(struct outgoing *o)
 {
-    uint32_t doublings = o->tries < MOST_DOUBLINGS ? o->tries : MOST_DOUBLINGS;
+    uint32_t doublings = o->tries < CONNECT_MOST_DOUBLINGS ? o->tries : CONNECT_MOST_DOUBLINGS;
     o->next_ns = o->c->now_ns + (o->c->config.retry_ns << doublings);
     o->tries++;
     connector_due(o->c, o->next_ns);

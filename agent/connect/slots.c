@@ -133,7 +133,7 @@ static void rest_slot(struct slot *s)
         slot_move(s, SLOT_READY);
 }
 
-static void slots_wake(struct slots *all)
+void connector_slots_wake(struct slots *all)
 {
     for (uint32_t i = 0; all->resting > 0 && i < all->count; i++) {
         struct slot *s = &all->at[i];
@@ -275,7 +275,7 @@ void connector_slots_refill(struct connector *c, struct slots *s)
     uint32_t making = 0, resting = 0;
     const uint64_t new_ns = new_rest_ns(c);
     slots_end_drains(c, s);
-    slots_wake(s);
+    connector_slots_wake(s);
     slots_end_refused(c, s);
     if (s->ready >= c->config.ahead || s->made == s->count)
         return;

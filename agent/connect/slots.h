@@ -56,6 +56,8 @@ int connector_slots_init(struct connector *c, struct slots *s, uint32_t count, b
 /* Those that are ahead when the connector begins: a part of a series, of one kind. */
 int connector_slots_make_ahead(struct connector *c, struct slots *s, uint32_t over,
                                struct fab_ctl *ctl);
+/* Those that have rested are ready. */
+void connector_slots_wake(struct slots *s);
 /* Keeps `ahead` of them ready; at least half of that while some are being taken. */
 void connector_slots_refill(struct connector *c, struct slots *s);
 /* The one that has rested for longest, or NULL. */
