@@ -122,11 +122,19 @@ static void stop_qp(struct sim_qp *qp)
         sim_responder_clear(&qp->responder);
 }
 
+static void tell_break(const struct sim_qp *qp)
+{
+    struct sim_net *net = qp->dev->net;
+    sim_tell(net, qp->dev->attr.node, "%s 0x%x breaks", sim_qp_name(qp), qp->base.qpn);
+    if (qp->base.type == FAB_QP_RC && net->hooks.broke != NULL)
+        net->hooks.broke(net->hooks.user, qp->dev->attr.node);
+}
+
 void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event)
 {
     if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
         return;
-    sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x breaks", sim_qp_name(qp), qp->base.qpn);
+    tell_break(qp);
     qp->state = IBV_QPS_ERR;
     stop_qp(qp);
     if (qp->dev->attr.nameless && qp->base.type != FAB_QP_UD)

@@ -35,7 +35,8 @@
 enum {
     PROGRESS_S = 60,      /* in the last part of which every worker has a success */
     STEPS_MOST = 1000000, /* at one time */
-    PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
+    PACKET_LIFE_MS = 400, /* in two of three */
+    SHORT_LIFE_MS = 50,
     ECHO_MS = 20,
     STALL_PPM = 20000, /* of READs take STALL_MS at most, in many pieces */
     STALL_MS = 20,
@@ -242,9 +243,10 @@ static void make_world(void)
     cluster_choose_devices();
     json_set_alloc_funcs(os_malloc, os_free);
     json_object_seed(1);
-    cluster.net =
-        sim_net_new(s->seed, &hooks,
-                    base_prng_below(&cluster.random, 3) == 0 ? 0 : PACKET_LIFE_MS * BASE_NS_PER_MS);
+    cluster.packet_life_ns =
+        (base_prng_below(&cluster.random, 3) == 0 ? SHORT_LIFE_MS : PACKET_LIFE_MS) *
+        BASE_NS_PER_MS;
+    cluster.net = sim_net_new(s->seed, &hooks, cluster.packet_life_ns);
     BASE_ASSERT(cluster.net != NULL &&
                 sim_link_set(cluster.net, SIM_ANY_NODE, SIM_ANY_NODE, &cluster.good_link) == 0);
     if (s->faults)

@@ -99,6 +99,12 @@ static void on_crowded(void *user, uint32_t node, uint32_t places, uint32_t owed
                    places);
 }
 
+static void on_broke(void *user, uint32_t node)
+{
+    (void)user, (void)node;
+    cluster.broke_ns = play_now_ns();
+}
+
 /* Somebody READs a table: what is in it may change just now. */
 static void on_stalled(void *user, uint32_t node, uint32_t bytes)
 {
@@ -127,5 +133,6 @@ struct sim_hooks cluster_hooks(void)
                               .deregistered = on_deregistered,
                               .crowded = on_crowded,
                               .stalled = on_stalled,
+                              .broke = on_broke,
                               .told = on_told};
 }

@@ -53,6 +53,8 @@ struct cluster {
     struct sim_device_attr device; /* what all devices are like */
     struct agent_limits window;
     struct sim_link good_link; /* of all, when nothing is wrong */
+    uint64_t packet_life_ns;   /* of its network */
+    uint64_t broke_ns;         /* when a connection broke last; 0: none did */
     bool suspends;             /* hosts are suspended with their devices, now and then */
     uint64_t calm_ns;          /* nothing goes wrong from some time before that on */
     uint64_t faults;           /* that have happened */

@@ -31,6 +31,12 @@ bool play_transfers_may_wait(void)
     return cluster.settings.hybrid && cluster.mix != MIX_BOTH;
 }
 
+uint64_t play_rest_ns(uint64_t since_ns)
+{
+    const uint64_t rest_ns = 2 * cluster.packet_life_ns;
+    return cluster.broke_ns != 0 && cluster.broke_ns + rest_ns >= since_ns ? rest_ns : 0;
+}
+
 bool play_transfers_may_be(void)
 {
     return cluster.mix == MIX_BOTH ||

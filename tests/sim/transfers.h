@@ -22,6 +22,10 @@ bool play_transfers_may_be(void);
 /* Whether nodes with RC alone are among them: when several connections to a node break at once, one
  * may wait for its queue pairs that rest, be everything as it should. */
 bool play_transfers_may_wait(void);
+/* How long a request that was posted then may wait for a connection, besides: where one broke not
+ * long ago, since it was to READ a region that is no more. Who needs another one has the queue pair
+ * of each node that is ready, and where others have had these, the one that has rested. */
+uint64_t play_rest_ns(uint64_t since_ns);
 /* Between two passes of a lane of that host: of one of its endpoints, now and then. */
 void play_transfer(struct lane *lane, uint32_t host, struct base_prng *random);
 /* The event is to happen so long after that host, or another one with it, has begun or ended a

@@ -307,7 +307,7 @@ void play_worker_await(struct play_worker *w)
         }
     }
     if (!w->broken && !play_transfers_may_wait() && began_ns > w->settings.calm_ns &&
-        play_now_ns() - began_ns > SLOW_MS * BASE_NS_PER_MS)
+        play_now_ns() - began_ns > SLOW_MS * BASE_NS_PER_MS + play_rest_ns(began_ns))
         play_violation(w->process->name,
                        "nothing has gone wrong for long, and a request took %llu ms",
                        (unsigned long long)((play_now_ns() - began_ns) / BASE_NS_PER_MS));

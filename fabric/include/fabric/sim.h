@@ -82,6 +82,8 @@ struct sim_hooks {
     /* A READ of so many bytes of that node's memory stands still in the middle (as
      * sim_net_stall_reads() says). */
     void (*stalled)(void *user, uint32_t node, uint32_t bytes);
+    /* A connected queue pair of that node broke. NULL: nobody asks. */
+    void (*broke)(void *user, uint32_t node);
     /* A line of a story: "RC 0x1f33: sends again from packet 17". */
     void (*told)(void *user, uint32_t node, const char *line);
 };
