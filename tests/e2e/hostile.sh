@@ -82,8 +82,23 @@ arena_mib() {
 }
 
 rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
+# KiB of anonymous memory but for lanes' tables, which are mapped when the agent begins and never
+# grow: each lane touches its own, page after page, whenever an attack has it do so first (with two
+# lanes 7 MiB of three tables in the course of 48 attacks, of which 2.3 MiB when a batch-storm came
+# to the second one). Who would leak them would have to map them anew.
+tables() {
+    awk '/^[0-9a-f]+-[0-9a-f]+ / {split($1, at, "-")} /^Size:/ && $2 >= 8192 {print at[1]}' \
+        "/proc/${pids[a]}/smaps"
+}
+own() {
+    awk 'NR == FNR {table[$1]; next}
+        /^[0-9a-f]+-[0-9a-f]+ / {split($1, at, "-")}
+        /^Size:/ {size = $2}
+        /^Anonymous:/ && !(size >= 8192 && at[1] in table) {kib += $2}
+        END {print kib + 0}' "$work/tables" "/proc/${pids[a]}/smaps"
+}
 # The least of 2 s, since the agent gives back once a second what it does not use.
-least_rss() { for _ in $(seq 20); do rss; sleep 0.1; done | sort -n | sed -n 1p; }
+least_own() { for _ in $(seq 20); do own; sleep 0.1; done | sort -n | sed -n 1p; }
 progress() { cat "$work/progress/count" 2>/dev/null || echo 0; }
 # Operations of the honest worker in each ms since it had done so many, at that time: what an attack
 # leaves it is said in per cent of what it has alone. It is no bound: it depends on how many
@@ -135,7 +150,9 @@ for attack in dies keys crowded-descriptor messages batches batch-storm; do
     settled || fail "$attack left something: $(status)"
 done
 fd_list >"$work/fds"
-shape_before=$(shape) fds_before=$(fds) rss_before=$(least_rss)
+tables >"$work/tables"
+(($(wc -l <"$work/tables") > 1)) || fail "the agent has no tables"
+shape_before=$(shape) fds_before=$(fds) own_before=$(least_own)
 
 count=$((10#$(progress))) begin=$(date +%s%N)
 sleep 1
@@ -207,13 +224,13 @@ ok "$(tail -n 1 "$work/victim.out")"
 for _ in $(seq 600); do [[ $(shape) == "[0,0,0,0,0]" ]] && settled && break; sleep 0.1; done
 [[ $(shape) == "[0,0,0,0,0]" && $(agent_number a inflight) == 0 ]] ||
     fail "something is left at the end: $(status)"
-rss_after=$(least_rss)
-echo "the agent's anonymous memory: $rss_before KiB before, $rss_after KiB after"
+own_after=$(least_own)
+echo "the agent's anonymous memory but for tables: $own_before KiB before, $own_after KiB after"
 # The sanitizer keeps what is freed, and would see a leak itself when the agent ends.
 if ! grep -q -a __asan_init "$bin/kedge-agentd"; then
-    # What a lane has made room for it has touched by now, and keeps: of each pool that was used.
+    # What is made for a pool that was used stays, beside its tables.
     most=$((${HOSTILE_POOLS:-0} ? 6 : 4))
-    ((rss_after <= rss_before + most * 1024)) || fail "the agent has grown by more than $most MiB"
+    ((own_after <= own_before + most * 1024)) || fail "the agent has grown by more than $most MiB"
 else
     skip "the bound of the agent's memory (a sanitizer keeps what was freed)"
 fi
