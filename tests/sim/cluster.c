@@ -167,6 +167,7 @@ void cluster_start_worker(struct node *n, uint32_t number)
         .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
         .batches = cluster.batches,
         .messages = cluster.settings.messages,
+        .large = cluster.settings.arena_bytes >= CLUSTER_ARENA_USUAL,
         .by_descriptor = cluster.settings.messages && (number + n->host.number) % 2 == 1,
         .names = cluster.settings.shared,
         .tenants = cluster.tenants,
@@ -359,6 +360,7 @@ static void begin_intruders(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
     struct play_intruder_settings i = {.uid = play_tenant_uid(cluster.tenants),
+                                       .messages = s->messages,
                                        .tenants = cluster.tenants,
                                        .until_ns = s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};
     if (!cluster.intruders || s->duration_ns <= (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S)

@@ -174,10 +174,12 @@ static void print_json(uint64_t seed, const struct play_cluster_result *r,
            ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
            ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"transfers\":%" PRIu64
            ",\"batches\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"messages\":%" PRIu64
-           ",\"heard\":%" PRIu64,
+           ",\"heard\":%" PRIu64 ",\"large\":%" PRIu64 ",\"lists\":%" PRIu64
+           ",\"imports\":%" PRIu64,
            seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
            w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged,
-           r->transfers, w->batches, w->cancelled, w->messages, w->heard);
+           r->transfers, w->batches, w->cancelled, w->messages, w->heard, w->large, w->lists,
+           w->imports);
     if (shrunk != NULL) {
         printf(",\"faults_needed\":[");
         print_needed(shrunk, ",");

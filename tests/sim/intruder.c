@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "intruder.h"
+#include "intruder_state.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -37,33 +37,17 @@ enum harm {
     HARM_ATTACH,   /* opens and closes sessions */
     HARM_GARBAGE,  /* messages of its own making at the attach socket */
     HARM_OWN,      /* what it posts to a region of its own it changes, and registers oddly */
+    HARM_MAIL,     /* where there are messages: it sends to whoever has not let it in */
     HARM_KINDS
 };
 static const char *const HARMS[HARM_KINDS] = {
     "scribbles in its ring", "alters what it posts",     "guesses keys",
     "polls seldom",          "connects to all and none", "attaches again and again",
-    "sends garbage",         "misuses its own region"};
-
-struct play_intruder {
-    struct play_host *host;
-    struct play_intruder_settings settings;
-    struct play_process *process; /* NULL: it is away */
-    struct play_event come, go;
-    struct base_prng random;
-    uint64_t seed, posts;
-    /* of its present life */
-    struct kedge_session *session;
-    void *arena; /* that the ledger has; NULL: none */
-    uint8_t *buffer;
-    uint32_t lkey;
-    struct kedge_vqp *q;
-    uint64_t last_id;
-    struct play_region *region; /* that it lends to itself; NULL: none */
-};
+    "sends garbage",         "misuses its own region",   "sends where it is not let in"};
 
 static uint64_t draw(struct play_intruder *i, uint64_t n)
 {
-    return base_prng_below(&i->random, n);
+    return play_intruder_draw(i, n);
 }
 
 static void rest(struct play_intruder *i, uint64_t most_ns)
@@ -101,6 +85,7 @@ static bool has_session(struct play_intruder *i)
     void *memory;
     if (kedge_open(&attr, &i->session) != 0)
         return false;
+    i->own = NULL;
     if (kedge_alloc(i->session, BUFFER_BYTES, &memory, &i->lkey) == 0 &&
         kedge_vqp_create(i->session, NULL, &i->q) == 0) {
         i->buffer = memory;
@@ -141,6 +126,17 @@ static void poll_all(struct play_intruder *i)
                 play_violation(i->process->name, "it has no right to a region, and reached it");
 }
 
+/* With messages, all that there is of them too. */
+static uint8_t draw_op(struct play_intruder *i)
+{
+    const bool posts = draw(i, 2) == 0;
+    if (i->settings.messages)
+        return (uint8_t)(posts ? 1 + draw(i, SCHEMA_OP_WRITE_IMM)
+                               : SCHEMA_OP_BIND +
+                                     draw(i, SCHEMA_OP_PORT_REVOKE + 1 - SCHEMA_OP_BIND));
+    return (uint8_t)(posts ? 1 + draw(i, 4) : 16 + draw(i, 24));
+}
+
 static void scribble(struct play_intruder *i)
 {
     struct kedge_session *s = i->session;
@@ -149,7 +145,7 @@ static void scribble(struct play_intruder *i)
         struct schema_sq_desc *d = &s->sq[draw(i, slots)];
         play_random_fill(&i->random, d, sizeof *d);
         if (draw(i, 4) != 0)
-            d->op = (uint8_t)(draw(i, 2) == 0 ? 1 + draw(i, 4) : 16 + draw(i, 24));
+            d->op = draw_op(i);
         if (draw(i, 2) == 0)
             d->vqp = (uint16_t)draw(i, 4);
         d->slots = (uint8_t)(draw(i, 8) == 0 ? d->slots : 1 + draw(i, 3));
@@ -243,8 +239,7 @@ static size_t find_byte(size_t byte)
     return byte > address && byte < address + 8 ? address + 7 : byte;
 }
 
-/* What it has posted it changes before the lane takes it, or while it waits there. */
-static void alter_ring(struct play_intruder *i)
+void play_intruder_alter(struct play_intruder *i)
 {
     struct kedge_session *s = i->session;
     for (uint64_t n = 1 + draw(i, 4); n > 0; n--) {
@@ -259,7 +254,7 @@ static void alter_ring(struct play_intruder *i)
 static void alter_posts(struct play_intruder *i)
 {
     guess_keys(i);
-    alter_ring(i);
+    play_intruder_alter(i);
 }
 
 /* ---- a region of its own, to which it has every right */
@@ -323,7 +318,7 @@ static void misuse_own(struct play_intruder *i)
     for (uint64_t n = 1 + draw(i, 20); n > 0; n--)
         post_one(i, &remote);
     rest(i, draw(i, 2) == 0 ? 20 * BASE_NS_PER_US : 2 * BASE_NS_PER_MS);
-    alter_ring(i);
+    play_intruder_alter(i);
     (void)kedge_wait(i->session, 100);
     while (kedge_poll(i->session, 16, wc) > 0) {
     }
@@ -405,6 +400,8 @@ static void harm_by_session(struct play_intruder *i, enum harm harm)
             flood_connects(i);
         else if (harm == HARM_OWN)
             misuse_own(i);
+        else if (harm == HARM_MAIL)
+            play_intruder_mail(i);
         rest(i, draw(i, 4) == 0 ? BASE_NS_PER_S : 100 * BASE_NS_PER_MS);
     }
     close_session(i);
@@ -426,7 +423,7 @@ static void harm_socket(struct play_intruder *i, int scrap[SCRAPS])
 static void run_intruder(void *user)
 {
     struct play_intruder *i = user;
-    const enum harm harm = (enum harm)draw(i, HARM_KINDS);
+    const enum harm harm = (enum harm)draw(i, HARM_KINDS - !i->settings.messages);
     int scrap[SCRAPS];
     for (int k = 0; k < SCRAPS; k++)
         scrap[k] = -1;

@@ -14,6 +14,7 @@ struct play_intruder_settings {
     char socket[108]; /* of its agent */
     uid_t uid;
     uint32_t tenants;  /* whose regions it would like to reach: 1 to this */
+    bool messages;     /* others send some */
     uint64_t until_ns; /* it is harmless from then on: it is not there any more */
 };
 

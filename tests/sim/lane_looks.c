@@ -175,14 +175,15 @@ static void look_at_quotas(struct play_lane_looks *k, const struct lane *l, uint
     }
 }
 
-/* A region is its tenant's from when it is asked for, and no more when it is withdrawn. */
+/* A region is its tenant's from when it is asked for, and no more when it is withdrawn. Virtual
+ * queue pairs on which its lane READs large messages no worker has made. */
 static void count_session(struct tenant_looks *k, const struct session *s)
 {
-    for (uint32_t i = 0; i < s->vqps_high; i++)
+    for (uint32_t i = 0; i < s->vqps_high && i < s->max_vqps; i++)
         k->vqps_there += s->vqps[i].state != VQP_FREE;
     for (uint32_t i = 0; i < lane_region_places(s); i++)
         k->mrs_there += s->regions[i].lease.state == LANE_LEASE_LIVE;
-    k->mrs_there += s->registering.place != NULL;
+    k->mrs_there += (s->registering.place != NULL) + (s->lending.place != NULL);
 }
 
 static void recount_quotas(struct play_lane_looks *k, const struct lane *l, const char *who)

@@ -294,6 +294,22 @@ void play_region_free(struct play_region *r)
     drop_region(r);
 }
 
+uint32_t play_regions_of_others(uint32_t tenant, char text[][PLAY_TOKEN], uint32_t most)
+{
+    uint32_t count = 0;
+    for (const struct play_region *r = ledger.regions; r != NULL && count < most; r = r->next)
+        if (r->live && r->tenant != tenant)
+            (void)snprintf(text[count++], PLAY_TOKEN, "%s", r->token);
+    return count;
+}
+
+void play_region_grant(const char *token, uint32_t tenant)
+{
+    for (struct play_region *r = ledger.regions; r != NULL; r = r->next)
+        if (r->live && strcmp(r->token, token) == 0)
+            r->guest_id = agent_tenant_id(play_tenant_name(tenant - 1));
+}
+
 /* ---- users */
 
 static struct play_slot *free_slot(struct play_region *r)
@@ -322,6 +338,7 @@ struct play_slot *play_slot_take(struct base_prng *random, const char *user, uin
             continue;
         struct play_slot *s = free_slot(r);
         s->taken = true;
+        s->turn++;
         s->begun = false;
         r->users++;
         return s;
@@ -380,20 +397,23 @@ static const char *const KINDS[] = {"READ", "WRITE", "atomic"};
 static void look_at_remote(const struct arena *a, const struct sim_access *access)
 {
     const struct play_region *r = region_at(access->at, access->bytes);
-    if (r == NULL) {
-        play_violation(a->owner,
-                       "a %s of node %u was carried out in memory that it does not lend: %u bytes "
-                       "at %llu of its arena, by key 0x%x",
-                       KINDS[access->kind], access->initiator, access->bytes,
-                       (unsigned long long)((uint8_t *)access->at - a->at), access->key);
+    const char *wrong = r == NULL ? play_mail_read(access) : NULL;
+    if (wrong != NULL)
+        play_violation(
+            a->owner,
+            "a %s of node %u was carried out %s: %u bytes at %llu of its arena, by key 0x%x",
+            KINDS[access->kind], access->initiator, wrong, access->bytes,
+            (unsigned long long)((uint8_t *)access->at - a->at), access->key);
+    if (r == NULL)
         return;
-    }
     if (!r->lease_only && access->identity <= r->born_identity)
         play_violation(a->owner,
                        "a %s of node %u is carried out in region %llu by a registration that is "
                        "older than that",
                        KINDS[access->kind], access->initiator, (unsigned long long)r->id);
-    const enum play_posted post = play_posts_reach(access, r->tenant_id);
+    enum play_posted post = play_posts_reach(access, r->tenant_id);
+    if (post == PLAY_POST_NONE && r->guest_id != 0)
+        post = play_posts_reach(access, r->guest_id);
     if (post != PLAY_POST_OUT)
         play_violation(a->owner, "a %s of node %u is carried out in region %llu, %s",
                        KINDS[access->kind], access->initiator, (unsigned long long)r->id,

@@ -41,7 +41,8 @@ struct play_slot {
     struct play_region *region;
     uint32_t number;
     bool taken, lost;
-    bool begun; /* something has succeeded there since its VQP was connected */
+    uint64_t turn; /* so often it was taken */
+    bool begun;    /* something has succeeded there since its VQP was connected */
     uint64_t counter;
     uint8_t content[PLAY_SLOT_BYTES];
 };
@@ -52,6 +53,7 @@ struct play_region {
     uint32_t node, life;        /* its node's agent, and which life of that */
     char owner[PLAY_NAME];      /* its worker's name */
     uint32_t tenant, tenant_id; /* its number from 1, and what products know it by */
+    uint32_t guest_id;          /* a tenant that has its token; 0: none has */
     uint8_t *at;                /* its first byte, in this process */
     uint8_t gid[16];            /* of its node */
     char token[PLAY_TOKEN];
@@ -89,6 +91,11 @@ void play_region_free(struct play_region *r);
 void play_ledger_new_life(uint32_t node);
 /* Its host, or its agent, does nothing, and hears of nothing, until then. */
 void play_ledger_suspended(uint32_t node, uint64_t until_ns);
+
+/* Up to `most` tokens of regions of other tenants that are lent. How many. */
+uint32_t play_regions_of_others(uint32_t tenant, char text[][PLAY_TOKEN], uint32_t most);
+/* Whoever is of that tenant may use the region with that token, from now on. */
+void play_region_grant(const char *token, uint32_t tenant);
 
 /* ---- users */
 

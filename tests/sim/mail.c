@@ -6,16 +6,42 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
+#include "cluster_state.h"
+#include "control/config.h"
+#include "fabric/sim.h"
 #include "ledger.h"
 #include "operators.h"
+#include "post_looks.h"
+#include "raises.h"
 #include "schema/record.h"
 
-enum { BOXES = 1 << 16, STREAMS = 1 << 18 };
+enum {
+    BOXES = 1 << 16,
+    STREAMS = 1 << 18,
+    IMM_LETTER = 14,
+    IMM_LETTERS = (1 << IMM_LETTER) - 1,
+    LENT = 4096, /* the last ones */
+    LEFT_S = 60  /* what was left is withdrawn by the rule of leases, by an agent that lives */
+};
+
+/* Memory that a letter is READ from, or was before others were. Packets that come twice have a READ
+ * carried out once more, when its answer was heard: what its receiver has said is over nobody asks
+ * for again. What it has not the owner has waited for until nothing more can come. */
+struct lent {
+    const uint8_t *at; /* NULL: none */
+    const struct mail_stream *of;
+    uint32_t number, bytes;
+    uint64_t left_ns, over_ns; /* 0: it was not, or is not */
+    bool withdrawn;            /* it was not over by what its receiver said */
+};
 
 struct letter {
     uint32_t bytes;
     uint8_t end; /* enum mail_end */
     bool popped;
+    bool imm; /* it is an immediate */
+    struct mail_list list;
 };
 
 struct mail_stream {
@@ -29,13 +55,16 @@ struct mail_stream {
 static struct {
     struct mail_box *box[BOXES];
     struct mail_stream *stream[STREAMS];
-    uint32_t boxes, streams;
+    uint32_t boxes, streams, lents;
     uint64_t heard;
+    struct lent lent[LENT];
 } mail;
 
 void play_mail_begin(void)
 {
     mail.heard = 0;
+    play_lists_begin();
+    play_counters_begin();
 }
 
 void play_mail_end(void)
@@ -46,7 +75,9 @@ void play_mail_end(void)
         free(mail.stream[i]->letter);
         free(mail.stream[i]);
     }
-    mail.boxes = mail.streams = 0;
+    play_counters_end();
+    mail.boxes = mail.streams = mail.lents = 0;
+    memset(mail.lent, 0, sizeof mail.lent);
 }
 
 uint64_t play_mail_heard(void)
@@ -65,6 +96,7 @@ struct mail_box *play_box_open(const char *owner, const uint8_t gid[16], uint32_
     memcpy(b->gid, gid, sizeof b->gid);
     b->tenant = tenant;
     b->port = port;
+    b->most = MAIL_MOST;
     b->answers = port == 0;
     b->live = b->lets_in[tenant] = true;
     return mail.box[mail.boxes++] = b;
@@ -79,6 +111,16 @@ void play_box_close(struct mail_box *box)
 {
     if (box != NULL)
         box->live = false;
+}
+
+struct mail_box *play_box_of(const char *owner)
+{
+    for (uint32_t i = mail.boxes; i > 0; i--) {
+        struct mail_box *b = mail.box[i - 1];
+        if (b->live && !b->answers && strcmp(b->owner, owner) == 0)
+            return b;
+    }
+    return NULL;
 }
 
 struct mail_box *play_box_choose(struct base_prng *r)
@@ -111,6 +153,11 @@ struct mail_box *play_stream_answers(const struct mail_stream *s)
     return s->answers;
 }
 
+const struct mail_box *play_stream_to(const struct mail_stream *s)
+{
+    return s->to;
+}
+
 /* Which stream, which letter, and what follows from both. */
 static void fill_letter(const struct mail_stream *s, uint32_t number, uint32_t bytes, uint8_t *out)
 {
@@ -124,17 +171,99 @@ static void fill_letter(const struct mail_stream *s, uint32_t number, uint32_t b
     }
 }
 
-uint32_t play_stream_post(struct mail_stream *s, uint32_t bytes, uint8_t *out)
+static uint32_t add_letter(struct mail_stream *s, const struct letter *letter)
 {
     if (s->letters == s->room) {
         s->room = 2 * s->room + 16;
         s->letter = realloc(s->letter, s->room * sizeof s->letter[0]);
         BASE_ASSERT(s->letter != NULL);
     }
-    s->letter[s->letters] = (struct letter){.bytes = bytes, .end = MAIL_OUT};
-    fill_letter(s, s->letters, bytes, out);
+    s->letter[s->letters] = *letter;
     return s->letters++;
 }
+
+uint32_t play_stream_post(struct mail_stream *s, uint32_t bytes, uint8_t *out)
+{
+    fill_letter(s, s->letters, bytes, out);
+    return add_letter(s, &(struct letter){.bytes = bytes});
+}
+
+uint32_t play_stream_post_list(struct mail_stream *s, uint32_t bytes, uint8_t *out,
+                               const struct mail_list *list)
+{
+    fill_letter(s, s->letters, bytes, out);
+    return add_letter(s, &(struct letter){.bytes = bytes, .list = *list});
+}
+
+/* The low bits of both numbers. */
+uint32_t play_stream_post_imm(struct mail_stream *s, uint32_t bytes, const struct mail_list *list,
+                              uint32_t *imm)
+{
+    *imm = (uint32_t)(s->number << IMM_LETTER | (s->letters & IMM_LETTERS));
+    return add_letter(s, &(struct letter){.bytes = bytes, .imm = true, .list = *list});
+}
+
+/* ---- what is lent */
+
+static struct lent *find_lent(const struct mail_stream *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < LENT && i < mail.lents; i++)
+        if (mail.lent[i].at != NULL && mail.lent[i].of == s && mail.lent[i].number == number)
+            return &mail.lent[i];
+    return NULL;
+}
+
+void play_stream_lends(struct mail_stream *s, uint32_t number, const uint8_t *at)
+{
+    mail.lent[mail.lents++ % LENT] =
+        (struct lent){.at = at, .of = s, .number = number, .bytes = s->letter[number].bytes};
+}
+
+void play_mail_forget(const uint8_t *at, size_t bytes)
+{
+    for (uint32_t i = 0; i < LENT; i++)
+        if (mail.lent[i].at >= at && mail.lent[i].at < at + bytes)
+            mail.lent[i].at = NULL;
+}
+
+static const char *find_wrong_read(const struct lent *n, const struct sim_access *access)
+{
+    const struct mail_box *to = n->of->to;
+    const uint32_t tenant = agent_tenant_id(play_tenant_name(to->tenant - 1));
+    uint8_t gid[16];
+    cluster_gid(access->initiator, gid);
+    if (access->kind != SIM_READ)
+        return "in a message";
+    if (memcmp(gid, to->gid, sizeof gid) != 0)
+        return "in a message that was sent to somebody else";
+    if (n->left_ns != 0 && play_now_ns() > n->left_ns + LEFT_S * BASE_NS_PER_S)
+        return "in a message that was left behind long ago";
+    const uint64_t posted_ns = play_posts_reach_ns(access, tenant);
+    if (posted_ns == 0)
+        return "in a message, and nobody of its receiver's tenant has asked for it";
+    if (n->over_ns != 0 && (posted_ns > n->over_ns || n->withdrawn))
+        return "in a message that is over";
+    return NULL;
+}
+
+/* The newest one says what is wrong. */
+const char *play_mail_read(const struct sim_access *access)
+{
+    const uint8_t *at = access->at;
+    const char *wrong = NULL;
+    for (uint32_t i = 1; i <= LENT && i <= mail.lents; i++) {
+        const struct lent *n = &mail.lent[(mail.lents - i) % LENT];
+        if (n->at == NULL || at < n->at || at + access->bytes > n->at + n->bytes)
+            continue;
+        const char *why = find_wrong_read(n, access);
+        if (why == NULL)
+            return NULL;
+        wrong = wrong != NULL ? wrong : why;
+    }
+    return wrong != NULL ? wrong : "in memory that it does not lend";
+}
+
+/* ---- its end */
 
 void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end, const char *who)
 {
@@ -143,6 +272,11 @@ void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end
         play_violation(who, "a message is said to have never been sent, and was heard");
     if (end == MAIL_TAKEN && number > 0 && s->letter[number - 1].end == MAIL_NOT_SENT)
         play_violation(who, "a message ends well behind one that was never sent");
+    struct lent *n = find_lent(s, number);
+    if (n != NULL)
+        *(end == MAIL_LEFT ? &n->left_ns : &n->over_ns) = play_now_ns();
+    if (n != NULL)
+        n->withdrawn = end == MAIL_UNKNOWN;
     l->end = (uint8_t)end;
     s->to->unheard += end == MAIL_TAKEN && !l->popped;
 }
@@ -159,18 +293,29 @@ static struct mail_stream *find_stream(const uint8_t *content, uint32_t bytes, u
         return NULL;
     struct mail_stream *s = mail.stream[head[0] - 1];
     *number = (uint32_t)head[1];
-    return head[1] < s->letters ? s : NULL;
+    return head[1] < s->letters && !s->letter[head[1]].imm ? s : NULL;
+}
+
+static struct mail_stream *find_immediate(uint32_t imm, uint32_t *number)
+{
+    const uint64_t stream = imm >> IMM_LETTER;
+    if (stream == 0 || stream > mail.streams)
+        return NULL;
+    struct mail_stream *s = mail.stream[stream - 1];
+    *number = s->next + ((imm - s->next) & IMM_LETTERS);
+    return *number < s->letters && s->letter[*number].imm ? s : NULL;
 }
 
 static const char *find_fault(const struct mail_box *box, const struct mail_stream *s,
                               uint32_t number, const uint8_t *content, uint32_t bytes)
 {
-    uint8_t as_sent[2 * MAIL_MOST];
+    static uint8_t as_sent[MAIL_LARGE_MOST];
     const struct letter *l = &s->letter[number];
     if (l->bytes != bytes || bytes > sizeof as_sent)
         return "a message comes with another length than it was sent with";
-    fill_letter(s, number, bytes, as_sent);
-    if (memcmp(as_sent, content, bytes) != 0)
+    if (content != NULL)
+        fill_letter(s, number, bytes, as_sent);
+    if (content != NULL && memcmp(as_sent, content, bytes) != 0)
         return "a message comes with other bytes than it was sent with";
     if (s->to != box)
         return "a message comes that was sent to somebody else";
@@ -185,11 +330,10 @@ static const char *find_fault(const struct mail_box *box, const struct mail_stre
     return NULL;
 }
 
-struct mail_stream *play_box_popped(struct mail_box *box, const uint8_t *content, uint32_t bytes,
-                                    uint32_t tenant)
+/* content NULL: it has none. */
+static struct mail_stream *take_letter(struct mail_box *box, struct mail_stream *s, uint32_t number,
+                                       const uint8_t *content, uint32_t bytes, uint32_t tenant)
 {
-    uint32_t number = 0;
-    struct mail_stream *s = find_stream(content, bytes, &number);
     if (s == NULL) {
         play_violation(box->owner, "a message comes that nobody has sent");
         return NULL;
@@ -205,6 +349,32 @@ struct mail_stream *play_box_popped(struct mail_box *box, const uint8_t *content
     s->next = number + 1;
     mail.heard++;
     return s;
+}
+
+struct mail_stream *play_box_popped(struct mail_box *box, const uint8_t *content, uint32_t bytes,
+                                    uint32_t tenant)
+{
+    uint32_t number = 0;
+    struct mail_stream *s = find_stream(content, bytes, &number);
+    return take_letter(box, s, number, content, bytes, tenant);
+}
+
+struct mail_stream *play_box_popped_imm(struct mail_box *box, uint32_t imm, uint32_t bytes,
+                                        uint32_t tenant)
+{
+    uint32_t number = 0;
+    struct mail_stream *s = find_immediate(imm, &number);
+    return take_letter(box, s, number, NULL, bytes, tenant);
+}
+
+bool play_stream_is_imm(const struct mail_stream *s, uint32_t number)
+{
+    return s->letter[number].imm;
+}
+
+const struct mail_list *play_stream_list(const struct mail_stream *s)
+{
+    return &s->letter[s->next - 1].list;
 }
 
 void play_box_is_empty(const struct mail_box *box)

@@ -30,7 +30,7 @@ struct claim {
     uint64_t addr, length;
     const void *session;
     const struct wr *wr;
-    uint64_t wr_id, post;
+    uint64_t wr_id, post, posted_ns;
     uint32_t qpn, tenant, key;
     bool remote; /* else it is its session's own, and key says nothing */
 };
@@ -190,6 +190,19 @@ enum play_posted play_posts_reach(const struct sim_access *access, uint32_t tena
     return again ? PLAY_POST_AGAIN : PLAY_POST_OUT;
 }
 
+uint64_t play_posts_reach_ns(const struct sim_access *access, uint32_t tenant)
+{
+    struct sim_access rest = *access;
+    uint64_t last_ns = 0;
+    do {
+        const struct claim *c = take_claim(&rest, is_of_tenant, &tenant);
+        if (c == NULL)
+            return 0;
+        last_ns = c->posted_ns > last_ns ? c->posted_ns : last_ns;
+    } while (rest.bytes > 0);
+    return last_ns;
+}
+
 /* ---- what is posted */
 
 static bool is_within(const struct ibv_sge *sge, uint64_t from, uint64_t bytes)
@@ -268,6 +281,12 @@ static bool has_header(const struct wr *w)
     return w->fab.opcode == IBV_WR_SEND || w->fab.opcode == IBV_WR_SEND_WITH_IMM;
 }
 
+/* Of a large one nothing else goes. */
+static bool is_header(const struct wr *w)
+{
+    return has_header(w) && (w->special & SPECIAL_LARGE);
+}
+
 /* What a WRITE carries itself is in the request, or in memory of the lane's. wr_id: of its work
  * request. */
 static void take_down(const struct wr *w, uint32_t qpn, uint64_t wr_id)
@@ -278,7 +297,8 @@ static void take_down(const struct wr *w, uint32_t qpn, uint64_t wr_id)
                       .qpn = qpn,
                       .wr = w,
                       .wr_id = wr_id,
-                      .post = posts_here()->post};
+                      .post = posts_here()->post,
+                      .posted_ns = play_now_ns()};
     const bool carries = (w->fab.send_flags & IBV_SEND_INLINE) || (w->special & SPECIAL_COPY);
     for (int i = has_header(w); i < wr_pieces(w) && !carries; i++) {
         c.addr = w->sge[i].addr;
@@ -358,7 +378,7 @@ bool __wrap_lane_merge(struct lane *l, struct physical_qp *p, struct wr *w)
 static void take_down_riders(const struct wr *lead, uint32_t qpn)
 {
     struct node_posts *p = posts_here();
-    uint64_t bytes = lead->length;
+    uint64_t bytes = is_header(lead) ? 0 : lead->length;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->riders; i++) {
         if (p->rider[i].lead != lead) {

@@ -33,6 +33,9 @@ uint64_t play_posts_merged(void);
 /* Of requests of that tenant's (agent_tenant_id()), and its peer's: access is remote. NONE, OUT or
  * AGAIN. */
 enum play_posted play_posts_reach(const struct sim_access *access, uint32_t tenant);
+/* When the last of those was posted, whatever became of it; 0: there is none for some of the bytes.
+ */
+uint64_t play_posts_reach_ns(const struct sim_access *access, uint32_t tenant);
 
 /* What callers of fab_post_send() call instead, and that one. */
 int __wrap_fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);

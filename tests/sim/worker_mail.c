@@ -2,6 +2,7 @@
 /* What a simulated worker does with messages: it binds a port and hears there, lets another tenant
  * in and shuts it out, sends to others' ports, in lists, and answers some of what it hears on the
  * queue pair that came with it. mail.h judges. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -15,13 +16,15 @@
 
 enum {
     POPPED_AT_ONCE = 4,
-    FAR_ID = 1 << 20,    /* of receives for answers, and of answers, from here on */
     GUESTS_PPM = 200000, /* of these it lets another tenant in, or shuts it out */
     LONG_PPM = 20000,    /* lists end with one for which receives are too short */
+    LARGE_PPM = 150000,  /* messages are large, where there is room for them on both sides */
     ANSWER_PPM = 300000, /* of what may be answered is */
     FORGET_PPM = 100000, /* queue pairs of senders that go, of those that are idle */
     ABANDON_PPM = 10000,
     ABANDONED_S = 10,
+    LISTS_PPM = 300000,  /* turns for lists that end with a message */
+    IMPORTS_PPM = 20000, /* for tokens of other tenants */
     MAIL_HANG_S = 120
 };
 
@@ -30,50 +33,14 @@ static bool happens(struct play_worker *w, uint32_t ppm)
     return play_random_happens(&w->random, ppm);
 }
 
-/* ---- memory: receives of the port, receives of answers, what is sent, and answers */
-
-static uint8_t *port_memory(const struct play_worker *w, uint32_t i)
-{
-    return w->mail.memory + (size_t)i * MAIL_MOST;
-}
-
-static uint8_t *answer_memory(const struct play_worker *w, uint32_t i)
-{
-    return port_memory(w, MAIL_RECEIVES + i);
-}
-
-static uint8_t *out_memory(const struct play_worker *w, uint32_t i)
-{
-    return answer_memory(w, MAIL_ANSWERS) + (size_t)i * 2 * MAIL_MOST;
-}
-
-static uint8_t *friend_memory(const struct play_worker *w, uint32_t i)
-{
-    return out_memory(w, MAIL_LIST) + (size_t)i * MAIL_LEAST;
-}
-
-enum {
-    MAIL_BYTES =
-        (MAIL_RECEIVES + MAIL_ANSWERS + 2 * MAIL_LIST) * MAIL_MOST + MAIL_FRIENDS * MAIL_LEAST
-};
-
-static void post_receive(struct play_worker *w, struct kedge_vqp *q, uint64_t wr_id)
-{
-    uint8_t *at = wr_id >= FAR_ID ? answer_memory(w, (uint32_t)(wr_id - FAR_ID))
-                                  : port_memory(w, (uint32_t)wr_id);
-    struct ibv_sge sge = {(uintptr_t)at, MAIL_MOST, w->mail.lkey};
-    struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-    memset(at, 0, MAIL_MOST);
-    if (kedge_post_recv(q, &wr, &bad) != 0)
-        play_trace(w->process->name, "posts no receive: %s", kedge_last_error());
-}
-
 /* ---- who answers, and is answered */
 
-static void forget_friend(struct mail_friend *f)
+static void forget_friend(struct play_worker *w, struct mail_friend *f)
 {
     if (f->out)
-        play_stream_ended(f->answer, f->number, MAIL_UNKNOWN, "");
+        play_stream_ended(f->answer, f->number, MAIL_LEFT, "");
+    if (f->out && f->large)
+        play_letters_over(w, true, true);
     *f = (struct mail_friend){.q = NULL};
 }
 
@@ -98,14 +65,17 @@ static struct mail_friend *find_friend(struct play_worker *w, const struct mail_
     return room;
 }
 
+static uint32_t draw_large(struct play_worker *w)
+{
+    return (uint32_t)play_random_between(&w->random, MAIL_LARGE_LEAST, MAIL_LARGE_MOST);
+}
+
 static void answer(struct play_worker *w, struct mail_friend *f)
 {
     struct mail_box *to = play_stream_answers(f->of);
-    uint8_t *at = friend_memory(w, (uint32_t)(f - w->mail.friends));
-    struct ibv_sge sge = {(uintptr_t)at, MAIL_LEAST, w->mail.lkey};
+    struct mail_pieces at;
     struct ibv_send_wr wr = {.wr_id = ++w->last_id,
-                             .sg_list = &sge,
-                             .num_sge = 1,
+                             .sg_list = at.sge,
                              .opcode = IBV_WR_SEND,
                              .send_flags = IBV_SEND_SIGNALED},
                        *bad;
@@ -113,7 +83,10 @@ static void answer(struct play_worker *w, struct mail_friend *f)
         return;
     if (f->answer == NULL)
         f->answer = play_stream_begin(to, w->settings.tenant, NULL);
-    f->number = play_stream_post(f->answer, MAIL_LEAST, at);
+    const bool large =
+        to->most == MAIL_LARGE_MOST && play_letters_have_bag(w, true) && happens(w, LARGE_PPM);
+    f->number = play_letters_answer(w, f, large ? draw_large(w) : MAIL_LEAST, &at);
+    wr.num_sge = at.count;
     f->wr_id = wr.wr_id;
     f->out = true;
     if (kedge_post_send(f->q, &wr, &bad) == 0) {
@@ -121,6 +94,8 @@ static void answer(struct play_worker *w, struct mail_friend *f)
         return;
     }
     play_stream_ended(f->answer, f->number, MAIL_UNKNOWN, w->process->name);
+    if (f->large)
+        play_letters_over(w, true, false);
     f->out = false;
     f->failed = true;
 }
@@ -138,29 +113,42 @@ static void judge_answer(struct play_worker *w, struct mail_friend *f, const str
                       : kedge_never_sent(wc) == 1 ? MAIL_NOT_SENT
                                                   : MAIL_UNKNOWN,
                       w->process->name);
+    if (f->large)
+        play_letters_over(w, true, false);
 }
 
 /* ---- what is heard */
+
+static struct mail_stream *read_message(struct play_worker *w, const struct kedge_msg *msg,
+                                        bool far, uint32_t i)
+{
+    struct mail_box *box = far ? w->mail.answers : w->mail.box;
+    const uint32_t bytes = msg->wc.byte_len;
+    if (msg->wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+        return play_box_popped_imm(box, ntohl(msg->wc.imm_data), bytes, msg->tenant);
+    return play_box_popped(box, play_letters_read(w, far, i, bytes), bytes, msg->tenant);
+}
 
 static void hear(struct play_worker *w, const struct kedge_msg *msg)
 {
     struct worker_mail *m = &w->mail;
     const bool far = m->courier != NULL && msg->wc.qp_num == kedge_vqp_num(m->courier);
     const bool near = m->port != NULL && msg->wc.qp_num == kedge_vqp_num(m->port);
-    const uint64_t id = msg->wc.wr_id;
+    const uint64_t id = msg->wc.wr_id, i = id & (MAIL_FAR_ID - 1);
     if (!far && !near) /* of a queue pair that is gone */
         return;
-    if (far != (id >= FAR_ID) || (id & (FAR_ID - 1)) >= (far ? MAIL_ANSWERS : MAIL_RECEIVES)) {
+    if (far != (id >= MAIL_FAR_ID) || i >= play_letters_awaited(w, far)) {
         play_violation(w->process->name, "a receive ends that was not posted there");
         return;
     }
-    const uint8_t *at =
-        far ? answer_memory(w, (uint32_t)(id - FAR_ID)) : port_memory(w, (uint32_t)id);
     struct mail_stream *of = NULL;
     if (msg->wc.status == IBV_WC_SUCCESS)
-        of = play_box_popped(far ? m->answers : m->box, at, msg->wc.byte_len, msg->tenant);
+        of = read_message(w, msg, far, (uint32_t)i);
+    if (of != NULL && !play_list_is_there(play_stream_list(of), w->region))
+        play_violation(w->process->name, "a message comes, and not all that was written before it");
     w->count.heard += of != NULL;
-    post_receive(w, far ? m->courier : m->port, id);
+    w->count.large += of != NULL && msg->wc.byte_len >= MAIL_LARGE_LEAST;
+    play_letters_await(w, far ? m->courier : m->port, far, (uint32_t)i);
     if (near && of != NULL && msg->from != NULL) {
         struct mail_friend *f = find_friend(w, of, msg->from);
         if (f != NULL)
@@ -184,6 +172,7 @@ void play_worker_hear(struct play_worker *w)
         play_box_is_empty(m->box);
     if (m->answers != NULL)
         play_box_is_empty(m->answers);
+    play_lists_look(w);
 }
 
 /* ---- its port */
@@ -191,15 +180,8 @@ void play_worker_hear(struct play_worker *w)
 static void open_port(struct play_worker *w)
 {
     struct worker_mail *m = &w->mail;
-    void *at;
     const uint32_t port = play_box_next_port();
-    if (m->memory == NULL &&
-        play_worker_is_possible(w, kedge_alloc(w->session, MAIL_BYTES, &at, &m->lkey),
-                                "have memory for messages")) {
-        m->memory = at;
-        play_worker_note_arenas(w);
-    }
-    if (m->memory == NULL ||
+    if (!play_letters_open(w) ||
         !play_worker_is_possible(w, kedge_vqp_create(w->session, NULL, &m->port),
                                  "make a queue pair to hear"))
         return;
@@ -209,9 +191,10 @@ static void open_port(struct play_worker *w)
         m->port = NULL;
         return;
     }
-    for (uint32_t i = 0; i < MAIL_RECEIVES; i++)
-        post_receive(w, m->port, i);
+    for (uint32_t i = 0; i < play_letters_awaited(w, false); i++)
+        play_letters_await(w, m->port, false, i);
     m->box = play_box_open(w->process->name, w->session->gid, w->settings.tenant, port);
+    m->box->most = m->near_most;
     play_trace(w->process->name, "hears at port %u", port);
 }
 
@@ -252,8 +235,9 @@ static void change_guests(struct play_worker *w)
 static void dismiss_courier(struct play_worker *w)
 {
     struct worker_mail *m = &w->mail;
+    play_letters_over(w, false, m->done < m->posted);
     for (; m->done < m->posted; m->done++)
-        play_stream_ended(m->stream, m->first + m->done, MAIL_UNKNOWN, w->process->name);
+        play_stream_ended(m->stream, m->first + m->done, MAIL_LEFT, w->process->name);
     play_box_close(m->answers);
     if (w->session != NULL)
         kedge_vqp_destroy(m->courier);
@@ -282,29 +266,40 @@ static void send_courier(struct play_worker *w)
     m->answers = play_box_open(w->process->name, w->session->gid, w->settings.tenant, 0);
     m->answers->lets_in[box->tenant] = true; /* who sends to another's port lets that one answer */
     m->stream = play_stream_begin(box, w->settings.tenant, m->answers);
-    for (uint32_t i = 0; i < MAIL_ANSWERS; i++)
-        post_receive(w, m->courier, FAR_ID + i);
+    m->answers->most = m->far_most;
+    for (uint32_t i = 0; i < play_letters_awaited(w, true); i++)
+        play_letters_await(w, m->courier, true, i);
     play_trace(w->process->name, "sends to port %u of %s", box->port, box->owner);
+}
+
+/* Where receives are for large ones one of 1,032 bytes is not too long, and nothing that may be
+ * sent is. */
+static uint32_t draw_letter(struct play_worker *w, bool is_long)
+{
+    const uint32_t most = MAIL_LEAST << base_prng_below(&w->random, 6);
+    const bool room = play_letters_have_bag(w, false);
+    if (is_long)
+        return room && happens(w, 300000) ? draw_large(w) : MAIL_MOST + 8;
+    if (room && play_stream_to(w->mail.stream)->most == MAIL_LARGE_MOST && happens(w, LARGE_PPM))
+        return draw_large(w);
+    return (uint32_t)play_random_between(&w->random, MAIL_LEAST, most);
 }
 
 static int post_letters(struct play_worker *w, uint32_t n)
 {
     struct worker_mail *m = &w->mail;
     struct ibv_send_wr wr[MAIL_LIST], *bad = NULL;
-    struct ibv_sge sge[MAIL_LIST];
+    struct mail_pieces at[MAIL_LIST];
     const bool has_long = happens(w, LONG_PPM);
+    play_letters_over(w, false, false);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t most = MAIL_LEAST << base_prng_below(&w->random, 6);
-        uint32_t bytes = (uint32_t)play_random_between(&w->random, MAIL_LEAST, most);
-        if (has_long && i + 1 == n)
-            bytes = MAIL_MOST + 8;
-        const uint32_t number = play_stream_post(m->stream, bytes, out_memory(w, i));
+        const uint32_t bytes = draw_letter(w, has_long && i + 1 == n);
+        const uint32_t number = play_letters_write(w, m->stream, i, bytes, &at[i]);
         m->first = i == 0 ? number : m->first;
-        sge[i] = (struct ibv_sge){(uintptr_t)out_memory(w, i), bytes, m->lkey};
         wr[i] = (struct ibv_send_wr){.wr_id = ++w->last_id,
                                      .next = i + 1 < n ? &wr[i + 1] : NULL,
-                                     .sg_list = &sge[i],
-                                     .num_sge = 1,
+                                     .sg_list = at[i].sge,
+                                     .num_sge = at[i].count,
                                      .opcode = IBV_WR_SEND,
                                      .send_flags = IBV_SEND_SIGNALED};
     }
@@ -412,7 +407,7 @@ static void leave_friends(struct play_worker *w)
         if (f->q == NULL || f->out || (!f->failed && !happens(w, FORGET_PPM)))
             continue;
         kedge_vqp_destroy(f->q);
-        forget_friend(f);
+        forget_friend(w, f);
     }
 }
 
@@ -426,7 +421,13 @@ void play_worker_do_mail(struct play_worker *w)
         change_guests(w);
     else if (happens(w, GUESTS_PPM / 8))
         close_port(w);
-    if (w->session != NULL && w->mail.memory != NULL)
+    if (w->session == NULL || w->mail.memory == NULL)
+        return;
+    if (happens(w, IMPORTS_PPM))
+        play_worker_do_imports(w);
+    else if (happens(w, LISTS_PPM))
+        play_worker_do_lists(w);
+    else
         do_letters(w);
 }
 
@@ -435,7 +436,8 @@ void play_worker_forsake_mail(struct play_worker *w)
     struct worker_mail *m = &w->mail;
     for (uint32_t i = 0; i < MAIL_FRIENDS; i++)
         if (m->friends[i].q != NULL)
-            forget_friend(&m->friends[i]);
+            forget_friend(w, &m->friends[i]);
+    play_letters_close(w);
     for (; m->done < m->posted; m->done++)
         play_stream_ended(m->stream, m->first + m->done, MAIL_UNKNOWN, w->process->name);
     play_box_close(m->answers);

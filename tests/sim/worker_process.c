@@ -73,6 +73,7 @@ static void drop_requests(struct play_worker *w)
 static void forget_session(struct play_worker *w)
 {
     drop_requests(w);
+    play_lists_forsake(w);
     play_worker_forsake_mail(w);
     for (uint32_t i = 0; i < TARGETS; i++)
         drop_target(&w->target[i]);

@@ -26,6 +26,7 @@ struct play_worker_settings {
     bool batches;          /* it posts batches too */
     bool by_descriptor;    /* it sleeps in poll() for kedge_fd() */
     bool messages;         /* it sends messages, and hears some */
+    bool large;            /* some of them are large */
     bool names;            /* it publishes its regions, and looks up others' names */
     uint32_t tenants;      /* there are so many */
     bool no_atomics;       /* its device has none */
@@ -39,7 +40,9 @@ struct play_worker_counts {
     uint64_t sessions, refused, regions, withdrawn, connections;
     uint64_t posted, completed, failed, never_sent, dropped; /* dropped: their session ended */
     uint64_t reads, writes, atomics;
-    uint64_t messages, heard, answered;            /* that were posted, popped, and ended well */
+    uint64_t messages, heard, answered; /* that were posted, popped, and ended well */
+    uint64_t large, lists;              /* of those that were popped; that were posted, or raises */
+    uint64_t imports;                   /* of tokens, many at once */
     uint64_t batches_prepared, batches, cancelled; /* that ended well, that were cancelled */
     uint64_t last_success_ns;
 };

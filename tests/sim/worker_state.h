@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is of a simulated worker. Private to worker_process.c, worker_judge.c,
- * worker_names.c, worker_batches.c, worker_mail.c, worker_pause.c and worker_post.c. */
+/* What there is of a simulated worker. Private to worker_*.c. */
 #ifndef SIM_WORKER_STATE_H
 #define SIM_WORKER_STATE_H
 
 #include "internal.h"
 #include "ledger.h"
-#include "mail.h"
+#include "worker_messages.h"
 #include "worker_process.h"
 
 enum {
@@ -55,32 +54,6 @@ struct worker_batch {
     struct batch_part part[WORKER_BATCH_PARTS];
 };
 
-enum { MAIL_RECEIVES = 8, MAIL_ANSWERS = 4, MAIL_LIST = 8, MAIL_FRIENDS = 8 };
-
-/* Whose messages it has heard, with the queue pair that came with them. */
-struct mail_friend {
-    struct kedge_vqp *q; /* NULL: nobody */
-    const struct mail_stream *of;
-    struct mail_stream *answer; /* NULL: none was sent yet */
-    uint64_t wr_id;
-    uint32_t number; /* of the last one, which is: */
-    bool out, failed;
-};
-
-struct worker_mail {
-    uint8_t *memory; /* NULL: it has none for messages */
-    uint32_t lkey;
-    struct kedge_vqp *port; /* NULL: it hears nowhere */
-    struct mail_box *box;
-    struct kedge_vqp *courier; /* NULL: it sends to nobody */
-    struct mail_box *answers;
-    struct mail_stream *stream;
-    uint64_t first_id;
-    uint32_t first, posted, done; /* of the list that is out */
-    bool failed;
-    struct mail_friend friends[MAIL_FRIENDS];
-};
-
 struct play_worker {
     struct play_process *process;
     struct play_worker_settings settings;
@@ -99,6 +72,8 @@ struct play_worker {
     struct request request[BURST_MOST];
     struct worker_batch batch;
     struct worker_mail mail;
+    struct worker_lists lists;
+    struct worker_imports imports;
     struct target *busy;           /* whose requests are out */
     uint32_t posted, done, filled; /* filled: bytes of buffers that this burst has taken */
     bool broken;                   /* one of them has failed: so do those behind it */
@@ -125,14 +100,6 @@ void play_worker_judge_batch(struct play_worker *w, const struct request *r);
 void play_worker_judge_look(struct play_worker *w, const struct request *look);
 /* It has not. True: since it was cancelled, after which its queue pair goes on. */
 bool play_worker_batch_failed(struct play_worker *w, const struct ibv_wc *wc);
-/* worker_mail.c. Hears, and sends a list of messages. */
-void play_worker_do_mail(struct play_worker *w);
-/* Pops all that there is. */
-void play_worker_hear(struct play_worker *w);
-/* Whether that completion is a message's; it is judged. */
-bool play_worker_judge_mail(struct play_worker *w, const struct ibv_wc *wc);
-/* Its session is over. */
-void play_worker_forsake_mail(struct play_worker *w);
 /* worker_process.c. Whether it goes on, and else closes the session. */
 bool play_worker_survives(struct play_worker *w, int status);
 /* Sleeps for a second at most, by futex or by descriptor: as kedge_wait(). */
