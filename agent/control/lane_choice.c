@@ -69,6 +69,11 @@ bool agent_lanes_would_be_even(const struct lane_balance *b, uint64_t rate, uint
            (best == 0 || left < gap_after(b->gap, best));
 }
 
+bool agent_lane_may_lodge(uint32_t own, uint32_t left)
+{
+    return left > 0 && own <= left;
+}
+
 void agent_lane_rest_begin(struct lane_rest *r, uint64_t stayed_ns, uint64_t now_ns)
 {
     const uint64_t least_ns = LANE_REST_MS * BASE_NS_PER_MS;

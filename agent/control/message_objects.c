@@ -30,7 +30,9 @@ uint32_t agent_messages_receives(const struct pool *p)
     const struct agent_device *d = &p->device;
     const struct fab_caps *caps = &d->fab->caps;
     const bool has_ud = (caps->transports & FAB_UD) && caps->ud_payload >= DATAGRAM_BYTES;
-    return p->config->messages && has_ud ? lower_of(p->config->receives, caps->max_srq_wr) : 0;
+    return p->config->messages && has_ud && p->first == NULL
+               ? lower_of(p->config->receives, caps->max_srq_wr)
+               : 0;
 }
 
 uint32_t agent_messages_completions(const struct pool *p)

@@ -23,6 +23,7 @@
 #include "names.h"
 #include "peer_setup.h"
 #include "pool.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "prewarm.h"
 #include "qp_end.h"
@@ -101,7 +102,7 @@ int agent_pools_check(struct agent *a, struct base_errbuf *err)
     int status = 0;
     for (struct pool *p = own_pool(a); p != NULL && status == 0;
          p = agent_pools_next_lane(own_pool(a), p))
-        status = agent_sessions_check(p, err);
+        status = agent_lanes_have_homes(p) ? agent_sessions_check(p, err) : 0;
     return status;
 }
 

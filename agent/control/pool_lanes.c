@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "control/lane_choice.h"
 #include "due.h"
+#include "message_objects.h"
 #include "pools.h"
 #include "session_moves.h"
 
@@ -16,8 +17,15 @@ uint32_t agent_lanes_count(const struct pool *p)
     return several ? (uint32_t)p->config->lanes : 1;
 }
 
+bool agent_lanes_have_homes(const struct pool *p)
+{
+    return p->first == NULL || agent_messages_receives(p->first) == 0;
+}
+
 struct pool *agent_lanes_choose(struct pool *endpoint, uint32_t tenant)
 {
+    if (agent_messages_receives(endpoint) != 0)
+        return endpoint;
     struct lane_load load[LANE_POOL_LANES];
     struct pool *lane[LANE_POOL_LANES];
     uint32_t count = 0;

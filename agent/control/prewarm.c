@@ -75,13 +75,21 @@ static uint32_t of_lane(const struct pool *p, uint32_t all)
     return (all + lanes - 1) / lanes;
 }
 
+/* Likewise, of what sessions begin with. */
+static uint32_t of_home(const struct pool *p, uint32_t all)
+{
+    if (!agent_lanes_have_homes(p))
+        return 0;
+    return p->config->messages ? all : of_lane(p, all);
+}
+
 static void set_targets(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
     const struct pool_numbers *n = &k->desired.numbers;
     k->sessions =
-        target_of(k, of_lane(p, desired_or(n->sessions_ahead, p->config->sessions_ahead)));
-    k->arenas = target_of(k, of_lane(p, desired_or(n->arenas_ahead, p->config->arenas_ahead)));
+        target_of(k, of_home(p, desired_or(n->sessions_ahead, p->config->sessions_ahead)));
+    k->arenas = target_of(k, of_home(p, desired_or(n->arenas_ahead, p->config->arenas_ahead)));
 }
 
 /* ---- what cannot be */

@@ -54,21 +54,25 @@ static void count_lodger(struct pool *to, uint32_t tenant, int more)
 
 /* ---- to and fro */
 
-static bool find_place(const struct pool *to, uint32_t *out)
+static bool find_place(const struct pool *to, uint32_t tenant, uint32_t *out)
 {
-    for (uint32_t i = 0; i < LANE_LODGERS; i++)
+    uint32_t own = 0, left = 0;
+    for (uint32_t i = LANE_LODGERS; i-- > 0;) {
         if (to->moves.lodger[i] == NULL) {
             *out = i;
-            return true;
+            left++;
+        } else {
+            own += to->moves.lodger[i]->move->tenant == tenant;
         }
-    return false;
+    }
+    return agent_lane_may_lodge(own, left);
 }
 
 void agent_session_move(struct agent_session *s, struct pool *to)
 {
-    uint32_t place;
+    uint32_t place = 0;
     if (s->stage != STAGE_LIVE || s->move != NULL || s->arena_asked != NULL ||
-        !find_place(to, &place) || lane_memory_let_move(s->rings.memory) != 0)
+        !find_place(to, s->tenant, &place) || lane_memory_let_move(s->rings.memory) != 0)
         return;
     struct session_move *m = calloc(1, sizeof *m);
     if (m == NULL)

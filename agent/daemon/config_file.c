@@ -370,12 +370,6 @@ static int check_lanes(const struct agent_config *c, const char *where, struct b
                         "%s: lane_cpu names %u CPUs, and there are %llu lanes: name one for each, "
                         "or set it to any",
                         where, c->lane_cpu.count, lanes);
-    if (c->lanes > 1 && c->messages)
-        return base_err(
-            err, -EINVAL,
-            "%s: lanes = %llu does not go with messages = yes: receives are of one lane "
-            "(set lanes = 1, or messages = no)",
-            where, lanes);
     if (c->lanes > 1 && c->max_sessions < c->lanes)
         return base_err(err, -EINVAL, "%s: max_sessions must be at least lanes, which is %llu",
                         where, lanes);

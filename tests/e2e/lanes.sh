@@ -150,7 +150,6 @@ refuses() { # sentence lines...
     grep -q "$sentence" "$work/wrong.out" || fail "$*: $(cat "$work/wrong.out")"
     ok "refused: $sentence"
 }
-refuses 'lanes = 2 does not go with messages = yes' 'messages = yes'
 refuses 'lane_cpu names 1 CPUs, and there are 2 lanes' 'lane_cpu = 0'
 refuses 'must name a CPU for each lane alone' 'lane_cpu = 1, 1'
 stop

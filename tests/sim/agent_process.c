@@ -93,7 +93,7 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     (void)snprintf(c->state_dir, sizeof c->state_dir, "%s", OS_DISK);
     memcpy(c->gid, s->gid, sizeof c->gid);
     (void)snprintf(c->transport, sizeof c->transport, "%s", s->transport);
-    c->lanes = s->receives == 0 ? play_cluster_lanes() : 1;
+    c->lanes = play_cluster_lanes();
     if (s->connections != 0)
         c->connections = s->connections;
     if (s->responders != 0)

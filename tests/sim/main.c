@@ -69,7 +69,7 @@ static void print_help(void)
         "  --hybrid          in clusters with DC virtual queue pairs go from it to\n"
         "                    connections and back\n"
         "  --messages        workers send each other messages, and half of them sleep in poll()\n"
-        "  --lanes N         each agent's pool has so many lanes, where it has no messages\n"
+        "  --lanes N         each agent's pool has so many lanes\n"
         "  --calm            nothing goes wrong\n");
 }
 

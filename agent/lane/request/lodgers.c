@@ -37,18 +37,30 @@ static bool is_settled(const struct session *s)
            s->lookup_group == NULL;
 }
 
-/* One that has posted nothing is bound to no life of its endpoint yet. */
+/* One that has posted nothing is bound to no life of its endpoint yet; one that has sent a message,
+ * or is to hear some, is known by its lane alone. */
 static bool vqp_may_move(const struct vqp *q)
 {
+    if (q->messages != NULL)
+        return false;
     return q->state == VQP_FREE || q->state == VQP_ERROR ||
            ((q->state == VQP_CONNECTED || q->state == VQP_CUTTING) && q->begun);
 }
 
+/* Messages come to its lane alone, which must find what is told of them there. */
+static bool may_hear(const struct lane *l, const struct session *s)
+{
+    bool may = l->messages != NULL && s->vqps_high > s->max_vqps; /* it has READ large ones */
+    for (uint32_t i = 0; l->messages != NULL && i < SCHEMA_COUNTERS; i++)
+        may |= s->memory->counters[i].name != 0;
+    return may;
+}
+
 static bool may_leave(const struct lane *l, const struct session *s)
 {
-    if (s->state != SESSION_LIVE || s->lodger || l->messages != NULL ||
-        s->vqps_high > LANE_MOVED_VQPS || !is_settled(s) || has_batch_out(s) ||
-        (s->in_due && !s->leaves) || atomic_load_explicit(&s->rw->armed, memory_order_relaxed) != 0)
+    if (s->state != SESSION_LIVE || s->lodger || may_hear(l, s) || s->vqps_high > LANE_MOVED_VQPS ||
+        !is_settled(s) || has_batch_out(s) || (s->in_due && !s->leaves) ||
+        atomic_load_explicit(&s->rw->armed, memory_order_relaxed) != 0)
         return false;
     for (uint32_t i = 0; i < s->vqps_high; i++)
         if (!vqp_may_move(&s->vqps[i]))

@@ -54,6 +54,10 @@ bool agent_lanes_are_uneven(struct lane_balance *b, const struct lane_load *lane
  * one that is alone with what it has to do stays. */
 bool agent_lanes_would_be_even(const struct lane_balance *b, uint64_t rate, uint64_t best);
 
+/* Whether one more session of a tenant may lodge in a lane where it has `own` lodgers and `left`
+ * places are free: it has no more than it leaves to others, so that whoever comes finds one. */
+bool agent_lane_may_lodge(uint32_t own, uint32_t left);
+
 /* When a session that was in another lane may go to one again: LANE_REST_MS after it is back, and
  * twice as long after each further stay that was no longer than that, up to 2^LANE_REST_DOUBLINGS
  * times: for who comes home at once, since his worker falls silent again and again, lanes are not

@@ -224,6 +224,27 @@ START_TEST(parts_come_to_the_whole_and_each_has_some)
 }
 END_TEST
 
+/* However many sessions one has: each further tenant finds a place, as long as there are fewer of
+ * them than halves of halves. */
+START_TEST(no_tenant_takes_all_places_of_lodgers)
+{
+    uint32_t left = 64, before = 64;
+    for (uint32_t tenant = 0; tenant < 6; tenant++) {
+        uint32_t own = 0;
+        while (agent_lane_may_lodge(own, left)) {
+            own++;
+            left--;
+        }
+        ck_assert_uint_ge(own, 1);
+        ck_assert_uint_le(own, before / 2 + 1);
+        before = left;
+    }
+    ck_assert(!agent_lane_may_lodge(0, 0));
+    ck_assert(agent_lane_may_lodge(0, 1)); /* who has none */
+    ck_assert(!agent_lane_may_lodge(2, 1));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_lane_has_all)                                                                            \
     T(a_tenants_first_workers_share_a_lane)                                                        \
@@ -234,5 +255,6 @@ END_TEST
     T(the_session_goes_that_leaves_the_smallest_gap)                                               \
     T(sessions_come_to_rest)                                                                       \
     T(who_comes_home_at_once_rests_twice_as_long_each_time)                                        \
-    T(parts_come_to_the_whole_and_each_has_some)
+    T(parts_come_to_the_whole_and_each_has_some)                                                   \
+    T(no_tenant_takes_all_places_of_lodgers)
 KEDGE_CHECK_MAIN("agent.control.lane_choice", TESTS)

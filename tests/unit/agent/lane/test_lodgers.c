@@ -5,6 +5,7 @@
 
 #include "../../check_main.h"
 #include "lodger_bed.h"
+#include "world_messages.h"
 
 enum { SLOTS = 16 };
 
@@ -268,6 +269,60 @@ START_TEST(one_that_waits_by_descriptor_stays)
 }
 END_TEST
 
+/* Its lane carries messages: it goes as long as it has none. */
+START_TEST(one_that_may_hear_messages_stays)
+{
+    world_messages = true;
+    setup();
+    go_away();
+    expect_word(10);
+    call_back(false);
+    for (int i = 0; i < 1000 && where != AT_HOME; i++)
+        run(1);
+    const struct schema_sq_desc d = world_message(SCHEMA_OP_RECV, 11, 0, 64);
+    world_post(&k, &d);
+    expect_word(12);
+    leave_home();
+    run(20);
+    ck_assert_int_eq(where, AT_HOME);
+    ck_assert_uint_eq(refusals, 1);
+    ck_assert_int_eq(world.node[HOME].left.status, -EBUSY);
+    expect_word(13);
+    const struct schema_sq_desc destroy = {.op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = d.vqp};
+    world_post(&k, &destroy);
+    for (int i = 0; i < 1000 && !is_quiet(); i++)
+        run(1);
+    teardown();
+    world_messages = false;
+}
+END_TEST
+
+START_TEST(one_with_a_counter_stays)
+{
+    setup();
+    k.memory->counters[3].name = 1;
+    world_messages = false; /* which a lane without messages does not look at */
+    go_away();
+    call_back(false);
+    for (int i = 0; i < 1000 && where != AT_HOME; i++)
+        run(1);
+    k.memory->counters[3].name = 0;
+    teardown();
+    world_messages = true;
+    setup();
+    k.memory->counters[3].name = 1;
+    leave_home();
+    run(20);
+    ck_assert_int_eq(where, AT_HOME);
+    ck_assert_int_eq(world.node[HOME].left.status, -EBUSY);
+    k.memory->counters[3].name = 0; /* given back */
+    go_away();
+    expect_word(10);
+    teardown();
+    world_messages = false;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(another_lane_posts_for_a_session)                                                            \
     T(nothing_is_lost_repeated_or_reordered_while_it_moves)                                        \
@@ -279,5 +334,7 @@ END_TEST
     T(a_session_that_ends_is_called_back_at_once)                                                  \
     T(an_endpoint_that_the_other_lane_does_not_know_is_looked_up_first)                            \
     T(an_endpoint_that_restarts_meanwhile_ends_its_vqps)                                           \
-    T(one_that_waits_by_descriptor_stays)
+    T(one_that_waits_by_descriptor_stays)                                                          \
+    T(one_that_may_hear_messages_stays)                                                            \
+    T(one_with_a_counter_stays)
 KEDGE_CHECK_MAIN("agent.lane.lodgers", TESTS)
