@@ -78,8 +78,7 @@ struct exchange {
     uint32_t known; /* place + 1 of whom was looked for last; it may be another's by now */
     uint64_t seed;
     TAILQ_HEAD(, message_peer) dues;
-    uint64_t strays; /* messages that no credit of ours stood for */
-    uint64_t lives;  /* of streams that were heard */
+    uint64_t strays, lives; /* messages that no credit of ours stood for; of streams */
 };
 
 /* 0 or -ENOMEM. */
@@ -115,11 +114,9 @@ static inline void lane_exchange_stray(struct exchange *x)
         x->bank.posted--;
     x->strays++;
 }
-/* A message has taken a receive. The stream whose next one it is: the caller says what becomes of
- * it, by one of the next three, or by lane_exchange_reads(); where some are READ (r->reads), behind
- * which it comes, by that or by lane_exchange_stop(). NULL: it is dropped. share: by whose part it
- * may begin a stream; 0: nobody's, and it fails if it would; guest: no more of that than are left;
- * 0: no one's. */
+/* A message has taken a receive. The stream whose next one it is: the next three, or those for what
+ * is READ (stream_ends.h), say what becomes of it. NULL: it is dropped. share: by whose part it may
+ * begin a stream; 0: nobody's, and it fails if it would; guest: no more than are left; 0: any. */
 struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
                                              uint32_t share, uint32_t guest, uint64_t now_ns);
 /* It is a guest no more, and its place may be another one's: whatever streams it has left here do

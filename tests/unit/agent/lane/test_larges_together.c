@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several large messages of one VQP under way at a time, to a worker of another node: they are READ
  * together, and each is delivered, refused or fails in its turn. */
+#include <stdio.h>
 #include <string.h>
 
 #include "../../check_main.h"
@@ -139,12 +140,22 @@ static uint32_t count_passes(uint32_t at_a_time)
     return passes;
 }
 
+static uint32_t lower_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 START_TEST(three_take_little_longer_than_one_where_the_way_is_long)
 {
+    uint32_t apart = UINT32_MAX, together = UINT32_MAX;
     begin_together();
     send_first();
     delay(SLOW);
-    const uint32_t apart = count_passes(1), together = count_passes(3);
+    for (int i = 0; i < 5; i++) { /* `soft` moves what is long by the clock, and may add some */
+        apart = lower_of(apart, count_passes(1));
+        together = lower_of(together, count_passes(3));
+    }
+    printf("%u passes, and %u one at a time\n", together, apart);
     delay(0);
     ck_assert_msg(2 * together < apart, "%u passes for %u", together, apart);
     end_together();
@@ -168,6 +179,41 @@ START_TEST(several_are_read_at_a_time_and_come_in_their_order)
     for (uint64_t i = 1; i <= 3; i++)
         expect_sent(i, IBV_WC_SUCCESS);
     ck_assert_uint_eq(find_stream()->reads, 0);
+    end_together();
+}
+END_TEST
+
+/* The second half of the first is READ behind the next one, which waits for it then. */
+START_TEST(one_that_is_here_before_the_one_before_it_comes_behind_it)
+{
+    const struct schema_sq_sges halves = {
+        .sge = {{.offset = 1, .length = 9000}, {.offset = 9001, .length = LARGE - 9000}}};
+    struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, 1, 0, 0);
+    bool waited = false;
+    begin_together();
+    send_first();
+    for (uint64_t i = 1; i <= 2; i++)
+        post_buffer(i, PLACE);
+    delay(SLOW);
+    d.num_sge = 2;
+    d.slots = 2;
+    world_post(&sender, &d);
+    world_post(&sender, (const void *)&halves);
+    send_large(2, LARGE);
+    run_until_read(2);
+    const uint64_t since_ns = w.now_ns;
+    for (int i = 0; count_used() > 0 && i < PATIENCE; i++) {
+        const struct large_read *g = TAILQ_LAST(&w.node[1].lane->messages->large_used, large_list);
+        waited |= g->number == find_stream()->in.next + 1 && g->state == LARGE_DELIVERS;
+        world_run(&w, 1);
+    }
+    ck_assert(waited);
+    ck_assert_uint_lt(w.now_ns - since_ns, 500000); /* at once, and not when all are looked at */
+    for (uint64_t i = 1; i <= 2; i++)
+        hear_whole(i, i, LARGE);
+    for (uint64_t i = 1; i <= 2; i++)
+        expect_sent(i, IBV_WC_SUCCESS);
+    delay(0);
     end_together();
 }
 END_TEST
@@ -368,6 +414,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(three_take_little_longer_than_one_where_the_way_is_long)                                     \
     T(several_are_read_at_a_time_and_come_in_their_order)                                          \
+    T(one_that_is_here_before_the_one_before_it_comes_behind_it)                                   \
     T(a_small_one_behind_several_comes_last)                                                       \
     T(one_without_a_buffer_comes_when_there_is_one)                                                \
     T(one_longer_than_its_buffer_fails_in_its_turn)                                                \
