@@ -152,14 +152,6 @@ static inline void lane_exchange_next_credit(const struct message_peer *c, struc
     m->epoch = c->purse.epoch;
     m->credit = c->purse.next;
 }
-/* Likewise, by one who waits for none. */
-static inline void lane_exchange_use_credits(struct message_peer *c, uint32_t count,
-                                             uint64_t now_ns)
-{
-    c->used_ns = now_ns;
-    c->out += count;
-    c->purse.next += count;
-}
 /* It waits for nothing, and asks nothing. */
 void lane_sender_stop(struct exchange *x, struct stream_sender *t);
 /* The device has given back a message with that credit of a peer's, by its place. broke: with its

@@ -225,6 +225,14 @@ void lane_send_run_post(struct lane *l, struct send_run *r, struct wr *w)
     r->count++;
 }
 
+/* As lane_exchange_take_credits(), by one who waits for none. */
+static void use_credits(struct message_peer *c, uint32_t count, uint64_t now_ns)
+{
+    c->used_ns = now_ns;
+    c->out += count;
+    c->purse.next += count;
+}
+
 void lane_send_run_end(struct lane *l, struct send_run *r)
 {
     struct vqp *q = r->q;
@@ -233,7 +241,7 @@ void lane_send_run_end(struct lane *l, struct send_run *r)
         lane_places_give_some(&l->messages->header_places, t->share, r->most - r->count);
     if (r->count == 0)
         return;
-    lane_exchange_use_credits(t->sender.to, r->count, l->now_ns);
+    use_credits(t->sender.to, r->count, l->now_ns);
     lane_stream_out_posted_all(&t->sender.out, r->count, messages_clock(l));
     messages_join_actives(l, t);
     t->out += r->count;
