@@ -32,7 +32,8 @@ static inline void ask_behind(const uint8_t *to, const uint8_t *from)
     }
 }
 
-static void copy_long(uint8_t *to, const uint8_t *from, size_t n)
+/* Apart, so that short ones need no frame. */
+static __attribute__((noinline)) void copy_long(uint8_t *to, const uint8_t *from, size_t n)
 {
     memmove(to, from, n); /* a worker may READ its own memory onto itself */
     if (n >= ASK_FROM && n <= ASK_UP_TO)

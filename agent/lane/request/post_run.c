@@ -224,14 +224,13 @@ uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
         uint32_t slots = take_run(l, s, head, here, &d);
         if (slots == 0)
             slots = lane_message_run(l, s, head, here, &d);
-        uint32_t requests = slots;
+        left -= slots;
         if (slots == 0) {
             slots = lane_request_take(l, s, head, avail);
-            requests = 1;
+            if (slots == 0)
+                break;
+            left--;
         }
-        if (slots == 0)
-            break;
-        left -= requests;
         head += slots;
         avail -= slots;
         room = avail > 0 && s->control_op == 0 ? session_room(s, left) : 0;
