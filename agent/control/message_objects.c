@@ -14,31 +14,13 @@
 #include "due.h"
 #include "fabric/retire.h"
 #include "lane_setup.h"
+#include "message_receives.h"
 #include "pool.h"
 #include "register.h"
-
-enum { DATAGRAM_BYTES = SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES };
-static_assert(DATAGRAM_BYTES <= (int)LANE_DATAGRAM_BYTES, "room for the longest");
 
 static uint32_t lower_of(uint64_t a, uint64_t b)
 {
     return (uint32_t)(a < b ? a : b);
-}
-
-uint32_t agent_messages_receives(const struct pool *p)
-{
-    const struct agent_device *d = &p->device;
-    const struct fab_caps *caps = &d->fab->caps;
-    const bool has_ud = (caps->transports & FAB_UD) && caps->ud_payload >= DATAGRAM_BYTES;
-    return p->config->messages && has_ud && p->first == NULL
-               ? lower_of(p->config->receives, caps->max_srq_wr)
-               : 0;
-}
-
-uint32_t agent_messages_completions(const struct pool *p)
-{
-    const uint32_t receives = agent_messages_receives(p);
-    return receives != 0 ? receives + LANE_DATAGRAMS_IN + LANE_DATAGRAMS_OUT : 0;
 }
 
 bool agent_messages_are_for_workers(const struct pool *p)

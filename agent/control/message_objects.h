@@ -40,11 +40,6 @@ struct agent_message_objects {
     struct ud_repair repair;
 };
 
-/* How many receives the pool has for messages; 0: it carries none, by its settings or since the
- * device cannot. Once its device is open. */
-uint32_t agent_messages_receives(const struct pool *p);
-/* So many of them, and datagrams, complete on the lane's queue. */
-uint32_t agent_messages_completions(const struct pool *p);
 /* Whether workers are told that there are messages: the lane carries them, and may write to what
  * workers are lent. */
 bool agent_messages_are_for_workers(const struct pool *p);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "control/lane_choice.h"
 #include "due.h"
-#include "message_objects.h"
+#include "message_receives.h"
 #include "pools.h"
 #include "session_moves.h"
 

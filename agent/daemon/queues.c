@@ -14,6 +14,7 @@
 #include "device_objects.h"
 #include "fabric/retire.h"
 #include "bounds.h"
+#include "message_receives.h"
 #include "pool.h"
 #include "prewarm.h"
 #include "table_initiators.h"

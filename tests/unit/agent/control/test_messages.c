@@ -7,6 +7,7 @@
 #include "bounds.h"
 #include "device_bed.h"
 #include "message_objects.h"
+#include "message_receives.h"
 
 static struct fab_ah ah;
 static struct lane_command heard;
