@@ -183,7 +183,7 @@ static void count_session(struct tenant_looks *k, const struct session *s)
         k->vqps_there += s->vqps[i].state != VQP_FREE;
     for (uint32_t i = 0; i < lane_region_places(s); i++)
         k->mrs_there += s->regions[i].lease.state == LANE_LEASE_LIVE;
-    k->mrs_there += (s->registering.place != NULL) + (s->lending.place != NULL);
+    k->mrs_there += (s->registering.place != NULL) + (s->lending.tag != 0);
 }
 
 static void recount_quotas(struct play_lane_looks *k, const struct lane *l, const char *who)
