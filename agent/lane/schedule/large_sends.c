@@ -113,9 +113,11 @@ void lane_large_send_let_go(struct vqp_messages *t)
     t->let_go = 1;
 }
 
+/* Where the VQP never had an address none was announced. */
 static bool is_lent(const struct vqp *q, uint32_t generation)
 {
-    return !q->messages->let_go && generation > q->session->lending.gone;
+    const struct vqp_messages *t = q->messages;
+    return t != NULL && !t->let_go && generation > q->session->lending.gone;
 }
 
 bool lane_large_send_holds(struct lane *l, struct vqp *q, struct wr *w)

@@ -119,6 +119,31 @@ START_TEST(small_ones_behind_a_large_one_come_behind_it)
 }
 END_TEST
 
+/* Its VQP has nothing of what VQPs with messages have; the second one finds it in error. */
+START_TEST(one_on_a_vqp_that_sends_nowhere_fails_as_a_small_one_does)
+{
+    begin_large();
+    ck_assert_int_eq(world_connect(&w, &sender, 1, 1), 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, i, 0, LARGE);
+        d.vqp = 1;
+        post(&sender, d);
+    }
+    struct schema_cqe e = world_done(&w, &sender, PATIENCE);
+    ck_assert_uint_eq(e.wr_id, 0);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_UNADDRESSED);
+    e = world_done(&w, &sender, PATIENCE);
+    ck_assert_uint_eq(e.wr_id, 1);
+    ck_assert_uint_eq(e.status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_BEHIND);
+    post_receive(2, 3, 60000);
+    send_large(3, 0, LARGE);
+    hear_whole(2, 3, 0, LARGE);
+    expect_sent(3);
+    end_large();
+}
+END_TEST
+
 START_TEST(one_longer_than_its_buffer_fails_at_both_ends_and_is_not_read)
 {
     struct schema_cqe e;
@@ -384,6 +409,7 @@ END_TEST
     T(a_large_message_is_read_into_the_buffer_that_was_posted)                                     \
     T(with_registrations_of_their_own_regions_are_lent_as_well)                                    \
     T(small_ones_behind_a_large_one_come_behind_it)                                                \
+    T(one_on_a_vqp_that_sends_nowhere_fails_as_a_small_one_does)                                   \
     T(one_longer_than_its_buffer_fails_at_both_ends_and_is_not_read)                               \
     T(who_never_gets_a_buffer_hears_so_when_its_memory_is_its_own)                                 \
     T(a_sender_whose_vqp_is_destroyed_leaves_the_buffer_to_the_next)                               \
