@@ -54,7 +54,8 @@ struct exchange_config {
     uint16_t pool, lid;
     uint32_t qpn, qkey;        /* its UD queue pair */
     uint32_t peers, receivers; /* at most, 1 to 2^20; receivers: more than shares + 1 */
-    uint32_t shares, guests;   /* into which places of receivers are divided; guests of those */
+    uint32_t shares, guests;   /* into which places of receivers are divided; guests of those, and
+                                * who answer as such */
     uint64_t bound_ns;         /* nothing that was sent arrives later */
     uint64_t ask_ns;           /* for credit, again */
     uint64_t idle_ns;          /* credits that nobody uses are given back */

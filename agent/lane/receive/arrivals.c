@@ -97,7 +97,7 @@ static int make_exchange(struct lane *l)
                                      .peers = r->peers,
                                      .receivers = at_least(l, r->streams),
                                      .shares = lane_admission_shares(l),
-                                     .guests = at_least(l, r->ports),
+                                     .guests = lane_admission_guests(l, at_least(l, r->ports)),
                                      .bound_ns = c->bound_ns + c->slack_ns,
                                      .ask_ns = r->ask_ns,
                                      .idle_ns = 100 * r->ask_ns,
@@ -106,7 +106,7 @@ static int make_exchange(struct lane *l)
     int status = lane_exchange_init(&l->messages->exchange, &config, 0);
     if (status == 0)
         status = lane_ports_init(&l->messages->ports, at_least(l, r->ports), 0);
-    return status == 0 ? lane_guests_init(&l->messages->guests, config.guests) : status;
+    return status == 0 ? lane_guests_init(&l->messages->guests, at_least(l, r->ports)) : status;
 }
 
 static int make_shares(struct lane *l)

@@ -31,8 +31,9 @@ struct admission lane_admission_of(const struct lane *l, const struct vqp *q, ui
     const uint32_t guest = lane_guest_find(&l->messages->guests, t->guests, tenant);
     if (guest == 0 && !may_answer(t, tenant))
         return (struct admission){.admitted = false};
-    return (struct admission){
-        .admitted = true, .share = own + l->config.max_tenants, .guest = guest};
+    return (struct admission){.admitted = true,
+                              .share = own + l->config.max_tenants,
+                              .guest = guest != 0 ? guest : l->messages->guests.most + own};
 }
 
 void lane_admission_unmet(const struct lane *l, struct vqp *q)

@@ -16,13 +16,19 @@ struct admission {
     bool admitted;
     uint32_t share; /* whose part: a tenant's slot + 1; that, and max_tenants more, for those whom
                      * that tenant has let in, together */
-    uint32_t guest; /* of that part, as which guest: its place + 1; 0: as none */
+    uint32_t guest; /* of that part, as which guest: its place + 1; behind those of guests: as one
+                     * who answers, of whom a tenant's count as one guest; 0: as none */
 };
 
 /* How many shares there are beside the lane's own. */
 static inline uint32_t lane_admission_shares(const struct lane *l)
 {
     return 2 * l->config.max_tenants;
+}
+/* How many guests there are for the exchange: those, and who answers each tenant. */
+static inline uint32_t lane_admission_guests(const struct lane *l, uint32_t guests)
+{
+    return guests + l->config.max_tenants;
 }
 /* Of a message of that tenant for q, which has messages. q hears its own tenant, those that it has
  * let in, and the one whose port it sends to, which answers. */

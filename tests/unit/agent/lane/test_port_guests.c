@@ -310,6 +310,58 @@ START_TEST(guests_with_many_streams_leave_the_ports_own_tenant_its_places)
 }
 END_TEST
 
+/* Nor does who may answer take those of who was let in. */
+START_TEST(many_that_answer_leave_places_to_guests)
+{
+    enum { MORE = 3, VQPS = 8 /* of a session */ };
+    struct world_worker more[MORE], third;
+    begin_guest();
+    ck_assert_int_eq(grant(OTHER), 0);
+    address(&guest, 0, TENANT, PORT);
+    post_receive(1, 0, 64);
+    post(&guest, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    const struct schema_cqe_sender from = expect_heard(1, OTHER);
+    expect_sent(&guest, 2);
+    for (uint32_t i = 0; i < MORE * VQPS; i++) {
+        struct world_worker *k = &more[i / VQPS];
+        const uint16_t v = (uint16_t)(i % VQPS);
+        if (v == 0)
+            world_attach(&w, k, 1, 2 + i / VQPS, TENANT);
+        ck_assert_int_eq(world_connect(&w, k, v, 0), 0);
+        world_send_to(k, v, SCHEMA_SEND_TO_VQP, from.vqp);
+        struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, v, 0, 8);
+        d.vqp = v;
+        post(k, d);
+        world_run(&w, 50);
+    }
+    const struct exchange *x = &w.node[0].lane->messages->exchange;
+    const uint32_t share = OTHER % WORLD_TENANTS + 1 + WORLD_TENANTS;
+    world_run(&w, 2000);
+    ck_assert_uint_ge(x->receiver_places.of[share], 2);
+    ck_assert_uint_lt(x->receiver_places.of[share], MORE * VQPS);
+    ck_assert_uint_le(x->receiver_places.of[share], x->receiver_places.common / 2 + 1);
+    ck_assert_int_eq(world_bind_port(&w, &guest, 4, PORT), 0);
+    ck_assert_int_eq(world_ask(&w, &guest,
+                               (struct schema_sq_desc){.op = SCHEMA_OP_PORT_GRANT,
+                                                       .vqp = 4,
+                                                       .bind_port = {.tenant = THIRD}},
+                               NULL),
+                     0);
+    world_attach(&w, &third, 1, 1, THIRD);
+    ck_assert_int_eq(world_connect(&w, &third, 0, 0), 0);
+    address(&third, 0, OTHER, PORT);
+    struct schema_sq_desc d = world_message(SCHEMA_OP_RECV, 3, 0, 64);
+    d.vqp = 4;
+    post(&guest, d);
+    post(&third, world_message(SCHEMA_OP_SEND, 4, 0, 8));
+    expect_sent(&third, 4);
+    world_detach(&w, &third);
+    for (uint32_t i = 0; i < MORE; i++)
+        world_detach(&w, &more[i]);
+    end_guest();
+}
+END_TEST
+
 /* ---- large ones */
 
 static void run_into_reading(void)
@@ -377,6 +429,7 @@ END_TEST
     T(a_guest_does_not_reach_the_name_of_a_vqp_that_sends)                                         \
     T(a_flood_of_a_guest_takes_no_receive_from_who_waits_at_his_own_port)                          \
     T(guests_with_many_streams_leave_the_ports_own_tenant_its_places)                              \
+    T(many_that_answer_leave_places_to_guests)                                                     \
     T(a_large_message_of_a_guest_is_read_whole)                                                    \
     T(one_that_is_read_when_its_tenant_is_shut_out_leaves_the_receive)
 KEDGE_CHECK_MAIN("agent.lane.port_guests", TESTS)
