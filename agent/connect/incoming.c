@@ -213,28 +213,59 @@ static void forget_waiter(struct connector *c, struct waiter *w)
     memmove(w, w + 1, behind * sizeof *w);
 }
 
-/* A peer that says more than its part asks again, as all do where there is no room. */
+/* Who has not asked for twice as long as anybody lets pass is not there any more. */
+static bool is_silent(const struct connector *c, const struct waiter *w)
+{
+    return c->now_ns - w->heard_ns > c->config.retry_ns << (CONNECT_MOST_DOUBLINGS + 1);
+}
+
+/* Where all places are taken: that of one that is not there any more, or else of the newest of
+ * those whose peer had others, if that of who comes has none. NULL: it asks again. */
+static struct waiter *find_place(struct connector *c, bool has_others)
+{
+    struct waiter *most = NULL;
+    for (uint32_t i = 0; i < c->waiters; i++) {
+        struct waiter *w = &c->waiter[i];
+        if (is_silent(c, w))
+            return w;
+        if (!has_others && w->others > 0 && (most == NULL || w->others >= most->others))
+            most = w;
+    }
+    return most;
+}
+
+/* A peer that says more than its part asks again, as all do where there is no room. So who has one
+ * address, or a few, keeps nobody out; whose datagrams come from as many as there are places, and
+ * again and again, has others get queue pairs by chance. */
 static void remember_waiter(struct connector *c, const struct schema_handshake *h)
 {
     struct waiter *w = find_waiter(c, h);
     uint32_t of_peer = 0;
+    if (w != NULL) {
+        w->request = *h;
+        w->heard_ns = c->now_ns;
+        return;
+    }
     for (uint32_t i = 0; i < c->waiters; i++)
         of_peer += memcmp(c->waiter[i].request.from_gid, h->from_gid, 16) == 0;
-    if (w == NULL && (c->waiters == CONNECT_WAITERS || of_peer == CONNECT_WAITERS_EACH))
+    if (of_peer == CONNECT_WAITERS_EACH)
         return;
-    if (w == NULL)
-        w = &c->waiter[c->waiters++];
-    *w = (struct waiter){.request = *h, .heard_ns = c->now_ns};
+    if (c->waiters == CONNECT_WAITERS) {
+        w = find_place(c, of_peer > 0);
+        if (w == NULL)
+            return;
+        forget_waiter(c, w);
+    }
+    c->waiter[c->waiters++] = (struct waiter){
+        .request = *h, .heard_ns = c->now_ns, .others = (uint8_t)of_peer};
 }
 
-/* Who has not asked for twice as long as anybody lets pass is not there any more. */
 void connector_incoming_serve(struct connector *c)
 {
-    const uint64_t patience_ns = c->config.retry_ns << (CONNECT_MOST_DOUBLINGS + 1);
     while (c->waiters > 0 && c->responders.ready > 0) {
         const struct waiter w = c->waiter[0];
         forget_waiter(c, &c->waiter[0]);
-        if (c->now_ns - w.heard_ns <= patience_ns)
+        if (!is_silent(c, &w))
             connector_incoming_request(c, &w.request);
     }
 }

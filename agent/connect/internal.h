@@ -67,6 +67,7 @@ struct incoming {
 struct waiter {
     struct schema_handshake request;
     uint64_t heard_ns; /* when it asked last */
+    uint8_t others;    /* of its peer's that were there when it came */
 };
 
 void connector_outgoing_step(struct connector *c);

@@ -176,6 +176,70 @@ START_TEST(there_is_no_room_for_more_than_there_is_room_for)
 }
 END_TEST
 
+/* All places are of strangers, `each` under one address. */
+static void fill_room(struct world *w, uint32_t each)
+{
+    struct connector *c = w->node[0].c;
+    struct schema_handshake h = {.kind = SCHEMA_HANDSHAKE_REQUEST,
+                                 .from_incarnation = 100,
+                                 .to_incarnation = 100,
+                                 .pool = 1};
+    memcpy(h.to_gid, peer_of(w, 0).gid, 16);
+    for (uint32_t i = 0; i < CONNECT_WAITERS; i++) {
+        h.from_gid[14] = (uint8_t)(i / each + 1);
+        h.nonce = i + 1;
+        connector_message(c, &h);
+    }
+    ck_assert_uint_eq(c->waiters, CONNECT_WAITERS);
+}
+
+static bool is_remembered(const struct world *w, uint32_t node)
+{
+    const struct connector *c = w->node[0].c;
+    for (uint32_t i = 0; i < c->waiters; i++)
+        if (memcmp(c->waiter[i].request.from_gid, peer_of(w, node).gid, 16) == 0)
+            return true;
+    return false;
+}
+
+/* Strangers have all places, and each a few: who has none gets one of those, and no second. */
+START_TEST(who_has_no_place_gets_one_that_is_anothers_second)
+{
+    struct world w = {0};
+    open_with_none_ready(&w, 4);
+    fill_room(&w, 2);
+    say(&w, 2, SCHEMA_HANDSHAKE_REQUEST, 100);
+    ck_assert(is_remembered(&w, 2));
+    say(&w, 3, SCHEMA_HANDSHAKE_REQUEST, 101);
+    ck_assert(is_remembered(&w, 3));
+    ck_assert_uint_eq(w.node[0].c->waiters, CONNECT_WAITERS);
+    const struct waiter *last = &w.node[0].c->waiter[CONNECT_WAITERS - 1];
+    ck_assert_uint_eq(last->request.nonce, 101);
+    say(&w, 3, SCHEMA_HANDSHAKE_REQUEST, 102);
+    ck_assert_uint_eq(last->request.nonce, 101);
+    for (uint32_t i = 0; i < CONNECT_WAITERS - 2; i += 2) /* the first of each are all there */
+        ck_assert_uint_eq(w.node[0].c->waiter[i].request.nonce, i + 1);
+    ck_assert_uint_eq(w.node[0].c->waiter[CONNECT_WAITERS - 3].request.nonce, CONNECT_WAITERS - 1);
+    world_close(&w);
+}
+END_TEST
+
+/* Strangers have asked once, under as many names as there are places, and are not heard again. */
+START_TEST(who_is_silent_keeps_no_place_from_who_asks)
+{
+    struct world w = {0};
+    open_with_none_ready(&w, 4);
+    fill_room(&w, 1);
+    say(&w, 2, SCHEMA_HANDSHAKE_REQUEST, 100);
+    ck_assert(!is_remembered(&w, 2));
+    world_run(&w, LIFE_MS - 30);
+    say(&w, 2, SCHEMA_HANDSHAKE_REQUEST, 100);
+    ck_assert(is_remembered(&w, 2));
+    ck_assert_uint_eq(w.node[0].c->waiters, CONNECT_WAITERS);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(who_has_left_or_is_silent_gets_none)
 {
     struct world w = {0};
@@ -203,5 +267,7 @@ END_TEST
     T(who_came_first_has_the_first)                                                                \
     T(one_peer_has_its_part_of_the_room_and_no_more)                                               \
     T(there_is_no_room_for_more_than_there_is_room_for)                                            \
+    T(who_has_no_place_gets_one_that_is_anothers_second)                                           \
+    T(who_is_silent_keeps_no_place_from_who_asks)                                                  \
     T(who_has_left_or_is_silent_gets_none)
 KEDGE_CHECK_MAIN("agent.connect.waiting", TESTS)
