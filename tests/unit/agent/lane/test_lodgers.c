@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "lane_state.h"
+#include "message_state.h"
+#include "vqp_state.h"
+
 #include "lodger_bed.h"
 #include "world_messages.h"
 
@@ -297,6 +301,37 @@ START_TEST(one_that_may_hear_messages_stays)
 }
 END_TEST
 
+/* A large message was sent, and its VQP is gone; what was lent for it is there yet, of which the
+ * lane that has lent it hears. */
+START_TEST(one_that_lends_stays)
+{
+    enum { LARGE = 3 * SCHEMA_MESSAGE_MOST, VQP = 1 };
+    world_messages = true;
+    setup();
+    ck_assert_int_eq(world_connect(&world, &k, VQP, OWNER), 0);
+    world_send_to(&k, VQP, SCHEMA_SEND_TO_PORT, 80); /* at which nobody hears */
+    struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, 11, 0, LARGE);
+    d.vqp = VQP;
+    world_post(&k, &d);
+    struct schema_cqe e = take_completion(20000);
+    ck_assert_uint_eq(e.wr_id, 11);
+    ck_assert_uint_eq(e.status, IBV_WC_REM_OP_ERR);
+    const struct schema_sq_desc destroy = {.op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = VQP};
+    world_post(&k, &destroy);
+    expect_word(12);
+    ck_assert_ptr_null(world.node[HOME].lane->sessions[k.id].vqps[VQP].messages);
+    ck_assert_ptr_nonnull(world.node[HOME].lane->sessions[k.id].lending.region[0]);
+    leave_home();
+    run(20);
+    ck_assert_int_eq(where, AT_HOME);
+    ck_assert_uint_eq(refusals, 1);
+    ck_assert_int_eq(world.node[HOME].left.status, -EBUSY);
+    expect_word(13);
+    teardown();
+    world_messages = false;
+}
+END_TEST
+
 START_TEST(one_with_a_counter_stays)
 {
     setup();
@@ -336,5 +371,6 @@ END_TEST
     T(an_endpoint_that_restarts_meanwhile_ends_its_vqps)                                           \
     T(one_that_waits_by_descriptor_stays)                                                          \
     T(one_that_may_hear_messages_stays)                                                            \
+    T(one_that_lends_stays)                                                                        \
     T(one_with_a_counter_stays)
 KEDGE_CHECK_MAIN("agent.lane.lodgers", TESTS)
