@@ -333,7 +333,10 @@ bool lane_large_may_join(struct lane *l, const struct stream_receiver *r, const 
     if (q == NULL || m->parts == 0 || r->reads >= TOGETHER || all->free_large == 0 ||
         lane_places_left(&all->large_places, q->session->tenant_slot + 1) < LEFT)
         return false;
-    const struct wr *receive = q->messages->receives.head;
+    const struct wr_queue *receives = &q->messages->receives;
+    const struct wr *receive = receives->head;
+    if (lane_admission_is_foreign(q, m->from_tenant) && receives->count <= r->reads)
+        return false; /* a guest's stream takes no more of them than it leaves to others */
     return receive != NULL && receive_holds(receive, m->length) &&
            r->reader == name_reader(q, receive->vqp_gen) &&
            lane_session_has_two_places(q->session) && !lane_admission_yields(l, q, m->from_tenant);

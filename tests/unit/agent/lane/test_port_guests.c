@@ -6,6 +6,7 @@
 #include "../../check_main.h"
 #include "lane_state.h"
 #include "message_state.h" /* before a w that they would hide */
+#include "receive/large.h"
 #include "message_pair.h"
 #include "world_rc.h"
 
@@ -420,6 +421,37 @@ START_TEST(one_that_is_read_when_its_tenant_is_shut_out_leaves_the_receive)
 }
 END_TEST
 
+/* Several large ones of a guest are READ together, of as many as half of the receives. */
+START_TEST(large_ones_of_a_guest_leave_receives_to_others)
+{
+    enum { RECEIVES = 4, HALF = RECEIVES / 2 };
+    uint32_t most = 0;
+    begin_large();
+    post_receive(100, 0, 64);
+    post(&guest, world_message(SCHEMA_OP_SEND, 100, 0, 8));
+    (void)expect_heard(100, OTHER);
+    expect_sent(&guest, 100);
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        post_receive(i, 0, LARGE);
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        post(&guest, world_message(SCHEMA_OP_SEND, i, 0, LARGE));
+    for (int i = 0; stats_of(1).messages_received < 2 && i < PATIENCE; i++) {
+        const struct large_read *g;
+        uint32_t used = 0;
+        world_run(&w, 1);
+        TAILQ_FOREACH(g, &w.node[1].lane->messages->large_used, by_use)
+            used++;
+        most = used > most ? used : most;
+    }
+    ck_assert_uint_eq(most, HALF);
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        (void)expect_heard(i, OTHER);
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        expect_sent(&guest, i);
+    end_large();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(whom_a_worker_lets_in_is_heard_until_it_says_otherwise)                                      \
     T(a_grant_is_for_one_tenant_at_one_vqp_and_goes_with_it)                                       \
@@ -431,5 +463,6 @@ END_TEST
     T(guests_with_many_streams_leave_the_ports_own_tenant_its_places)                              \
     T(many_that_answer_leave_places_to_guests)                                                     \
     T(a_large_message_of_a_guest_is_read_whole)                                                    \
-    T(one_that_is_read_when_its_tenant_is_shut_out_leaves_the_receive)
+    T(one_that_is_read_when_its_tenant_is_shut_out_leaves_the_receive)                             \
+    T(large_ones_of_a_guest_leave_receives_to_others)
 KEDGE_CHECK_MAIN("agent.lane.port_guests", TESTS)
