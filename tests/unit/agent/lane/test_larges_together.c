@@ -90,6 +90,17 @@ static const struct stream_receiver *find_stream(void)
     return NULL;
 }
 
+static struct session *find_session(uint32_t node, const struct world_worker *k)
+{
+    return &w.node[node].lane->sessions[k->id];
+}
+
+/* The one that is sent. */
+static const struct stream_out *find_out(void)
+{
+    return &find_session(0, &sender)->vqps[0].messages->sender.out;
+}
+
 static uint32_t count_used(void)
 {
     const struct large_read *g;
@@ -294,6 +305,64 @@ START_TEST(one_longer_than_its_buffer_fails_in_its_turn)
 }
 END_TEST
 
+/* How many of ten the device has been given when none of them is over, and that they come. */
+START_TEST(no_more_than_eight_are_announced_before_the_first_is_over)
+{
+    enum { MANY = 10, EIGHT = 8 };
+    world_receives = 8 * MANY; /* so that there is credit for all */
+    begin_together();
+    send_first();
+    for (uint64_t i = 1; i <= MANY; i++)
+        post_buffer(i, PLACE);
+    delay(SLOW * SLOW);
+    for (uint64_t i = 1; i <= MANY; i++)
+        send_large(i, LARGE);
+    world_run(&w, SLOW);
+    const struct stream_out *out = find_out();
+    ck_assert_uint_eq(out->next - out->first, EIGHT);
+    delay(0);
+    for (uint64_t i = 1; i <= MANY; i++)
+        ck_assert_uint_eq(hear(i).status, IBV_WC_SUCCESS);
+    for (uint64_t i = 1; i <= MANY; i++)
+        expect_sent(i, IBV_WC_SUCCESS);
+    end_together();
+    world_receives = 0;
+}
+END_TEST
+
+/* With few places left each stream has one alone, so that nobody else's is refused for its sake. */
+START_TEST(where_few_places_are_left_one_of_a_stream_is_read)
+{
+    enum { FEW = 8 };
+    begin_together();
+    send_first();
+    struct messages *all = w.node[1].lane->messages;
+    const uint32_t share = find_session(1, &receiver)->tenant_slot + 1;
+    const uint32_t taken = lane_places_left(&all->large_places, share) - FEW;
+    for (uint32_t i = 0; i < taken; i++)
+        ck_assert(lane_places_take(&all->large_places, share));
+    for (uint64_t i = 1; i <= 3; i++)
+        post_buffer(i, PLACE);
+    delay(SLOW);
+    for (uint64_t i = 1; i <= 3; i++)
+        send_large(i, LARGE);
+    uint32_t most = 0;
+    for (int i = 0; i < 20 * SLOW; i++) {
+        world_run(&w, 1);
+        most = count_used() > most ? count_used() : most;
+    }
+    ck_assert_uint_eq(most, 1);
+    delay(0);
+    for (uint64_t i = 1; i <= 3; i++)
+        hear_whole(i, i, LARGE);
+    for (uint64_t i = 1; i <= 3; i++)
+        expect_sent(i, IBV_WC_SUCCESS);
+    for (uint32_t i = 0; i < taken; i++)
+        lane_places_give(&all->large_places, share);
+    end_together();
+}
+END_TEST
+
 /* Of those that no READ could fetch each goes again, and their buffers are in order before others.
  */
 START_TEST(buffers_of_those_that_could_not_be_read_are_posted_in_their_order)
@@ -417,6 +486,8 @@ END_TEST
     T(one_that_is_here_before_the_one_before_it_comes_behind_it)                                   \
     T(a_small_one_behind_several_comes_last)                                                       \
     T(one_without_a_buffer_comes_when_there_is_one)                                                \
+    T(no_more_than_eight_are_announced_before_the_first_is_over)                                   \
+    T(where_few_places_are_left_one_of_a_stream_is_read)                                           \
     T(one_longer_than_its_buffer_fails_in_its_turn)                                                \
     T(buffers_of_those_that_could_not_be_read_are_posted_in_their_order)                           \
     T(who_hears_that_its_peer_is_silent_may_use_the_memory_of_all)                                 \
