@@ -347,6 +347,60 @@ START_TEST(a_tenant_with_many_batches_leaves_another_ones_a_part)
 }
 END_TEST
 
+/* Who waits for the next piece is known, and who for the one after it: else the one with many
+ * batches would have every second one. */
+START_TEST(of_three_tenants_each_has_a_third_however_many_batches_one_has)
+{
+    enum { OWN = 8, OTHERS = 2, ROUNDS = 600 };
+    struct world_batch many[OWN], one[OTHERS];
+    struct world_worker owner[OTHERS], other[OTHERS];
+    uint64_t had[OTHERS], own = 0, bytes;
+    world_batch_bytes = 16 << 20;
+    open_scene(OWN + 1);
+    for (uint32_t t = 0; t < OTHERS; t++) {
+        world_attach(w, &owner[t], 1, 30 + t, 2 + t);
+        world_attach(w, &other[t], 0, 30 + t, 2 + t);
+        const uint32_t key = world_register(w, &owner[t], 0, WORLD_ARENA, SCHEMA_RECORD_WRITE);
+        ck_assert_int_eq(world_connect(w, &other[t], 0, 1), 0);
+        for (uint32_t i = 0; i < MANY; i++)
+            entry[i] = world_entry(0, BLOCK, key, (uint64_t)i * 2 * BLOCK % WORLD_ARENA);
+        one[t] = world_batch_make(w, &other[t], SCHEMA_OP_WRITE, entry, MANY);
+    }
+    for (uint32_t i = 0; i < MANY; i++)
+        entry[i] = world_entry(0, BLOCK, m.vkey, (uint64_t)i * 2 * BLOCK % WORLD_ARENA);
+    for (uint32_t i = 0; i < OWN; i++) {
+        many[i] = world_batch_make(w, &m.worker[i == 0 ? 0 : i + 1], SCHEMA_OP_WRITE, entry, MANY);
+        world_batch_post(w, &many[i], 1, 0, 0);
+    }
+    for (uint32_t t = 0; t < OTHERS; t++)
+        world_batch_post(w, &one[t], 1, 0, 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        post_read();
+        ck_assert_uint_eq(world_done(w, &m.worker[1], PASSES).status, IBV_WC_SUCCESS);
+    }
+    for (uint32_t t = 0; t < OTHERS; t++)
+        lane_posted_of(other[t].memory, &had[t], &bytes);
+    for (uint32_t i = 0; i < OWN; i++) {
+        uint64_t posted;
+        lane_posted_of(many[i].worker->memory, &posted, &bytes);
+        own += posted;
+    }
+    for (uint32_t t = 0; t < OTHERS; t++) {
+        ck_assert_uint_lt(2 * own, 3 * had[t]);
+        ck_assert_uint_lt(2 * had[t], 3 * own);
+    }
+    for (uint32_t i = 0; i < OWN; i++)
+        expect_good(&many[i], MANY);
+    for (uint32_t t = 0; t < OTHERS; t++) {
+        expect_good(&one[t], MANY);
+        world_detach(w, &other[t]);
+        world_detach(w, &owner[t]);
+    }
+    close_scene();
+    world_batch_bytes = 1 << 20;
+}
+END_TEST
+
 /* ---- long descriptors */
 
 START_TEST(a_long_descriptor_goes_in_parts_beside_others)
@@ -441,6 +495,7 @@ END_TEST
     T(a_piece_goes_behind_what_others_had_in_the_pass_when_they_have_been_told)                    \
     T(beside_others_two_batches_have_as_much_each)                                                 \
     T(a_tenant_with_many_batches_leaves_another_ones_a_part)                                       \
+    T(of_three_tenants_each_has_a_third_however_many_batches_one_has)                              \
     T(a_long_descriptor_goes_in_parts_beside_others)                                               \
     T(no_part_goes_of_one_that_is_too_long_for_its_region)                                         \
     T(of_eight_pieces_of_a_list_one_has_a_completion)                                              \
