@@ -30,6 +30,26 @@ START_TEST(one_node_takes_no_more_than_half_of_what_a_peer_has)
 }
 END_TEST
 
+/* One for each of its lanes, where that is nearly all that there are. */
+START_TEST(a_node_has_eight_whatever_it_leaves_to_others)
+{
+    enum { HAS = 9, EIGHT = 8 };
+    struct world w = {0};
+    w.node[1].config.responders = HAS;
+    world_open(&w, 3);
+    for (uint32_t tag = 0; tag < EIGHT; tag++)
+        ask(&w, 0, 1, tag);
+    for (uint32_t tag = 0; tag < EIGHT; tag++)
+        ck_assert_int_eq(await(&w, 0, tag), 0);
+    ask(&w, 0, 1, EIGHT);
+    world_run(&w, 500);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, EIGHT);
+    ask(&w, 2, 1, 0);
+    ck_assert_int_eq(await(&w, 2, 0), 0);
+    world_close(&w);
+}
+END_TEST
+
 /* A further lane's: nobody is told where it hears, and who asks it all the same gets nothing. */
 START_TEST(one_without_responders_asks_and_answers_nobody)
 {
@@ -55,5 +75,6 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(one_node_takes_no_more_than_half_of_what_a_peer_has)                                         \
+    T(a_node_has_eight_whatever_it_leaves_to_others)                                               \
     T(one_without_responders_asks_and_answers_nobody)
 KEDGE_CHECK_MAIN("agent.connect.shares", TESTS)

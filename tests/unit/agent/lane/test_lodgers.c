@@ -6,9 +6,9 @@
 #include "../../check_main.h"
 #include "lane_state.h"
 #include "message_state.h"
-#include "vqp_state.h"
-
 #include "lodger_bed.h"
+#include "session_state.h"
+#include "vqp_state.h"
 #include "world_messages.h"
 
 enum { SLOTS = 16 };
@@ -332,6 +332,22 @@ START_TEST(one_that_lends_stays)
 }
 END_TEST
 
+/* What READs them for it is a VQP of its lane's. */
+START_TEST(one_that_has_heard_large_messages_stays)
+{
+    world_messages = true;
+    setup();
+    struct session *s = &world.node[HOME].lane->sessions[k.id];
+    s->vqps_high = s->max_vqps + 1;
+    leave_home();
+    run(20);
+    ck_assert_int_eq(where, AT_HOME);
+    ck_assert_int_eq(world.node[HOME].left.status, -EBUSY);
+    teardown();
+    world_messages = false;
+}
+END_TEST
+
 START_TEST(one_with_a_counter_stays)
 {
     setup();
@@ -372,5 +388,6 @@ END_TEST
     T(one_that_waits_by_descriptor_stays)                                                          \
     T(one_that_may_hear_messages_stays)                                                            \
     T(one_that_lends_stays)                                                                        \
+    T(one_that_has_heard_large_messages_stays)                                                     \
     T(one_with_a_counter_stays)
 KEDGE_CHECK_MAIN("agent.lane.lodgers", TESTS)
