@@ -68,12 +68,23 @@ static bool find_place(const struct pool *to, uint32_t tenant, uint32_t *out)
     return agent_lane_may_lodge(own, left);
 }
 
+static void rest_once(struct agent_session *s)
+{
+    s->rest.until_ns = world_now_ns(s->pool->world) + LANE_REST_MS * BASE_NS_PER_MS;
+}
+
+/* One that cannot go rests too: else it would be the first to be asked each time, since it would
+ * make lanes even best, and no other tenant's would ever go. */
 void agent_session_move(struct agent_session *s, struct pool *to)
 {
     uint32_t place = 0;
-    if (s->stage != STAGE_LIVE || s->move != NULL || s->arena_asked != NULL ||
-        !find_place(to, s->tenant, &place) || lane_memory_let_move(s->rings.memory) != 0)
+    if (s->stage != STAGE_LIVE || s->move != NULL)
         return;
+    if (s->arena_asked != NULL || !find_place(to, s->tenant, &place) ||
+        lane_memory_let_move(s->rings.memory) != 0) {
+        rest_once(s);
+        return;
+    }
     struct session_move *m = calloc(1, sizeof *m);
     if (m == NULL)
         return;
@@ -93,7 +104,7 @@ static void begin_rest(struct agent_session *s, const struct session_move *m)
     if (m->came_ns != 0)
         agent_lane_rest_begin(&s->rest, now_ns - m->came_ns, now_ns);
     else
-        s->rest.until_ns = now_ns + LANE_REST_MS * BASE_NS_PER_MS;
+        rest_once(s);
 }
 
 /* It is at home, and hears what has waited. */

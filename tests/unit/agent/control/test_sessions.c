@@ -77,6 +77,41 @@ START_TEST(a_session_on_its_way_to_another_lane_stands_behind_no_tenants_task)
 }
 END_TEST
 
+/* A tenant has as many lodgers as it may have: its next one is not asked at each look, where one of
+ * another tenant's could go. */
+START_TEST(a_session_for_which_there_is_no_place_in_the_other_lane_rests)
+{
+    enum { MAY_LODGE = LANE_LODGERS / 2 + 1, COME = MAY_LODGE + 1 };
+    struct pool other = {.agent = &agent,
+                         .config = &agent.config,
+                         .world = &world.world,
+                         .first = &pool,
+                         .lane_number = 1};
+    uint32_t number[COME];
+    begin();
+    for (uint32_t i = 0; i < COME; i++) {
+        agent_sessions_refill(&pool);
+        session_bed_make_all();
+        number[i] = attach(A);
+        struct agent_session *s = &pool.sessions[number[i]];
+        s->rings.memory = lane_memory_new(4, 16, 4, 4);
+        ck_assert_ptr_nonnull(s->rings.memory);
+        ck_assert_uint_eq(s->rest.until_ns, 0);
+        agent_session_move(s, &other);
+        ck_assert_int_eq(s->move != NULL, i < MAY_LODGE);
+        ck_assert_int_eq(s->rest.until_ns > world_now_ns(&world.world), i >= MAY_LODGE);
+    }
+    ck_assert_uint_eq(other.moves.lodgers, MAY_LODGE);
+    for (uint32_t i = 0; i < COME; i++) {
+        struct agent_session *s = &pool.sessions[number[i]];
+        agent_session_moves_stop(s);
+        lane_memory_free(s->rings.memory);
+        s->rings.memory = NULL;
+    }
+    session_bed_end();
+}
+END_TEST
+
 /* Each attaches and leaves at once, and what it leaves takes as long as it likes. */
 START_TEST(rings_that_are_lent_and_not_held_are_said_where_others_are_held)
 {
@@ -522,6 +557,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_in_the_agents)          \
     T(a_session_on_its_way_to_another_lane_stands_behind_no_tenants_task)                          \
+    T(a_session_for_which_there_is_no_place_in_the_other_lane_rests)                               \
     T(rings_that_are_lent_and_not_held_are_said_where_others_are_held)                             \
     T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
     T(an_arena_with_holes_is_not_lent_again_and_either_is_its_tenants_task)                        \
