@@ -256,8 +256,8 @@ static void remember_waiter(struct connector *c, const struct schema_handshake *
             return;
         forget_waiter(c, w);
     }
-    c->waiter[c->waiters++] = (struct waiter){
-        .request = *h, .heard_ns = c->now_ns, .others = (uint8_t)of_peer};
+    c->waiter[c->waiters++] =
+        (struct waiter){.request = *h, .heard_ns = c->now_ns, .others = (uint8_t)of_peer};
 }
 
 void connector_incoming_serve(struct connector *c)

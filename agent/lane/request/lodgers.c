@@ -47,8 +47,8 @@ static bool vqp_may_move(const struct vqp *q)
            ((q->state == VQP_CONNECTED || q->state == VQP_CUTTING) && q->begun);
 }
 
-/* What large messages were sent from is lent, or is to be: the lane that asked for it hears of it. */
-static bool lends(const struct session *s)
+/* What large messages were sent from is lent, or is to be: of that the lane hears that asked. */
+static bool session_lends(const struct session *s)
 {
     const struct lending *n = &s->lending;
     bool any = n->tag != 0 || n->wants != 0 || n->ends || n->withdraws;
@@ -62,7 +62,8 @@ static bool may_hear(const struct lane *l, const struct session *s)
 {
     if (l->messages == NULL)
         return false;
-    bool may = s->vqps_high > s->max_vqps || lends(s); /* it has READ large ones, or sent some */
+    bool may = s->vqps_high > s->max_vqps || /* it has READ large ones */
+               session_lends(s);
     for (uint32_t i = 0; i < SCHEMA_COUNTERS; i++)
         may |= s->memory->counters[i].name != 0;
     return may;
