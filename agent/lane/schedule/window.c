@@ -389,10 +389,13 @@ bool lane_windows_are_full(const struct lane *l, const struct vqp *q)
             WINDOW_GET(q->session->window->waiting) > 0);
 }
 
+/* One that is larger than the window goes alone: messages without a payload are out as others are.
+ */
 static bool fits_bytes(const struct window *n, uint64_t length)
 {
     const uint64_t limit = WINDOW_GET(n->limit_bytes), bytes = WINDOW_GET(n->bytes);
-    return limit == 0 || bytes == 0 || (bytes < limit && length <= limit - bytes);
+    const bool is_empty = bytes == 0 && WINDOW_GET(n->ops) == 0;
+    return limit == 0 || is_empty || (bytes <= limit && length <= limit - bytes);
 }
 
 static bool fits_window(const struct window *n, uint64_t length)

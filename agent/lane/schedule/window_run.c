@@ -19,8 +19,10 @@ struct window_room lane_windows_room(const struct lane *l, const struct vqp *q)
     const struct window *const all[] = {q->session->window, q->flow->window, l->device_window};
     struct window_room room = {INT64_MAX, INT64_MAX};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const int64_t ops = left_of(all[i]->pass_ops, WINDOW_GET(all[i]->ops));
-        const int64_t bytes = left_of(all[i]->pass_bytes, WINDOW_GET(all[i]->bytes));
+        const uint64_t used = WINDOW_GET(all[i]->bytes), most = all[i]->pass_bytes;
+        const int64_t bytes = left_of(most, used);
+        /* Beside one that is larger than the window none goes, nor one of no bytes. */
+        const int64_t ops = used <= most ? left_of(all[i]->pass_ops, WINDOW_GET(all[i]->ops)) : 0;
         room.ops = ops < room.ops ? ops : room.ops;
         room.bytes = bytes < room.bytes ? bytes : room.bytes;
     }

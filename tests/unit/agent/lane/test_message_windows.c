@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SENDs that wait at a window while what is said of them comes late: nothing of one that is
- * acknowledged there is left in any window, so that its flow can go. */
+ * acknowledged there is left in any window, so that its flow can go. And those without a payload,
+ * which are requests of a window all the same. */
 #include <string.h>
 
 #include "../../check_main.h"
@@ -9,7 +10,7 @@
 #include "message_pair.h" /* behind headers in which a name is a parameter's */
 #include "world_trio.h"
 
-enum { VQPS = 3, EACH = 60, SEEDS = 60, BYTES = 16, RECEIVE = 64, BUFFERS = 16 };
+enum { VQPS = 3, EACH = 60, SEEDS = 60, BYTES = 16, RECEIVE = 64, BUFFERS = 16, NARROW = 2048 };
 
 static uint64_t random_state;
 
@@ -19,10 +20,11 @@ static uint32_t random_below(uint32_t most)
     return (uint32_t)(random_state >> 33) % most;
 }
 
-static void begin_with_window(uint32_t ops)
+static void begin_with_window_of(uint64_t bytes, uint32_t ops)
 {
-    const struct lane_command c = {.kind = LANE_COMMAND_WINDOW,
-                                   .window = {.scope = LANE_WINDOW_DEVICE, .ops = ops}};
+    const struct lane_command c = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_DEVICE, .bytes = bytes, .ops = ops}};
     world_fault = (struct fault_plan){.seed = 1};
     begin();
     for (uint16_t v = 1; v < VQPS; v++) {
@@ -31,6 +33,11 @@ static void begin_with_window(uint32_t ops)
     }
     ck_assert_int_eq(lane_command(w.node[0].lane, &c), 0);
     world_run(&w, 2);
+}
+
+static void begin_with_window(uint32_t ops)
+{
+    begin_with_window_of(0, ops);
 }
 
 static void expect_empty(enum lane_window_scope scope, uint32_t number, uint64_t seed)
@@ -137,6 +144,93 @@ START_TEST(one_that_is_acknowledged_while_it_waits_there_leaves_nothing_and_its_
 }
 END_TEST
 
+static void expect_out(uint64_t ops, uint64_t bytes)
+{
+    struct lane_window n;
+    ck_assert(lane_window(w.node[0].lane, LANE_WINDOW_DEVICE, 0, &n));
+    ck_assert_msg(n.ops == ops && n.bytes == bytes, "%lu requests of %lu bytes are out", n.ops,
+                  n.bytes);
+}
+
+/* Several have been out at a time, so that others pass without a slow look. */
+static void begin_narrow(void)
+{
+    begin_with_window_of(NARROW, 0);
+    warm_streams();
+    world_delay(&w, 20);
+    for (uint16_t v = 0; v < VQPS; v++) {
+        post_receive(200 + v, 0, RECEIVE);
+        send_by(v, 200 + v, 0, 8);
+    }
+    world_run(&w, 5);
+    expect_out(VQPS, VQPS * 8);
+    for (uint16_t v = 0; v < VQPS; v++)
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    for (uint16_t v = 0; v < 2; v++)
+        post_receive(v, 0, 2 * NARROW);
+    world_run(&w, 20);
+    expect_out(0, 0);
+    world_delay(&w, 2000);
+}
+
+static void end_narrow(void)
+{
+    world_delay(&w, 0);
+    for (uint16_t v = 0; v < 2; v++)
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    world_run(&w, 20);
+    expect_empty_windows(0);
+    end();
+}
+
+START_TEST(one_that_is_larger_than_a_window_waits_for_one_without_a_payload)
+{
+    begin_narrow();
+    send_by(0, 10, 0, 0);
+    world_run(&w, 5);
+    expect_out(1, 0);
+    send_by(1, 11, 0, 2 * NARROW);
+    world_run(&w, 5);
+    expect_out(1, 0);
+    ck_assert_uint_eq(vqp_at(1)->wait, WAIT_DEVICE_WINDOW);
+    end_narrow();
+}
+END_TEST
+
+/* With no piece, and with one of no bytes, which may go in a run. */
+static void wait_without_payload(uint8_t pieces)
+{
+    struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, 10, 0, 0);
+    d.num_sge = pieces;
+    begin_narrow();
+    send_by(1, 11, 0, 2 * NARROW);
+    world_run(&w, 5);
+    expect_out(1, 2 * NARROW);
+    post(&sender, d);
+    world_run(&w, 5);
+    expect_out(1, 2 * NARROW);
+    ck_assert_uint_eq(vqp_at(0)->wait, WAIT_DEVICE_WINDOW);
+    end_narrow();
+}
+
+START_TEST(one_without_a_payload_waits_for_one_that_is_larger_than_a_window)
+{
+    wait_without_payload(0);
+    wait_without_payload(1);
+}
+END_TEST
+
+START_TEST(one_without_a_payload_goes_beside_one_that_fits)
+{
+    begin_narrow();
+    send_by(0, 10, 0, 0);
+    send_by(1, 11, 0, NARROW);
+    world_run(&w, 5);
+    expect_out(2, NARROW);
+    end_narrow();
+}
+END_TEST
+
 static void run_with(uint64_t seed)
 {
     uint32_t posted[VQPS] = {0}, ended[VQPS] = {0}, heard[VQPS] = {0};
@@ -191,5 +285,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(one_that_is_acknowledged_while_it_waits_there_leaves_nothing_and_its_flow_may_go)            \
+    T(one_that_is_larger_than_a_window_waits_for_one_without_a_payload)                            \
+    T(one_without_a_payload_waits_for_one_that_is_larger_than_a_window)                            \
+    T(one_without_a_payload_goes_beside_one_that_fits)                                             \
     T(whatever_comes_late_leaves_windows_as_they_were)
 KEDGE_CHECK_MAIN("agent.lane.message_windows", TESTS)
