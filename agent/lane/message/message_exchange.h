@@ -39,6 +39,8 @@ struct message_peer {
     uint64_t over_ns, used_ns;           /* used: when a credit of its was last granted or taken */
     uint32_t settled;                    /* as it was told last */
     uint32_t told;                       /* so often, while nobody used any */
+    uint64_t over_since_ns;              /* of itself: these were over then (self_news.c) */
+    uint32_t over_first, over_epoch;
     struct schema_note extra[PEER_EXTRAS]; /* of streams that have no place here */
     uint32_t extras;
     uint64_t ended[PEER_ENDED];

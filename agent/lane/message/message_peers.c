@@ -70,7 +70,7 @@ void lane_exchange_readdress(struct exchange *x, const uint8_t gid[16], uint32_t
         struct message_peer *c = &x->all[i];
         c->purse = (struct credit_purse){.epoch = 0};
         c->asked = c->told = c->settled = 0;
-        c->ask_ns = c->ended_count = 0;
+        c->ask_ns = c->ended_count = c->over_epoch = 0;
     }
 }
 

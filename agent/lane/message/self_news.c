@@ -23,6 +23,33 @@ static void grant_arrived(struct exchange *x, struct message_peer *c, uint64_t n
     c->used_ns = now_ns;
 }
 
+/* Up to where what it has sent is settled. A SEND may be over, and its message not taken up here
+ * yet: nothing orders the completions of two queue pairs, and what was polled may wait for a later
+ * pass. To settle it would be to drop it when it is. So while any is wanting what is settled is
+ * what was over bound_ns ago. */
+static uint32_t settled_of_self(const struct exchange *x, struct message_peer *c, uint64_t now_ns)
+{
+    const struct credit_purse *p = &c->purse;
+    if (p->epoch != c->account.epoch || (int32_t)(p->window.first - c->account.window.first) <= 0)
+        return p->window.first;
+    const bool is_known = c->over_epoch == p->epoch;
+    const uint32_t before = c->over_first;
+    if (is_known && now_ns - c->over_since_ns < x->config.bound_ns)
+        return c->account.window.first;
+    c->over_epoch = p->epoch;
+    c->over_first = p->window.first;
+    c->over_since_ns = now_ns;
+    return is_known && (int32_t)(before - c->account.window.first) > 0 ? before
+                                                                       : c->account.window.first;
+}
+
+void lane_exchange_say_self(struct exchange *x, struct message_peer *c, uint64_t now_ns,
+                            struct schema_datagram *out)
+{
+    lane_exchange_say(x, c, out);
+    out->settled = c->settled = settled_of_self(x, c, now_ns);
+}
+
 bool lane_exchange_tell_self(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
     if (c->over || c->qpn != x->config.qpn || c->extras != 0 || c->ended_count != 0 ||
@@ -30,7 +57,7 @@ bool lane_exchange_tell_self(struct exchange *x, struct message_peer *c, uint64_
         return false;
     grant_arrived(x, c, now_ns);
     c->heard_ns = now_ns;
-    c->settled = c->purse.window.first;
+    c->settled = settled_of_self(x, c, now_ns);
     if (c->settled != c->account.window.first)
         (void)lane_credit_settle(&x->bank, &c->account, c->account.epoch, c->settled);
     TAILQ_REMOVE(&x->dues, c, by_due);

@@ -403,7 +403,7 @@ static bool is_self(const struct lane *l, const struct message_peer *c)
 static __attribute__((noinline)) void say_all_to_self(struct lane *l, struct message_peer *c)
 {
     struct schema_datagram d;
-    lane_exchange_say(&l->messages->exchange, c, &d);
+    lane_exchange_say_self(&l->messages->exchange, c, l->now_ns, &d);
     hear_datagram(l, &d);
 }
 
