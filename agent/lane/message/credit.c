@@ -126,14 +126,6 @@ int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted
     return 0;
 }
 
-uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count)
-{
-    const uint32_t first = p->next;
-    BASE_ASSERT(lane_credit_left(p) >= count);
-    p->next += count;
-    return first;
-}
-
 /* A peer may come back to an epoch that it has had, by way of others: then what is out is of the
  * former one. */
 static bool is_out(const struct credit_purse *p, uint32_t epoch, uint32_t number)

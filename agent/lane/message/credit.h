@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assert.h"
+
 enum { CREDITS_OPEN = 256 }; /* of one account, from the first that is not settled on */
 
 /* Which numbers from `first` on are over. */
@@ -118,7 +120,13 @@ static inline uint32_t lane_credit_left(const struct credit_purse *p)
     return p->granted - p->next;
 }
 /* So many are left: the number of the first of these, behind which the others come. */
-uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count);
+static inline uint32_t lane_credit_take_some(struct credit_purse *p, uint32_t count)
+{
+    const uint32_t first = p->next;
+    BASE_ASSERT(lane_credit_left(p) >= count);
+    p->next += count;
+    return first;
+}
 /* Nothing of the message with that credit is under way any more. One of a former epoch, or that was
  * never taken: nothing. */
 void lane_credit_over_late(struct credit_purse *p, uint32_t epoch, uint32_t number);

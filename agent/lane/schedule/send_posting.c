@@ -228,9 +228,9 @@ void lane_send_run_post(struct lane *l, struct send_run *r, struct wr *w)
 /* As lane_exchange_take_credits(), by one who waits for none. */
 static void use_credits(struct message_peer *c, uint32_t count, uint64_t now_ns)
 {
+    (void)lane_credit_take_some(&c->purse, count);
     c->used_ns = now_ns;
     c->out += count;
-    c->purse.next += count;
 }
 
 void lane_send_run_end(struct lane *l, struct send_run *r)
