@@ -5,6 +5,8 @@
 
 #include "../../check_main.h"
 #include "lane_state.h"
+#include "schedule/batch_pace.h"
+#include "session_state.h"
 #include "world_batch.h"
 #include "world_held.h"
 #include "world_merge.h"
@@ -194,6 +196,41 @@ END_TEST
 START_TEST(what_takes_longer_for_a_while_has_queued_and_does_not_count)
 {
     ck_assert_uint_le(count_out_after(1500, 40000), 3 * QUICK);
+}
+END_TEST
+
+/* One piece goes, and comes back: how long pieces are then. */
+static uint64_t piece_after(struct lane *l, const struct wr *piece, uint64_t at_ns,
+                            uint64_t trip_ns, bool well)
+{
+    l->now_ns = at_ns;
+    lane_batch_pace_posted(l, piece);
+    l->now_ns += (piece->length + COST) * 1000 / QUICK + trip_ns;
+    lane_batch_pace_back(l, piece, well);
+    return lane_batch_pace_piece(l);
+}
+
+START_TEST(the_least_of_the_last_two_spans_counts_and_then_it_is_forgotten)
+{
+    enum {
+        MS = 1000000,
+        NEAR = 1500 * QUICK / 4000 / 64 * 64,
+        FAR = 5000 * QUICK / 4000 / 64 * 64
+    };
+    world_port_rate = QUICK * 1000ull;
+    open_scene(1);
+    struct lane *l = w->node[0].lane;
+    const uint64_t now_ns = l->now_ns;
+    const struct wr piece = {
+        .session = &l->sessions[m.worker[0].id], .length = BLOCK, .signaled = 1};
+    ck_assert_uint_eq(piece_after(l, &piece, now_ns, 1500, true), NEAR);
+    ck_assert_uint_eq(piece_after(l, &piece, now_ns + 5 * MS, 5000, true), NEAR);
+    ck_assert_uint_eq(piece_after(l, &piece, now_ns + 12 * MS, 5000, true), NEAR);
+    ck_assert_uint_eq(piece_after(l, &piece, now_ns + 23 * MS, 5000, true), FAR);
+    ck_assert_uint_eq(piece_after(l, &piece, now_ns + 24 * MS, 1500, false), FAR); /* it failed */
+    l->now_ns = now_ns;
+    close_scene();
+    world_port_rate = 0;
 }
 END_TEST
 
@@ -489,6 +526,7 @@ END_TEST
     T(where_the_rate_is_known_it_is_what_the_port_carries_in_a_time)                               \
     T(beside_others_as_much_is_out_as_the_port_carries_there_and_back)                             \
     T(what_takes_longer_for_a_while_has_queued_and_does_not_count)                                 \
+    T(the_least_of_the_last_two_spans_counts_and_then_it_is_forgotten)                             \
     T(no_more_than_8_us_of_the_port_are_out_beside_others_however_far_the_peer_is)                 \
     T(two_whole_pieces_are_out_of_a_batch_alone_whatever_the_port_carries)                         \
     T(when_a_piece_is_over_the_next_one_goes)                                                      \
