@@ -576,7 +576,7 @@ START_TEST(a_message_to_oneself_may_come_behind_the_end_of_its_send)
     static struct own o;
     memset(&w, 0, sizeof w);
     w.now_ns = 1;
-    begin_own(&o);
+    begin_own(&o, RECEIVES);
     struct stream_sender *t = &o.t[1];
     for (int i = 0; i < 8; i++) { /* until it has credit, and beyond */
         exchange_own(&o, 0, OWN_TAKEN);
