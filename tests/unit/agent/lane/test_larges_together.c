@@ -330,6 +330,37 @@ START_TEST(no_more_than_eight_are_announced_before_the_first_is_over)
 }
 END_TEST
 
+/* Its port may be another VQP's by now, of another session even, while they are READ on a VQP of
+ * the session that heard the first. */
+START_TEST(one_for_another_vqp_is_not_read_with_them)
+{
+    enum { OTHER = 4 };
+    struct schema_sq_desc d = world_message(SCHEMA_OP_RECV, 9, 0, PLACE);
+    struct schema_message next = {.parts = 1, .length = LARGE, .from_tenant = TENANT};
+    begin_together();
+    send_first();
+    d.vqp = OTHER;
+    post(&receiver, d);
+    post_buffer(1, PLACE);
+    post_buffer(2, PLACE);
+    delay(SLOW);
+    send_large(1, LARGE);
+    run_until_read(1);
+    struct lane *l = w.node[1].lane;
+    const struct vqp *vqps = find_session(1, &receiver)->vqps;
+    ck_assert(lane_large_may_join(l, find_stream(), &vqps[3], &next));
+    ck_assert(!lane_large_may_join(l, find_stream(), &vqps[OTHER], &next));
+    next.length = PLACE + 1;
+    ck_assert(!lane_large_may_join(l, find_stream(), &vqps[3], &next));
+    next = (struct schema_message){.length = 8, .from_tenant = TENANT};
+    ck_assert(!lane_large_may_join(l, find_stream(), &vqps[3], &next));
+    delay(0);
+    hear_whole(1, 1, LARGE);
+    expect_sent(1, IBV_WC_SUCCESS);
+    end_together();
+}
+END_TEST
+
 /* With few places left each stream has one alone, so that nobody else's is refused for its sake. */
 START_TEST(where_few_places_are_left_one_of_a_stream_is_read)
 {
@@ -487,6 +518,7 @@ END_TEST
     T(a_small_one_behind_several_comes_last)                                                       \
     T(one_without_a_buffer_comes_when_there_is_one)                                                \
     T(no_more_than_eight_are_announced_before_the_first_is_over)                                   \
+    T(one_for_another_vqp_is_not_read_with_them)                                                   \
     T(where_few_places_are_left_one_of_a_stream_is_read)                                           \
     T(one_longer_than_its_buffer_fails_in_its_turn)                                                \
     T(buffers_of_those_that_could_not_be_read_are_posted_in_their_order)                           \
