@@ -80,6 +80,13 @@ void agent_lane_rest_begin(struct lane_rest *r, uint64_t stayed_ns, uint64_t now
     const bool brief = stayed_ns <= least_ns;
     r->until_ns = now_ns + (least_ns << (brief ? r->brief : 0));
     r->brief = !brief ? 0 : r->brief < LANE_REST_DOUBLINGS ? r->brief + 1 : r->brief;
+    r->refused = 0;
+}
+
+void agent_lane_rest_refused(struct lane_rest *r, uint64_t now_ns)
+{
+    r->until_ns = now_ns + (LANE_REST_MS * BASE_NS_PER_MS << r->refused);
+    r->refused += r->refused < LANE_REST_DOUBLINGS;
 }
 
 static uint64_t part_of(uint64_t all, uint32_t parts, uint32_t number)

@@ -27,6 +27,7 @@ struct session_move {
     uint64_t worked_ns;  /* when it was last seen to have posted something there, and how much it */
     uint64_t operations; /* had by then */
     bool away;           /* it is there; else it leaves its own lane */
+    bool refused;        /* its lane has not let it go, for what may last */
     struct world_task hear;
     bool called;
     bool hurried;
@@ -68,11 +69,6 @@ static bool find_place(const struct pool *to, uint32_t tenant, uint32_t *out)
     return agent_lane_may_lodge(own, left);
 }
 
-static void rest_once(struct agent_session *s)
-{
-    s->rest.until_ns = world_now_ns(s->pool->world) + LANE_REST_MS * BASE_NS_PER_MS;
-}
-
 /* One that cannot go rests too: else it would be the first to be asked each time, since it would
  * make lanes even best, and no other tenant's would ever go. */
 void agent_session_move(struct agent_session *s, struct pool *to)
@@ -82,7 +78,7 @@ void agent_session_move(struct agent_session *s, struct pool *to)
         return;
     if (s->arena_asked != NULL || !find_place(to, s->tenant, &place) ||
         lane_memory_let_move(s->rings.memory) != 0) {
-        rest_once(s);
+        agent_lane_rest_refused(&s->rest, world_now_ns(s->pool->world));
         return;
     }
     struct session_move *m = calloc(1, sizeof *m);
@@ -97,14 +93,17 @@ void agent_session_move(struct agent_session *s, struct pool *to)
                                                        .session = number_of(s)});
 }
 
-/* One that did not go, or was not let in, is no longer kept from it than once. */
+/* One that its lane asks to stay this time, or that was not let in, is no longer kept from it than
+ * once. */
 static void begin_rest(struct agent_session *s, const struct session_move *m)
 {
     const uint64_t now_ns = world_now_ns(s->pool->world);
     if (m->came_ns != 0)
         agent_lane_rest_begin(&s->rest, now_ns - m->came_ns, now_ns);
+    else if (m->refused)
+        agent_lane_rest_refused(&s->rest, now_ns);
     else
-        rest_once(s);
+        s->rest.until_ns = now_ns + LANE_REST_MS * BASE_NS_PER_MS;
 }
 
 /* It is at home, and hears what has waited. */
@@ -192,6 +191,7 @@ static void on_left(struct agent_session *s, int status)
     struct session_move *m = s->move;
     if (status != 0) {
         m->to->moves.refused += status != -ECANCELED;
+        m->refused = status == -EBUSY;
         end_move(s);
     } else if (m->called) {
         come_back(s);

@@ -64,9 +64,13 @@ bool agent_lane_may_lodge(uint32_t own, uint32_t left);
  * more even, and each time he waits for all that he has out. */
 struct lane_rest {
     uint64_t until_ns;
-    uint32_t brief; /* stays on end that were */
+    uint32_t brief;   /* stays on end that were */
+    uint32_t refused; /* times on end that it could not go */
 };
 void agent_lane_rest_begin(struct lane_rest *r, uint64_t stayed_ns, uint64_t now_ns);
+/* It could not go, for what may last: LANE_REST_MS, and twice as long each time on end, likewise.
+ * So a few that never can, and would make lanes even best, keep others from it a while only. */
+void agent_lane_rest_refused(struct lane_rest *r, uint64_t now_ns);
 
 /* The part that number `number` of `parts` has of a bound: together they have all of it, and more
  * only where each would have less than one. 0 is no bound. */

@@ -204,6 +204,21 @@ START_TEST(who_comes_home_at_once_rests_twice_as_long_each_time)
 }
 END_TEST
 
+START_TEST(who_cannot_go_rests_twice_as_long_each_time_until_he_went)
+{
+    const uint64_t ms = 1000000;
+    struct lane_rest r = {0};
+    for (uint64_t n = 0, want = LANE_REST_MS; n < 20; n++) {
+        agent_lane_rest_refused(&r, n * ms);
+        ck_assert_uint_eq(r.until_ns, (n + want) * ms);
+        want = n < LANE_REST_DOUBLINGS ? want * 2 : want;
+    }
+    agent_lane_rest_begin(&r, 2 * LANE_REST_MS * ms, ms);
+    agent_lane_rest_refused(&r, ms);
+    ck_assert_uint_eq(r.until_ns, (1 + LANE_REST_MS) * ms);
+}
+END_TEST
+
 START_TEST(parts_come_to_the_whole_and_each_has_some)
 {
     const struct agent_limits all = {.bytes = 1000003, .ops = 10};
@@ -255,6 +270,7 @@ END_TEST
     T(the_session_goes_that_leaves_the_smallest_gap)                                               \
     T(sessions_come_to_rest)                                                                       \
     T(who_comes_home_at_once_rests_twice_as_long_each_time)                                        \
+    T(who_cannot_go_rests_twice_as_long_each_time_until_he_went)                                   \
     T(parts_come_to_the_whole_and_each_has_some)                                                   \
     T(no_tenant_takes_all_places_of_lodgers)
 KEDGE_CHECK_MAIN("agent.control.lane_choice", TESTS)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who stands behind whom when sessions are given back, and who is turned away for what. */
+#include <errno.h>
+
 #include "../../check_main.h"
 #include "base/clock.h"
 #include "session_bed.h"
@@ -102,6 +104,15 @@ START_TEST(a_session_for_which_there_is_no_place_in_the_other_lane_rests)
         ck_assert_int_eq(s->rest.until_ns > world_now_ns(&world.world), i >= MAY_LODGE);
     }
     ck_assert_uint_eq(other.moves.lodgers, MAY_LODGE);
+    struct agent_session *first = &pool.sessions[number[0]]; /* which hears messages, as it says */
+    const struct lane_event busy = {
+        .kind = LANE_EVENT_SESSION_LEFT, .session = number[0], .status = -EBUSY};
+    for (uint64_t n = 1; n <= 4; n *= 2) {
+        ck_assert(agent_session_moves_event(&pool, &busy));
+        ck_assert_uint_eq(first->rest.until_ns - world_now_ns(&world.world),
+                          n * LANE_REST_MS * BASE_NS_PER_MS);
+        agent_session_move(first, &other);
+    }
     for (uint32_t i = 0; i < COME; i++) {
         struct agent_session *s = &pool.sessions[number[i]];
         agent_session_moves_stop(s);
