@@ -134,6 +134,16 @@ void lane_send_address(struct lane *l, struct session *s, const struct schema_sq
         (void)lane_vqp_address(l, q, d);
 }
 
+/* A session that ends keeps nobody from its ports for as long as that takes: its worker may have
+ * begun anew already. */
+static void take_from_ending(struct lane *l, uint32_t tenant, uint32_t number)
+{
+    const struct port *there = lane_port_find(&l->messages->ports, tenant, number);
+    const struct session *s = there != NULL ? &l->sessions[there->session] : NULL;
+    if (s != NULL && s->state == SESSION_ENDING)
+        lane_sends_unbind(l, s->vqps[there->vqp].messages);
+}
+
 int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     struct vqp_messages *t = lane_receive_messages(l, s, d);
@@ -142,6 +152,7 @@ int lane_port_ask(struct lane *l, struct session *s, const struct schema_sq_desc
     if (t == NULL)
         return -EDQUOT;
     struct messages *m = l->messages;
+    take_from_ending(l, s->tenant, d->bind_port.port);
     if (t->port_count == PORTS_EACH || !lane_places_take(&m->port_places, t->share))
         return -EDQUOT;
     const int status = lane_port_bind(&m->ports, s->tenant, d->bind_port.port, s->id, d->vqp);

@@ -48,8 +48,9 @@ static void free_messages(struct lane *l, struct vqp_messages *t)
     m->free_vqp = (uint32_t)(t - m->vqps) + 1;
 }
 
-static void unbind_ports(struct lane *l, struct vqp_messages *t)
+void lane_sends_unbind(struct lane *l, struct vqp_messages *t)
 {
+    t->port_count = 0;
     for (uint32_t n = lane_ports_unbind_all(&l->messages->ports, &t->ports); n > 0; n--)
         lane_places_give(&l->messages->port_places, t->share);
     for (uint32_t guest = t->guests; guest != 0; guest = l->messages->guests.all[guest - 1].next)
@@ -65,7 +66,7 @@ void lane_sends_end(struct lane *l, struct vqp *q)
     if (t == NULL)
         return;
     BASE_ASSERT(t->receives.head == NULL);
-    unbind_ports(l, t);
+    lane_sends_unbind(l, t);
     lane_large_send_end(l, q);
     lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);

@@ -42,6 +42,8 @@ struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q);
 /* Its VQP goes: what it kept goes to its session's list of what is to be flushed. Its receives have
  * gone there already. */
 void lane_sends_end(struct lane *l, struct vqp *q);
+/* Its VQP hears no port any more, and whom it let in there nobody does. */
+void lane_sends_unbind(struct lane *l, struct vqp_messages *t);
 /* Whom q's SENDs go to from now on. Nothing of it is out, kept or queued. False: no room. */
 bool lane_sends_address(struct lane *l, struct vqp *q, const struct schema_sq_desc *d);
 /* Nobody, from now on: likewise. */

@@ -237,6 +237,37 @@ START_TEST(a_port_is_free_when_its_vqp_is_destroyed)
 }
 END_TEST
 
+/* A worker that has died, and is begun anew at once: its port is not its former life's, whose end
+ * takes some passes. */
+START_TEST(a_port_of_a_session_that_ends_is_free_at_once)
+{
+    struct world_worker next;
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin();
+    const struct lane_command end_it = {.kind = LANE_COMMAND_SESSION_END,
+                                        .session = receiver.id,
+                                        .reason = SCHEMA_REASON_CLOSED};
+    world_attach(&w, &next, 1, 5, TENANT);
+    for (uint32_t i = 0; i < 24; i++)
+        post_receive(i, 0, 64);
+    ck_assert_int_eq(lane_command(w.node[1].lane, &end_it), 0);
+    ck_assert_int_eq(world_bind_port(&w, &next, 3, PORT), 0);
+    struct schema_sq_desc receive = world_message(SCHEMA_OP_RECV, 66, 4096, 64);
+    receive.vqp = 3;
+    post(&next, receive);
+    world_sleep(&w, 1000);
+    post(&sender, world_message(SCHEMA_OP_SEND, 4, 100, 8));
+    ck_assert(world_hear(&w, &next, &e, &from, PATIENCE));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.wr_id, 66);
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(world_bind_port(&w, &next, 4, PORT), -EADDRINUSE);
+    world_detach(&w, &next);
+    end();
+}
+END_TEST
+
 /* Whoever has the place of the one that heard it before, and has a receive posted too. */
 START_TEST(a_port_that_changes_hands_is_the_new_ones_at_once)
 {
@@ -379,6 +410,7 @@ END_TEST
     T(without_an_address_a_send_is_refused)                                                        \
     T(a_session_ends_with_messages_under_way)                                                      \
     T(a_port_is_free_when_its_vqp_is_destroyed)                                                    \
+    T(a_port_of_a_session_that_ends_is_free_at_once)                                               \
     T(a_port_that_changes_hands_is_the_new_ones_at_once)                                           \
     T(who_sends_to_his_own_endpoint_needs_no_datagram)                                             \
     T(receives_that_nobody_needs_are_posted_some_at_a_time)                                        \
