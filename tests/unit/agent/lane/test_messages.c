@@ -245,9 +245,8 @@ START_TEST(a_port_of_a_session_that_ends_is_free_at_once)
     struct schema_cqe e;
     struct schema_cqe_sender from;
     begin();
-    const struct lane_command end_it = {.kind = LANE_COMMAND_SESSION_END,
-                                        .session = receiver.id,
-                                        .reason = SCHEMA_REASON_CLOSED};
+    const struct lane_command end_it = {
+        .kind = LANE_COMMAND_SESSION_END, .session = receiver.id, .reason = SCHEMA_REASON_CLOSED};
     world_attach(&w, &next, 1, 5, TENANT);
     for (uint32_t i = 0; i < 24; i++)
         post_receive(i, 0, 64);
