@@ -67,7 +67,8 @@ static void must(int status, const char *what)
 
 static enum sleep kind_of(uint32_t want)
 {
-    return (want & SCHEMA_WAKE_ROOM) != 0 ? FOR_ROOM : want > 1 ? FOR_MANY : FOR_ONE;
+    const bool is_for_one = want == 1 || (want & SCHEMA_WAKE_ANSWER) != 0;
+    return (want & SCHEMA_WAKE_ROOM) != 0 ? FOR_ROOM : is_for_one ? FOR_ONE : FOR_MANY;
 }
 
 static void begin_sleep(enum sleep in)
@@ -263,6 +264,8 @@ static void say_who_sleeps(const struct worker *w)
     const uint32_t waiting = s->rw->sq_tail - s->ro->sq_head,
                    there = s->ro->cq_tail - s->rw->cq_head;
     const uint32_t room = want & SCHEMA_WAKE_ROOM ? want & ~SCHEMA_WAKE_ROOM : 0;
+    const bool is_answered = room == 0 && (want & SCHEMA_WAKE_ANSWER) != 0 &&
+                             schema_wake_has_answer(want, s->ro->reply[want % SCHEMA_REPLIES].tag);
     printf("worker %d (way %c) %s for %#x: ", w->number, w->way, where[w->sleeps_in], want);
     if (waiting > 0 && s->ro->doorbell != 0)
         printf("the lane sleeps over %u slots of its ring\n", waiting);
@@ -270,7 +273,7 @@ static void say_who_sleeps(const struct worker *w)
         printf("the worker sleeps over the room that there is, %u slots\n", slots - waiting);
     else if (there > 0)
         printf("the worker sleeps over %u completions\n", there);
-    else if (w->sleeps_in == FOR_ONE && waiting == 0)
+    else if (is_answered || (w->sleeps_in == FOR_ONE && waiting == 0))
         printf("the worker sleeps over an answer\n");
     else
         printf("neither can be told: %u slots wait, %u completions are there\n", waiting, there);
