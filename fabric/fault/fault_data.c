@@ -378,16 +378,29 @@ static void hold_all(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc
     hold_named(f, cq, wc);
 }
 
+/* One of its queue pair is withheld, among those up to `end`. */
+static bool is_behind(const struct fault_cq *cq, uint32_t qpn, uint32_t end)
+{
+    for (uint32_t at = cq->held_head; at != end; at++)
+        if (cq->held[at % cq->held_room].wc.qp_num == qpn)
+            return true;
+    return false;
+}
+
+/* Nothing orders the completions of two queue pairs: who is withheld holds up its own alone. */
 static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
 {
     int taken = 0;
-    while (taken < n && cq->held_head != cq->held_tail) {
-        const struct fault_held *held = &cq->held[cq->held_head % cq->held_room];
-        if (!cq->armed && cq->polls < held->ready_at)
-            break;
-        wc[taken++] = held->wc;
-        cq->held_head++;
+    uint32_t end = cq->held_head; /* of those that stay */
+    for (uint32_t at = cq->held_head; at != cq->held_tail; at++) {
+        const struct fault_held held = cq->held[at % cq->held_room];
+        const bool is_due = cq->armed || cq->polls >= held.ready_at;
+        if (taken < n && is_due && !is_behind(cq, held.wc.qp_num, end))
+            wc[taken++] = held.wc;
+        else
+            cq->held[end++ % cq->held_room] = held;
     }
+    cq->held_tail = end;
     return taken;
 }
 

@@ -26,7 +26,8 @@ struct fault_plan {
      * there, with `status` (0: IBV_WC_REM_OP_ERR). Likewise with a plan that the layer is opened
      * with and that has this. */
     uint32_t torn_ppm;
-    uint32_t delay_ppm; /* a completion is withheld for `delay_polls` polls, order kept */
+    uint32_t delay_ppm; /* a completion is withheld for `delay_polls` polls, and with it those
+                         * behind it of its queue pair: others pass */
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
     uint32_t control_error_ppm; /* a control operation fails with -EIO; half of a queue pair's

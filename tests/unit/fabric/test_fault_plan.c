@@ -303,66 +303,6 @@ START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
 }
 END_TEST
 
-/* ---- delays */
-
-START_TEST(delays_keep_the_order_of_completions)
-{
-    const struct fault_plan plan = {.seed = 4, .delay_ppm = 300000, .delay_polls = 7};
-    struct rig r;
-    uint64_t posted = 0, done = 0;
-    unsigned empty = 0;
-    rig_open(&r, FAB_QP_RC);
-    fault_set_plan(r.fab, &plan);
-    while (done < 2000) {
-        struct ibv_wc wc[5];
-        while (posted < 2000 && posted - done < 40)
-            ck_assert_int_eq(write_to(&r, posted++, 64), 0);
-        int n = fab_poll(r.cq, 5, wc);
-        empty += n == 0;
-        for (int i = 0; i < n; i++)
-            ck_assert_uint_eq(wc[i].wr_id, done++);
-    }
-    ck_assert_uint_gt(empty, 0);
-    ck_assert_uint_gt(fault_count(r.fab), 300);
-    rig_close(&r);
-}
-END_TEST
-
-START_TEST(a_delayed_completion_is_withheld_for_so_many_polls)
-{
-    const struct fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 10};
-    struct rig r;
-    struct ibv_wc wc;
-    rig_open(&r, FAB_QP_RC);
-    fault_set_plan(r.fab, &plan);
-    ck_assert_int_eq(write_to(&r, 1, 64), 0);
-    for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 0);
-    ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 1);
-    ck_assert_uint_eq(wc.wr_id, 1);
-    ck_assert_uint_eq(fault_count(r.fab), 1);
-    rig_close(&r);
-}
-END_TEST
-
-START_TEST(a_plan_that_ends_lets_withheld_completions_go_in_order)
-{
-    const struct fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 3};
-    const struct fault_plan nothing = {.seed = 4};
-    struct rig r;
-    struct ibv_wc wc;
-    rig_open(&r, FAB_QP_RC);
-    fault_set_plan(r.fab, &plan);
-    ck_assert_int_eq(write_to(&r, 1, 64), 0);
-    ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 0);
-    fault_set_plan(r.fab, &nothing);
-    ck_assert_int_eq(write_to(&r, 2, 64), 0);
-    ck_assert_uint_eq(next_wc(r.cq).wr_id, 1);
-    ck_assert_uint_eq(next_wc(r.cq).wr_id, 2);
-    rig_close(&r);
-}
-END_TEST
-
 /* ---- losses */
 
 START_TEST(datagrams_are_lost_while_their_sender_sees_success)
@@ -554,9 +494,6 @@ END_TEST
     X(a_control_operation_can_fail_and_then_has_done_nothing)                                      \
     X(what_a_device_does_not_destroy_is_there_still)                                               \
     X(a_device_can_be_made_one_that_keeps_no_deadlines)                                            \
-    X(delays_keep_the_order_of_completions)                                                        \
-    X(a_delayed_completion_is_withheld_for_so_many_polls)                                          \
-    X(a_plan_that_ends_lets_withheld_completions_go_in_order)                                      \
     X(datagrams_are_lost_while_their_sender_sees_success)                                          \
     X(packets_of_every_former_life_come_late)                                                      \
     X(only_datagrams_are_lost)                                                                     \
