@@ -35,14 +35,16 @@ struct wire_datagram {
     uint8_t from_gid[16];
     uint32_t from_incarnation, to_incarnation, qpn, qkey;
     uint32_t purse_epoch, settled, wants, account_epoch, granted, used;
-    uint8_t zero[16];
+    uint8_t behind, zero[15];
 };
 static_assert(sizeof(struct wire_datagram) == SCHEMA_DATAGRAM_BYTES, "layout");
 
 struct wire_note {
     uint64_t stream;
     uint32_t number, wait_us;
-    uint8_t kind, status, zero[6];
+    uint8_t kind, status;
+    uint16_t aside;
+    uint8_t zero[4];
 };
 static_assert(sizeof(struct wire_note) == SCHEMA_NOTE_BYTES, "layout");
 static_assert(SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES <= 1024,
@@ -166,7 +168,8 @@ size_t schema_datagram_write(const struct schema_datagram *d, void *out)
                               .wants = htole32(d->wants),
                               .account_epoch = htole32(d->account_epoch),
                               .granted = htole32(d->granted),
-                              .used = htole32(d->used)};
+                              .used = htole32(d->used),
+                              .behind = d->behind};
     memcpy(w.from_gid, d->from_gid, sizeof w.from_gid);
     memcpy(out, &w, sizeof w);
     for (uint32_t i = 0; i < d->notes; i++) {
@@ -175,7 +178,8 @@ size_t schema_datagram_write(const struct schema_datagram *d, void *out)
                                        .number = htole32(n->number),
                                        .wait_us = htole32(n->wait_us),
                                        .kind = n->kind,
-                                       .status = n->status};
+                                       .status = n->status,
+                                       .aside = htole16(n->aside)};
         memcpy((uint8_t *)out + sizeof w + i * sizeof note, &note, sizeof note);
     }
     return sizeof w + d->notes * sizeof(struct wire_note);
@@ -187,7 +191,8 @@ static bool note_is_sound(const struct schema_note *n)
     return n->stream != 0 && n->kind >= SCHEMA_NOTE_TAKEN && n->kind <= SCHEMA_NOTE_READS &&
            (failed ? n->status > IBV_WC_SUCCESS && n->status <= IBV_WC_GENERAL_ERR
                    : n->status == 0) &&
-           (n->kind == SCHEMA_NOTE_REFUSED || n->wait_us == 0);
+           (n->kind == SCHEMA_NOTE_REFUSED || n->wait_us == 0) &&
+           (n->kind == SCHEMA_NOTE_TAKEN || n->kind == SCHEMA_NOTE_ANSWER || n->aside == 0);
 }
 
 /* Field by field: the room for notes, most of which is not used, is left as it was. */
@@ -206,6 +211,7 @@ static void read_head(const struct wire_datagram *w, struct schema_datagram *out
     out->account_epoch = le32toh(w->account_epoch);
     out->granted = le32toh(w->granted);
     out->used = le32toh(w->used);
+    out->behind = w->behind;
     out->notes = w->notes;
 }
 
@@ -222,7 +228,7 @@ int schema_datagram_read(const void *from, size_t bytes, struct schema_datagram 
     if (w.notes > SCHEMA_DATAGRAM_NOTES || bytes != sizeof w + w.notes * sizeof(struct wire_note))
         return -EPROTO;
     read_head(&w, out);
-    if (out->qpn == 0 || out->qpn > MAX_24_BITS || out->from_incarnation == 0)
+    if (out->qpn == 0 || out->qpn > MAX_24_BITS || out->from_incarnation == 0 || out->behind > 1)
         return -EPROTO;
     for (uint32_t i = 0; i < out->notes; i++) {
         struct wire_note n;
@@ -231,7 +237,8 @@ int schema_datagram_read(const void *from, size_t bytes, struct schema_datagram 
                                             .number = le32toh(n.number),
                                             .wait_us = le32toh(n.wait_us),
                                             .kind = n.kind,
-                                            .status = n.status};
+                                            .status = n.status,
+                                            .aside = le16toh(n.aside)};
         if (!note_is_sound(&out->note[i]))
             return -EPROTO;
     }

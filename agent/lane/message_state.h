@@ -12,6 +12,7 @@
 #include "message/guests.h"
 #include "message/message_exchange.h"
 #include "message/ports.h"
+#include "message/sure_sends.h"
 #include "lane_state.h"
 #include "session_state.h"
 #include "transmit/wr.h"
@@ -29,6 +30,7 @@ struct vqp_messages {
     uint32_t share;  /* whose part its place is of */
     struct vqp *q;   /* NULL: it was destroyed, and some of its SENDs are out yet */
     uint32_t out;    /* SENDs that the device has */
+    uint32_t bad;    /* of those that are kept, how many have ended badly */
     uint8_t rewinds; /* when none is, those that are kept come before the queue again */
     uint8_t failed;  /* enum schema_reason: its SENDs end so */
     uint8_t active;  /* in the list of those that wait for a word */
@@ -38,7 +40,8 @@ struct vqp_messages {
     uint32_t to_tenant;
     uint64_t to, secret;             /* secret: of a counter */
     struct schema_message_like like; /* what its last run said; of another stream: of none */
-    struct wr_queue kept;     /* SENDs that are back, and not acknowledged: by their numbers */
+    /* What is back, in order: SENDs that are not acknowledged, and behind these BACK_HELD. */
+    struct wr_queue kept;
     struct wr_queue receives; /* posted, and not taken */
     uint64_t taken;           /* of these, so many for large messages */
     /* Large SENDs (schedule/large_sends.h). */
@@ -49,10 +52,11 @@ struct vqp_messages {
     uint64_t first_ns;               /* when the first was, or one before it was acknowledged */
     uint32_t ports;                  /* that it hears: the first of their list (message/ports.h) */
     uint32_t port_count;             /* PORTS_EACH at the most */
-    uint32_t guests;      /* whom it hears there besides: their list (message/guests.h) */
-    uint64_t unmet_ns;    /* when its own tenant last found no receive; 0: never */
-    uint64_t roomless_ns; /* since when there is no room to know its peer; 0: there is */
-    uint32_t next_free;   /* place + 1 */
+    uint32_t guests;        /* whom it hears there besides: their list (message/guests.h) */
+    struct set_aside aside; /* of these receives */
+    uint64_t unmet_ns;      /* when its own tenant last found no receive; 0: never */
+    uint64_t roomless_ns;   /* since when there is no room to know its peer; 0: there is */
+    uint32_t next_free;     /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;
 };
 
@@ -113,6 +117,7 @@ struct messages {
     struct guests guests;
     struct vqp_messages *vqps;
     uint32_t vqp_count, free_vqp;
+    uint64_t asides; /* numbers of set_aside */
     /* of tenants: their slots + 1 */
     struct places vqp_places, port_places, guest_places, header_places;
     struct active_vqps actives;

@@ -50,7 +50,8 @@ struct vqp {
      * that tried. 0: it has one. */
     uint64_t path_ns, flowless_ns;
     struct vqp_messages *messages; /* NULL: it has no messages */
-    uint32_t kept; /* SENDs that the device has given back, and that are not acknowledged */
+    uint32_t kept; /* that the device has given back, and that wait for SENDs to be acknowledged */
+    uint32_t behind; /* of those that are out, how many went behind SENDs: SPECIAL_BEHIND */
 };
 
 /* Whether requests of it are out, or wait. */

@@ -123,7 +123,10 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  * An agent that does not know such has 16 KiB as the most. imm_data arrives as it is. On any other
  * VQP that is -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted
  * before it on its VQP, a WRITE too, has been carried out when it is heard. READs, WRITEs and
- * atomics behind it are not begun until then. IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message
+ * atomics behind it are carried out when a receive is posted for it that no other message takes,
+ * and not before, as on a queue pair of one's own; but where it fails all the same (it is too long
+ * for that receive, the port is gone, the peer is) they may have been, which kedge_never_sent()
+ * tells. IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message
  * behind it in the same queue pair that says so: it takes a receive, which ends with
  * IBV_WC_RECV_RDMA_WITH_IMM, the immediate, and the WRITE's byte_len, however long the receive is.
  * It has one completion (IBV_WC_RDMA_WRITE), which says how either has failed. Lists of WRITEs that

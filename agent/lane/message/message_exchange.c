@@ -174,6 +174,7 @@ struct message_peer *lane_exchange_hear(struct exchange *x, const struct schema_
     c->qpn = d->qpn;
     c->qkey = d->qkey;
     c->lid = d->lid;
+    c->behind_ns = d->behind ? now_ns : c->behind_ns;
     hear_credit(x, c, d, now_ns);
     return c;
 }
@@ -213,6 +214,7 @@ static void write_head(const struct exchange_config *own, const struct message_p
     out->account_epoch = c->account.epoch;
     out->granted = c->account.granted;
     out->used = lane_credit_used(&c->account);
+    out->behind = c->behind;
     out->notes = 0;
 }
 
@@ -224,7 +226,7 @@ void lane_exchange_say(struct exchange *x, struct message_peer *c, struct schema
     c->arrived = 0;
     c->settled = c->purse.window.first;
     write_head(own, c, out);
-    c->wants = 0;
+    c->wants = c->behind = 0;
     take_notes(c, out);
     TAILQ_REMOVE(&x->dues, c, by_due);
     c->due = 0;

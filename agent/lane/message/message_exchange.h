@@ -36,10 +36,14 @@ struct message_peer {
     uint32_t asked, number_asks;         /* so often, in vain: for credit; for its number */
     uint64_t ask_ns, number_ns, tell_ns; /* not again before; tell: what is settled */
     uint64_t heard_ns;                   /* when it, or somebody here of it, last spoke */
-    uint64_t over_ns, used_ns;           /* used: when a credit of its was last granted or taken */
-    uint32_t settled;                    /* as it was told last */
-    uint32_t told;                       /* so often, while nobody used any */
-    uint64_t over_since_ns;              /* of itself: these were over then (self_news.c) */
+    /* When it last said that something stands behind its messages, 0: never; and when it was told
+     * so of ours, which is said once in bound_ns. */
+    uint64_t behind_ns, told_behind_ns;
+    uint8_t behind;            /* it is to be told */
+    uint64_t over_ns, used_ns; /* used: when a credit of its was last granted or taken */
+    uint32_t settled;          /* as it was told last */
+    uint32_t told;             /* so often, while nobody used any */
+    uint64_t over_since_ns;    /* of itself: these were over then (self_news.c) */
     uint32_t over_first, over_epoch;
     struct schema_note extra[PEER_EXTRAS]; /* of streams that have no place here */
     uint32_t extras;
@@ -62,6 +66,7 @@ struct exchange_config {
     uint64_t ask_ns;           /* for credit, again */
     uint64_t idle_ns;          /* credits that nobody uses are given back */
     uint64_t forget_ns;        /* who was silent for so long may be forgotten */
+    uint64_t refused_ns;       /* who finds no receive for so long fails */
 };
 
 /* What who has a guest's place has of streams, and how many have had it before. */

@@ -114,6 +114,7 @@ static void forget_receiver(struct exchange *x, struct stream_receiver *r)
     lane_places_give(&x->receiver_places, r->share);
     if (r->guest_life == x->guest[r->guest].life)
         x->guest[r->guest].has--;
+    lane_aside_drop(&r->aside, r->in.next);
     *r = (struct stream_receiver){.next = x->free_receiver};
     x->free_receiver = place;
     x->used_receivers--;
@@ -263,6 +264,8 @@ struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct sc
 
 void lane_exchange_took(struct exchange *x, struct stream_receiver *r)
 {
+    if (r->aside.by != NULL && r->aside.by->all != 0)
+        lane_aside_took(&r->aside, r->in.next);
     lane_stream_in_taken(&r->in);
     set_news(x, r, SCHEMA_NOTE_TAKEN);
 }
@@ -276,6 +279,7 @@ void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_
 void lane_exchange_fail(struct exchange *x, struct stream_receiver *r, uint8_t status)
 {
     r->failed = status;
+    lane_aside_drop(&r->aside, r->in.next);
     set_news(x, r, SCHEMA_NOTE_FAILED);
 }
 
@@ -300,8 +304,10 @@ void lane_exchange_left(struct exchange *x, struct stream_receiver *r)
     r->stops = 0;
     if (r->ended) /* and is forgotten as any is */
         return;
-    if (why == SCHEMA_NOTE_FAILED)
-        r->failed = r->stop_status;
+    if (why == SCHEMA_NOTE_FAILED) {
+        lane_exchange_fail(x, r, r->stop_status);
+        return;
+    }
     set_news(x, r, (enum schema_note_kind)why);
 }
 
@@ -325,4 +331,5 @@ void lane_exchange_ended(struct exchange *x, struct message_peer *c, uint64_t st
         return;
     r->ended = 1;
     r->heard_ns = now_ns;
+    lane_aside_drop(&r->aside, r->in.next);
 }

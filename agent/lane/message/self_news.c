@@ -52,7 +52,7 @@ void lane_exchange_say_self(struct exchange *x, struct message_peer *c, uint64_t
 
 bool lane_exchange_tell_self(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
-    if (c->over || c->qpn != x->config.qpn || c->extras != 0 || c->ended_count != 0 ||
+    if (c->over || c->behind || c->qpn != x->config.qpn || c->extras != 0 || c->ended_count != 0 ||
         !TAILQ_EMPTY(&c->asks) || !has_usual_credit(c))
         return false;
     grant_arrived(x, c, now_ns);
@@ -67,7 +67,10 @@ bool lane_exchange_tell_self(struct exchange *x, struct message_peer *c, uint64_
 
 static struct schema_note note_of(const struct stream_receiver *r)
 {
+    const bool is_sure = r->news == SCHEMA_NOTE_TAKEN || r->news == SCHEMA_NOTE_ANSWER;
     return (struct schema_note){.stream = r->name,
+                                .aside =
+                                    is_sure ? (uint16_t)lane_aside_has(&r->aside, r->in.next) : 0,
                                 .number = r->in.next,
                                 .kind = r->news,
                                 .status = r->news == SCHEMA_NOTE_FAILED ? r->failed : 0,

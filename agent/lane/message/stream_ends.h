@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "message/message_stream.h"
+#include "message/set_aside.h"
 #include "schema/message.h"
 
 struct exchange;
@@ -26,6 +27,7 @@ struct stream_receiver {
     uint8_t news;                 /* enum schema_note_kind; 0: there are none */
     uint8_t failed;               /* enum ibv_wc_status: it has ended so */
     uint8_t ended;                /* its sender is gone: what is late of it comes within bound_ns */
+    struct aside aside;           /* receives that are set aside for it */
     uint32_t next, later, sooner; /* place + 1: in its bucket or free; of its peer's */
     /* Large ones (receive/large.h). So many are READ, or were to be, from the next one on, and one
      * that is large may join them. stops: enum schema_note_kind, which is said when they are over:
@@ -66,6 +68,12 @@ struct stream_sender {
     uint64_t wait_ns; /* since when it has waited for a credit; 0: it does not */
     uint8_t known;    /* its receiver has taken something of it: it need not be opened */
     uint8_t asks;     /* a question is to go */
+    /* All before `sure` find a receive that is set aside, until sure_ns; 0: nobody has said so.
+     * What is said with an acknowledgement is no older than what is acknowledged: one that went at
+     * stamp_ns is looked at at a time, or none (0); `stamp` is one past its number, and `since`
+     * that of the one before it. */
+    uint32_t sure, stamp, since;
+    uint64_t sure_ns, stamp_ns;
     TAILQ_ENTRY(stream_sender) by_asks;
 };
 

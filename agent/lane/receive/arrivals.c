@@ -101,7 +101,8 @@ static int make_exchange(struct lane *l)
                                      .bound_ns = c->bound_ns + c->slack_ns,
                                      .ask_ns = r->ask_ns,
                                      .idle_ns = 100 * r->ask_ns,
-                                     .forget_ns = 60000000000};
+                                     .forget_ns = 60000000000,
+                                     .refused_ns = r->refused_ns};
     memcpy(config.gid, c->gid, sizeof config.gid);
     int status = lane_exchange_init(&l->messages->exchange, &config, 0);
     if (status == 0)
@@ -254,12 +255,17 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     }
     struct session *s = q->session;
     struct wr *receive = q->messages->receives.head;
+    if (m->of_write)
+        r->from->behind_ns = l->now_ns;
+    if (!lane_admission_is_foreign(q, m->from_tenant))
+        lane_aside_hear(&r->aside, &q->messages->aside, r->in.next);
     struct schema_part parts[SCHEMA_PARTS_MOST];
     if (m->parts != 0 && schema_parts_read(payload, m, parts) != 0) {
         lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
         return;
     }
-    const bool has_room = receive != NULL && lane_session_has_two_places(s);
+    const bool has_room =
+        lane_admission_has_receive(l, q->messages, r) && lane_session_has_two_places(s);
     if (!has_room && !lane_admission_is_foreign(q, m->from_tenant))
         lane_admission_unmet(l, q);
     if (!has_room || lane_admission_yields(l, q, m->from_tenant) ||

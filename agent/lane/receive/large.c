@@ -337,7 +337,7 @@ bool lane_large_may_join(struct lane *l, const struct stream_receiver *r, const 
     const struct wr *receive = receives->head;
     if (lane_admission_is_foreign(q, m->from_tenant) && receives->count <= r->reads)
         return false; /* a guest's stream takes no more of them than it leaves to others */
-    return receive != NULL && receive_holds(receive, m->length) &&
+    return lane_admission_has_receive(l, q->messages, r) && receive_holds(receive, m->length) &&
            r->reader == name_reader(q, receive->vqp_gen) &&
            lane_session_has_two_places(q->session) && !lane_admission_yields(l, q, m->from_tenant);
 }

@@ -368,6 +368,7 @@ static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah 
     const uint32_t place = m->send_free[--m->send_count];
     const uint32_t at = LANE_DATAGRAMS_IN + place;
     struct schema_datagram d;
+    lane_exchange_set_aside(&m->exchange, c, l->now_ns);
     lane_exchange_say(&m->exchange, c, &d);
     const struct ibv_sge sge =
         piece_at(l, at, (uint32_t)schema_datagram_write(&d, datagram_at(l, at)));
@@ -410,6 +411,7 @@ static __attribute__((noinline)) void say_all_to_self(struct lane *l, struct mes
 static void say_to_self(struct lane *l, struct message_peer *c)
 {
     struct schema_note n;
+    lane_exchange_set_aside(&l->messages->exchange, c, l->now_ns);
     if (!lane_exchange_tell_self(&l->messages->exchange, c, l->now_ns)) {
         say_all_to_self(l, c);
         return;

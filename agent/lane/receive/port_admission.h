@@ -39,6 +39,16 @@ bool lane_admission_is_foreign(const struct vqp *q, uint32_t tenant);
  * that who floods a port that is not its own takes no receive from who wants it there. */
 void lane_admission_unmet(const struct lane *l, struct vqp *q);
 bool lane_admission_yields(const struct lane *l, const struct vqp *q, uint32_t tenant);
+/* Whether t's VQP has a receive for the next message of r, which comes behind those that are READ:
+ * not one that is set aside for others. */
+static inline bool lane_admission_has_receive(const struct lane *l, struct vqp_messages *t,
+                                              const struct stream_receiver *r)
+{
+    if (t->aside.all > 0)
+        lane_set_aside_go_on(&t->aside, l->now_ns, exchange_step_ns(&l->messages->exchange));
+    return lane_set_aside_lets(&t->aside, &r->aside, r->in.next + r->reads) &&
+           t->receives.head != NULL;
+}
 /* Whether one more large message of that tenant may be READ for q's session. Each session has few
  * queue pairs for that: other tenants together have half of them, and one of them a quarter. */
 bool lane_admission_has_large(const struct lane *l, const struct vqp *q, uint32_t tenant);

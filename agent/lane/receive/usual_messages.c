@@ -21,14 +21,14 @@ static inline bool stream_is_next(const struct messages *m, const struct usual_s
 }
 
 /* Its port is still the hearer's, or its name is; and it takes so much now. */
-static inline bool hearer_takes(const struct messages *m, const struct usual_stream *u,
-                                uint32_t length)
+static inline bool hearer_takes(const struct lane *l, const struct usual_stream *u, uint32_t length)
 {
-    const struct vqp_messages *t = u->hearer;
+    const struct messages *m = l->messages;
+    struct vqp_messages *t = u->hearer;
     if (t->q == NULL || t->sender.name != u->hearer_name || u->unbound != m->ports.unbound)
         return false;
     struct session *s = t->q->session;
-    return s->state == SESSION_LIVE && t->receives.head != NULL &&
+    return s->state == SESSION_LIVE && lane_admission_has_receive(l, t, u->stream) &&
            receive_holds(t->receives.head, length) && lane_session_has_two_places(s);
 }
 
@@ -41,7 +41,7 @@ bool lane_usual_take(struct lane *l, const struct arrival *a, const uint8_t *at)
     const struct usual_stream *u = usual_at(m, schema_message_word(at, SCHEMA_LIKE_STREAM));
     if (u->hearer == NULL || !schema_message_is_like(&u->like, at, &length, &credit, &number) ||
         length != a->bytes - SCHEMA_MESSAGE_BYTES || !stream_is_next(m, u, number) ||
-        !hearer_takes(m, u, length))
+        !hearer_takes(l, u, length))
         return false;
     struct stream_receiver *r = u->stream;
     struct message_peer *c = r->from;

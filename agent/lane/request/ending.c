@@ -82,8 +82,12 @@ static void enter_stage(struct session *s, enum end_stage stage)
 static uint32_t flush_requests(struct lane *l, struct session *s, uint32_t most)
 {
     uint32_t n = 0;
-    for (; n < most && s->flushing.head != NULL; n++)
-        batch_or_complete(l, queue_pop(&s->flushing), IBV_WC_WR_FLUSH_ERR, 0);
+    for (; n < most && s->flushing.head != NULL; n++) {
+        struct wr *w = queue_pop(&s->flushing);
+        w->back = BACK_ENDED; /* it may have been held */
+        w->ended = IBV_WC_SUCCESS;
+        batch_or_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
+    }
     return n;
 }
 

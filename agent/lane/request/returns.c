@@ -110,6 +110,22 @@ static bool end_piece(struct lane *l, struct wr *w)
     return false;
 }
 
+/* It went behind SENDs: what these are to say comes before what it has to. */
+static void end_behind(struct lane *l, struct wr *w)
+{
+    struct vqp_messages *t = lane_sends_by_is_back(w);
+    unpost_worker(l, w, SIGN_LIFE, true);
+    if (w->stale)
+        lane_arena_unused(l, w);
+    if (t != NULL && t->kept.head != NULL) {
+        lane_sends_hold(l, t, w, IBV_WC_SUCCESS);
+        return;
+    }
+    request_over(l, w, IBV_WC_SUCCESS, 0);
+    if (t != NULL)
+        lane_sends_go_on(l, t);
+}
+
 /* It may be kept, be part of something, or take more than most to give back. False: it is done
  * with. */
 static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
@@ -122,6 +138,10 @@ static __attribute__((noinline)) bool end_special(struct lane *l, struct wr *w)
         lane_batch_pace_back(l, w, true);
         unpost_worker(l, w, SIGN_LIFE, true);
         end_request(l, w, IBV_WC_SUCCESS, 0);
+        return false;
+    }
+    if (w->special & SPECIAL_BEHIND) {
+        end_behind(l, w);
         return false;
     }
     if (!(w->special & SPECIAL_SEND) || !lane_sends_back(l, w, false))
@@ -145,6 +165,7 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->special & SPECIAL_PIECE)
         lane_batch_pace_back(l, w, false);
     unpost_worker(l, w, SIGN_NONE, false);
+    struct vqp_messages *t = w->special & SPECIAL_BEHIND ? lane_sends_by_is_back(w) : NULL;
     const bool is_of_stream = (w->special & SPECIAL_SEND) && lane_sends_back(l, w, true);
     if (q->state == VQP_FREE) {
         end_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
@@ -155,17 +176,20 @@ static void go_again(struct lane *l, struct wr *w)
     lane_vqp_take_back(l, q, w);
     if (is_of_stream)
         lane_sends_lost(l, w);
+    if (t != NULL)
+        lane_sends_go_on(l, t);
     COUNT(l, reposted, 1);
 }
 
 /* What was sent before it, and is not acknowledged, ends before it does. That the peer is silent
  * holds for the first of them. */
-static enum ibv_wc_status end_before(struct lane *l, struct wr *w, enum ibv_wc_status status)
+static enum ibv_wc_status end_before(struct lane *l, struct vqp_messages *t, const struct wr *w,
+                                     enum ibv_wc_status status)
 {
-    for (struct wr *before; (before = lane_sends_take_before(w)) != NULL;) {
+    for (struct wr *before; (before = lane_sends_take_before(t, w)) != NULL;) {
         const bool is_silent = status == IBV_WC_RETRY_EXC_ERR;
-        end_request(l, before, is_silent ? status : IBV_WC_WR_FLUSH_ERR,
-                    is_silent ? 0 : SCHEMA_REASON_UNDER_WAY);
+        request_over(l, before, is_silent ? status : IBV_WC_WR_FLUSH_ERR,
+                     is_silent ? 0 : SCHEMA_REASON_UNDER_WAY);
         status = is_silent ? IBV_WC_WR_FLUSH_ERR : status;
     }
     return (w->special & SPECIAL_LARGE) ? lane_large_sends_fail_before(messages_of_wr(w), w, status)
@@ -182,6 +206,21 @@ static void hold_large(struct lane *l, struct wr *w, enum ibv_wc_status status)
         lane_arena_unused(l, w);
     lane_sends_keep(l, w);
     lane_vqp_fail(l, q);
+}
+
+/* Of a VQP with messages, which were sent before it: not before these are over. What a peer has
+ * refused is no word of those before it, which may be acknowledged yet. */
+static void end_in_turn(struct lane *l, struct vqp_messages *t, struct wr *w,
+                        enum ibv_wc_status status, bool waits)
+{
+    if (w->stale)
+        lane_arena_unused(l, w);
+    if (waits) {
+        lane_sends_hold(l, t, w, status);
+        return;
+    }
+    request_over(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    lane_vqp_fail(l, t->q);
 }
 
 /* It was out, and did not end well. */
@@ -201,8 +240,13 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         lane_small_give(l, w);
     const enum sign sign = sign_of(status);
     const bool is_kept = (w->special & SPECIAL_SEND) && lane_sends_back(l, w, true);
-    if (is_kept)
-        status = end_before(l, w, status);
+    struct vqp_messages *t = is_kept                         ? messages_of_wr(w)
+                             : (w->special & SPECIAL_BEHIND) ? lane_sends_by_is_back(w)
+                                                             : NULL;
+    const bool waits = t != NULL && t->kept.head != NULL && status != IBV_WC_RETRY_EXC_ERR &&
+                       (!is_kept || t->bad > 0);
+    if (t != NULL && !waits)
+        status = end_before(l, t, w, status);
     if (w->special & SPECIAL_CUT)
         lane_vqp_piece_is_back(vqp_of(w));
     if (w->special & SPECIAL_PIECE)
@@ -212,8 +256,12 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         hold_large(l, w, status);
         return;
     }
-    end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
-    lane_vqp_fail(l, &w->session->vqps[w->vqp]);
+    if (t == NULL) {
+        end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+        lane_vqp_fail(l, &w->session->vqps[w->vqp]);
+        return;
+    }
+    end_in_turn(l, t, w, status, waits);
 }
 
 static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
@@ -221,7 +269,8 @@ static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_stat
     if (w->kind != WR_WORKER) {
         finish_own(l, w, status);
     } else if (status == IBV_WC_SUCCESS) {
-        if ((w->special & (SPECIAL_COPY | SPECIAL_SEND | SPECIAL_PIECE | SPECIAL_CUT)) &&
+        if ((w->special &
+             (SPECIAL_COPY | SPECIAL_SEND | SPECIAL_PIECE | SPECIAL_CUT | SPECIAL_BEHIND)) &&
             !end_special(l, w))
             return;
         unpost_worker(l, w, SIGN_LIFE, true);

@@ -99,7 +99,10 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
     w->index = all->header_free[--all->header_count];
     keep_credit(w, t, m.epoch, m.credit, lane_exchange_place(&all->exchange, k->to));
     write_header(l, q, w, &m);
+    const bool is_new = k->out.next == k->out.posted;
     lane_stream_out_posted(&k->out, messages_clock(l));
+    if (is_new)
+        lane_sender_stamp(k, l->now_ns);
     t->out++;
     large_sends_note(t, w->vkey, (w->special & SPECIAL_LARGE) != 0);
 }
@@ -126,8 +129,9 @@ static bool stream_is_usual(struct lane *l, const struct vqp_messages *t)
 {
     const struct stream_sender *k = &t->sender;
     return t->to_kind != 0 && t->to_kind != SCHEMA_SEND_TO_COUNTER && k->known && !t->rewinds &&
-           t->failed == 0 && k->wait_ns == 0 && k->out.next == k->out.end && !k->out.one_by_one &&
-           messages_clock(l) >= k->out.again_ns && large_sends_before(t, k->out.next) == 0;
+           t->failed == 0 && t->bad == 0 && k->wait_ns == 0 && k->out.next == k->out.end &&
+           !k->out.one_by_one && messages_clock(l) >= k->out.again_ns &&
+           large_sends_before(t, k->out.next) == 0;
 }
 
 /* For how many there is room at once: in the stream, of credits, of slots, and in windows. */
@@ -243,6 +247,7 @@ void lane_send_run_end(struct lane *l, struct send_run *r)
         return;
     use_credits(t->sender.to, r->count, l->now_ns);
     lane_stream_out_posted_all(&t->sender.out, r->count, messages_clock(l));
+    lane_sender_stamp(&t->sender, l->now_ns);
     messages_join_actives(l, t);
     t->out += r->count;
     large_sends_note(t, r->number, false);

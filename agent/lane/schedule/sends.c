@@ -9,6 +9,7 @@
 #include "resolve/liveness.h"
 #include "schedule/large_sends.h"
 #include "schedule/wait_queue.h"
+#include "schedule/window.h"
 #include "schema/peers.h"
 #include "session_state.h"
 #include "transmit/returned.h"
@@ -27,6 +28,8 @@ struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q)
     struct vqp_messages *t = &m->vqps[m->free_vqp - 1];
     m->free_vqp = t->next_free;
     *t = (struct vqp_messages){.q = q, .share = share};
+    t->aside =
+        (struct set_aside){.id = ++m->asides, .posted = &t->receives.count, .step_ns = l->now_ns};
     q->messages = t;
     if (q->index >= q->session->vqps_high)
         q->session->vqps_high = q->index + 1;
@@ -73,6 +76,7 @@ void lane_sends_end(struct lane *l, struct vqp *q)
     queue_append(&q->session->flushing, &t->kept);
     q->kept = 0;
     q->messages = NULL;
+    t->aside.id = 0;
     t->q = NULL;
     if (t->out == 0)
         free_messages(l, t);
@@ -94,7 +98,7 @@ void lane_sends_forget_address(struct lane *l, struct vqp *q)
     q->list_status = IBV_WC_SUCCESS;
     if (t == NULL)
         return;
-    BASE_ASSERT(t->out == 0 && t->kept.head == NULL);
+    BASE_ASSERT(t->out == 0 && q->behind == 0 && t->kept.head == NULL);
     lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
     t->sender = (struct stream_sender){.name = 0};
@@ -165,6 +169,7 @@ static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *
     c->slot = q->peer_slot;
     t->roomless_ns = 0;
     k->known = 0;
+    lane_sender_unsure(k);
     lane_sender_address(&l->messages->exchange, k, c);
     return WAIT_NOTHING;
 }
@@ -206,6 +211,8 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     if (!large_sends_let(t, w))
         return WAIT_OWN;
     if (w->special & SPECIAL_LARGE) {
+        if (q->behind > 0)
+            return WAIT_OWN;
         wait = lane_large_send_may_post(l, q, w, messages_clock(l), reason);
         if (wait != WAIT_NOTHING || *reason != 0)
             return wait;
@@ -243,14 +250,36 @@ bool lane_sends_back(struct lane *l, struct wr *w, bool broke)
     return false;
 }
 
-/* Those that are acknowledged are over. */
+static struct wr *pop_kept(struct vqp_messages *t)
+{
+    struct wr *w = queue_pop(&t->kept);
+    t->q->kept--;
+    t->bad -= w->back == BACK_HELD && w->ended != IBV_WC_SUCCESS;
+    return w;
+}
+
+/* All before it are over. */
+static void end_held(struct lane *l, struct vqp_messages *t, struct wr *w)
+{
+    const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
+    request_over(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    if (status != IBV_WC_SUCCESS)
+        lane_vqp_fail(l, t->q);
+}
+
+/* Those that are acknowledged are over, and what was held behind these. */
 static void drain_kept(struct lane *l, struct vqp_messages *t)
 {
     const bool any = t->kept.head != NULL;
-    while (t->kept.head != NULL && (int32_t)(t->kept.head->vkey - t->sender.out.first) < 0) {
-        t->q->kept--;
+    while (t->kept.head != NULL) {
+        if (t->kept.head->back == BACK_HELD) {
+            end_held(l, t, pop_kept(t));
+            continue;
+        }
+        if ((int32_t)(t->kept.head->vkey - t->sender.out.first) >= 0)
+            break;
         COUNT(l, messages_sent, 1);
-        request_over(l, queue_pop(&t->kept), IBV_WC_SUCCESS, 0);
+        request_over(l, pop_kept(t), IBV_WC_SUCCESS, 0);
     }
     if (t->sender.out.first == t->sender.out.end)
         leave_actives(l, t);
@@ -258,16 +287,21 @@ static void drain_kept(struct lane *l, struct vqp_messages *t)
         lane_flow_notify(l, t->q->flow);
 }
 
+/* Whether a SEND with that number comes behind what is kept there. */
+static bool is_before(const struct wr *kept, uint32_t number)
+{
+    return kept->back == BACK_HELD || (int32_t)(kept->vkey - number) < 0;
+}
+
 /* Most often it is the last. */
 static void insert_kept(struct vqp_messages *t, struct wr *w)
 {
     struct wr *before = NULL;
-    if (t->kept.tail != NULL && (int32_t)(t->kept.tail->vkey - w->vkey) < 0) {
+    if (t->kept.tail != NULL && is_before(t->kept.tail, w->vkey)) {
         queue_push(&t->kept, w);
         return;
     }
-    for (struct wr *at = t->kept.head; at != NULL && (int32_t)(at->vkey - w->vkey) < 0;
-         at = at->next)
+    for (struct wr *at = t->kept.head; at != NULL && is_before(at, w->vkey); at = at->next)
         before = at;
     if (before == NULL) {
         queue_push_front(&t->kept, w);
@@ -288,6 +322,7 @@ static void take_kept_back(struct lane *l, struct vqp_messages *t)
     t->kept = (struct wr_queue){.head = NULL};
     t->q->kept = 0;
     t->rewinds = 0;
+    t->bad = 0;
     for (struct wr *w = reversed; w != NULL; w = next) {
         next = w->next;
         lane_vqp_take_back(l, t->q, w);
@@ -298,14 +333,14 @@ void lane_sends_rewind(struct lane *l, struct vqp_messages *t)
 {
     t->rewinds = 1;
     drain_kept(l, t);
-    if (t->out > 0)
+    if (t->out + t->q->behind > 0 || !t->rewinds) /* ended: what was held had failed */
         return;
     take_kept_back(l, t);
     if (vqp_names_flow(t->q))
         lane_flow_notify(l, t->q->flow);
 }
 
-static void go_on(struct lane *l, struct vqp_messages *t)
+void lane_sends_go_on(struct lane *l, struct vqp_messages *t)
 {
     if (t->rewinds)
         lane_sends_rewind(l, t);
@@ -319,18 +354,16 @@ void lane_sends_keep(struct lane *l, struct wr *w)
     struct vqp_messages *t = messages_of_wr(w);
     insert_kept(t, w);
     t->q->kept++;
-    if (t->rewinds || (int32_t)(t->kept.head->vkey - t->sender.out.first) < 0)
-        go_on(l, t);
+    if (t->rewinds || t->q->queue.head != NULL || t->kept.head->back == BACK_HELD ||
+        (int32_t)(t->kept.head->vkey - t->sender.out.first) < 0)
+        lane_sends_go_on(l, t);
 }
 
-struct wr *lane_sends_take_before(struct wr *w)
+struct wr *lane_sends_take_before(struct vqp_messages *t, const struct wr *w)
 {
-    struct vqp_messages *t = messages_of_wr(w);
-    if (t->kept.head == NULL || (int32_t)(t->kept.head->vkey - w->vkey) > 0 ||
-        (t->kept.head->special & SPECIAL_LARGE))
-        return NULL;
-    t->q->kept--;
-    return queue_pop(&t->kept);
+    const bool is_none = t->kept.head == NULL || (t->kept.head->special & SPECIAL_LARGE) ||
+                         ((w->special & SPECIAL_SEND) && !is_before(t->kept.head, w->vkey));
+    return is_none ? NULL : pop_kept(t);
 }
 
 void lane_sends_lost(struct lane *l, struct wr *w)
@@ -339,6 +372,57 @@ void lane_sends_lost(struct lane *l, struct wr *w)
     lane_stream_out_lost(&t->sender.out, w->vkey);
     if (t->rewinds) /* which may have waited for this one */
         lane_sends_rewind(l, t);
+}
+
+/* ---- what goes behind */
+
+/* Each that is not acknowledged finds a receive that is set aside for it, or needs none. */
+static bool are_sure(const struct lane *l, const struct vqp_messages *t)
+{
+    const struct stream_sender *k = &t->sender;
+    if (t->to_kind == SCHEMA_SEND_TO_COUNTER)
+        return k->known;
+    return (int32_t)(k->sure - k->out.next) >= 0 && l->now_ns < k->sure_ns;
+}
+
+bool lane_sends_let_by(struct lane *l, struct vqp *q, struct wr *w)
+{
+    struct vqp_messages *t = q->messages;
+    const bool is_first = q->kept == 0 && t->out == 0;
+    const bool is_apart =
+        w->refused != 0 || (w->special & (SPECIAL_PIECE | SPECIAL_BATCH | SPECIAL_CUT)) != 0;
+    if (is_first && q->behind == 0)
+        return true;
+    if (!is_first && t->sender.to != NULL && !is_apart && t->to_kind != SCHEMA_SEND_TO_COUNTER)
+        lane_sender_is_before(&l->messages->exchange, t->sender.to, l->now_ns);
+    if (is_apart || t->rewinds || t->bad > 0 ||
+        (!is_first && (t->sender.out.one_by_one || large_sends_before(t, t->sender.out.next) > 0 ||
+                       !are_sure(l, t)))) {
+        lane_windows_desert(l, q);
+        return false;
+    }
+    w->special |= SPECIAL_BEHIND;
+    return true;
+}
+
+struct vqp_messages *lane_sends_by_is_back(struct wr *w)
+{
+    struct vqp *q = vqp_of(w);
+    w->special &= (uint16_t)~SPECIAL_BEHIND;
+    BASE_ASSERT(q->behind > 0);
+    q->behind--;
+    return q->gen == w->vqp_gen ? q->messages : NULL;
+}
+
+void lane_sends_hold(struct lane *l, struct vqp_messages *t, struct wr *w,
+                     enum ibv_wc_status status)
+{
+    w->back = BACK_HELD;
+    w->ended = (uint8_t)status;
+    t->bad += status != IBV_WC_SUCCESS;
+    queue_push(&t->kept, w);
+    t->q->kept++;
+    lane_sends_go_on(l, t);
 }
 
 /* ---- what is heard */
@@ -386,6 +470,7 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
         return; /* its peer's agent says what cannot be */
     if (over > 0)
         large_sends_progress(t, messages_clock(l));
+    lane_sender_hear_aside(&l->messages->exchange, &t->sender, n);
     if (failed != 0) {
         lane_large_send_let_go(t);
         fail_sends(l, t, reason_of(failed));
@@ -394,7 +479,7 @@ void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema
     if ((int32_t)(t->sender.out.next - before) < 0)
         lane_sends_rewind(l, t);
     else
-        go_on(l, t);
+        lane_sends_go_on(l, t);
 }
 
 /* A sender that gets no credit has an end as others have: its peer says nothing, or gives none; or
@@ -491,5 +576,6 @@ void lane_sends_readdress(struct lane *l)
         lane_sender_address(&m->exchange, &t->sender, NULL);
         t->sender.name = make_name(l, t->q);
         t->sender.known = 0;
+        lane_sender_unsure(&t->sender);
     }
 }

@@ -3,8 +3,12 @@
  * the fabric loses, repeats and reorders its stream does not. Private to agent/lane, and the lane
  * thread's.
  *
- * Invariant: a SEND that has a number is out, kept, or at the front of its VQP's queue, each of
- * these by numbers; none goes without a credit. */
+ * Others go behind SENDs that are not acknowledged where each of these is sure of a receive, so
+ * that they are carried out when a queue pair of their own would, and are over when those before
+ * them are.
+ *
+ * Invariant: a VQP's requests are kept, out, or in its queue, and in its order if one reads these
+ * one behind the other; what is kept begins with a SEND. None goes without a credit. */
 #ifndef LANE_SENDS_H
 #define LANE_SENDS_H
 
@@ -60,13 +64,24 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w);
 bool lane_sends_back(struct lane *l, struct wr *w, bool broke);
 /* It ended well, and is kept until it is acknowledged. */
 void lane_sends_keep(struct lane *l, struct wr *w);
-/* w has failed: the next one of its VQP's that was sent before it and is kept, which is so no more.
+/* w, of t's VQP, has failed: the next one that went before it and is kept, which is so no more.
  * NULL: none is left, but for large ones, which may be READ yet. */
-struct wr *lane_sends_take_before(struct wr *w);
+struct wr *lane_sends_take_before(struct vqp_messages *t, const struct wr *w);
 /* Nothing came of it, and it is in its VQP's queue again: it is the next one to go. */
 void lane_sends_lost(struct lane *l, struct wr *w);
 /* Those that are kept come before the queue again, as soon as none is out. */
 void lane_sends_rewind(struct lane *l, struct vqp_messages *t);
+/* Whether w, which is none, may go although SENDs before it are not acknowledged, or what went
+ * behind such is out. It is in no window else. */
+bool lane_sends_let_by(struct lane *l, struct vqp *q, struct wr *w);
+/* One that went so is not out any more. NULL: its VQP has gone meanwhile, or has no messages. */
+struct vqp_messages *lane_sends_by_is_back(struct wr *w);
+/* It, or a SEND behind one that is held so, has ended with that status, which it says when what is
+ * kept before it is over. */
+void lane_sends_hold(struct lane *l, struct vqp_messages *t, struct wr *w,
+                     enum ibv_wc_status status);
+/* Something of t's VQP is back, and is not kept. */
+void lane_sends_go_on(struct lane *l, struct vqp_messages *t);
 /* Its VQP is in error: nothing more is asked for. */
 void lane_sends_stop(struct lane *l, struct vqp_messages *t);
 /* What its receiver says. */

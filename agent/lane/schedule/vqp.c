@@ -109,7 +109,7 @@ static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w,
     if ((w->special & SPECIAL_BATCH) || w->refused == SCHEMA_REASON_CANCELLED)
         return pass_batch(l, q, w);
     w->refused = (uint8_t)reason;
-    if (q->outstanding > 0)
+    if (q->outstanding > 0 || q->kept > 0)
         return WAIT_OWN;
     if (lane_large_send_holds(l, q, w))
         return WAIT_LENDING;
@@ -290,7 +290,7 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
         return refuse_request(l, q, w, SCHEMA_REASON_ALIGNMENT);
     }
     if (w->special & SPECIAL_EMPTY) {
-        if (q->outstanding > 0)
+        if (q->outstanding > 0 || q->kept > 0)
             return WAIT_OWN;
         end_first(l, q, w, IBV_WC_SUCCESS, 0);
         *over = true;
@@ -323,11 +323,12 @@ static enum vqp_wait flush_request(struct lane *l, struct vqp *q, struct wr *w)
         return WAIT_OWN;
     if (lane_large_send_holds(l, q, w))
         return WAIT_LENDING;
+    const bool was_out = w->back == BACK_HELD || wr_is_numbered(w);
     if (w->special & SPECIAL_LARGE)
         end_first(l, q, w, lane_large_send_status(w), lane_large_send_reason(w));
     else
         end_first(l, q, w, IBV_WC_WR_FLUSH_ERR,
-                  wr_is_numbered(w) ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
+                  was_out ? SCHEMA_REASON_UNDER_WAY : SCHEMA_REASON_BEHIND);
     return WAIT_NOTHING;
 }
 
@@ -423,18 +424,32 @@ static __attribute__((noinline)) enum vqp_wait post_of_batch(struct lane *l, str
     return WAIT_NOTHING;
 }
 
+/* It has ended, and came back to the queue with SENDs before it that went again. */
+static enum vqp_wait end_held(struct lane *l, struct vqp *q, struct wr *w)
+{
+    const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
+    if (q->outstanding > 0 || q->kept > 0)
+        return WAIT_OWN;
+    end_first(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    if (status != IBV_WC_SUCCESS)
+        enter_error(l, q);
+    return WAIT_NOTHING;
+}
+
 /* Of a VQP that is in error, or that sends messages: what is not one waits until those before it
- * are acknowledged, since what is behind another completes behind it. */
+ * are acknowledged, unless they are sure of their receives. */
 static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, struct wr *w,
                                                 enum vqp_wait *wait)
 {
     if (q->state == VQP_ERROR)
         *wait = flush_request(l, q, w);
-    else if (q->cut)
+    else if (w->back == BACK_HELD)
+        *wait = end_held(l, q, w);
+    else if (q->cut || q->messages->bad > 0)
         *wait = WAIT_OWN;
     else if (w->special & SPECIAL_SEND)
         *wait = try_send(l, q, w);
-    else if (q->kept > 0 || q->messages->out > 0)
+    else if (!lane_sends_let_by(l, q, w))
         *wait = WAIT_OWN;
     else
         return false;
@@ -493,6 +508,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
         return wait;
     }
     post_request(l, q, p, w);
+    q->behind += (w->special & SPECIAL_BEHIND) != 0;
     return WAIT_NOTHING;
 }
 

@@ -33,14 +33,16 @@ enum special {
     SPECIAL_DOUBT = 1 << 14,  /* that was a refusal: its region's record is not to be believed */
     SPECIAL_LARGE = 1 << 12,  /* with SEND: its payload is READ (schedule/large_sends.h) */
     SPECIAL_PULL = 1 << 13,   /* with CUT: that READ, a RECV else (receive/large.h) */
+    SPECIAL_BEHIND = 1 << 15, /* no message, and went behind some that are not acknowledged */
 };
 static_assert(SPECIAL_FENCE == 1 << 2 && SPECIAL_RELAXED == 1 << 3 && SPECIAL_LISTED == 1 << 5,
               "each a bit of its own");
 
 enum wr_back {
-    BACK_ENDED,   /* it was out, and `ended` says how it ended */
-    BACK_AGAIN,   /* it was out, nothing of it was carried out, and it goes again */
-    BACK_UNPOSTED /* it was not out, and ends so; `refused` says why */
+    BACK_ENDED,    /* it was out, and `ended` says how it ended */
+    BACK_AGAIN,    /* it was out, nothing of it was carried out, and it goes again */
+    BACK_UNPOSTED, /* it was not out, and ends so; `refused` says why */
+    BACK_HELD      /* it was out, and ended as `ended` says, which waits for messages before it */
 };
 /* WR_SIGNAL_READ: of no use but that its completion stands for those before it. */
 enum wr_kind { WR_WORKER, WR_LOOKUP_READ, WR_MR_READ, WR_PROOF_READ, WR_SIGNAL_READ };

@@ -93,6 +93,7 @@ struct schema_note {
     uint32_t wait_us; /* REFUSED; else 0 */
     uint8_t kind;     /* enum schema_note_kind */
     uint8_t status;   /* enum ibv_wc_status of FAILED, which is no success; else 0 */
+    uint16_t aside;   /* TAKEN, ANSWER: so many from `number` on have a receive set aside; else 0 */
 };
 
 struct schema_datagram {
@@ -104,6 +105,7 @@ struct schema_datagram {
     /* As a sender of messages: of which account it has credits, up to where those are settled, and
      * how many more it has use for. */
     uint32_t purse_epoch, settled, wants;
+    uint8_t behind; /* 0 or 1: WRITEs or READs stand behind its messages */
     /* As their receiver: what it grants, cumulative, and one past the last of those that are over;
      * epoch 0: it has no account of that peer. */
     uint32_t account_epoch, granted, used;

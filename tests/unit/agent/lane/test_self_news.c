@@ -4,6 +4,7 @@
 #include "../../check_main.h"
 #include "exchange_wire.h"
 #include "message/self_news.h"
+#include "message/sure_sends.h"
 
 /* What a worker's lane says to its own endpoint, once as a datagram and once without one. */
 struct own {
@@ -128,6 +129,7 @@ static bool are_alike(const struct own *a, const struct own *b)
     return a->x.bank.promised == b->x.bank.promised && a->c->due == b->c->due &&
            a->c->settled == b->c->settled && a->c->arrived == b->c->arrived &&
            a->c->heard_ns == b->c->heard_ns && a->c->used_ns == b->c->used_ns &&
+           a->c->behind == b->c->behind && a->c->behind_ns == b->c->behind_ns &&
            a->c->asked == b->c->asked && a->c->ask_ns == b->c->ask_ns &&
            memcmp(&a->c->purse, &b->c->purse, sizeof a->c->purse) == 0 &&
            memcmp(&a->c->account, &b->c->account, sizeof a->c->account) == 0 &&
@@ -141,6 +143,7 @@ static void step_own(void)
     const uint32_t which = draw(2);
     const enum own_fate fate = happens(80) ? OWN_TAKEN : (enum own_fate)(1 + draw(4));
     const bool asks = happens(10), ends_late = happens(20), ends = happens(1);
+    const bool is_before = happens(5);
     struct own *both[2] = {&by_datagram, &at_once};
     w.now_ns += STEP_NS;
     for (uint32_t i = 0; i < 2; i++) {
@@ -148,6 +151,8 @@ static void step_own(void)
         exchange_own(both[i], which, fate);
         if (asks)
             lane_sender_ask(&both[i]->x, &both[i]->t[which]);
+        if (is_before)
+            lane_sender_is_before(&both[i]->x, both[i]->c, w.now_ns);
         if (ends)
             end_own(both[i], which);
         if (ends_late)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "message/set_aside.h"
+
+#include "base/assert.h"
+
+static bool aside_counts(const struct aside *a)
+{
+    return a->by != NULL && a->id != 0 && a->by->id == a->id && a->by->step - a->step < ASIDE_STEPS;
+}
+
+uint32_t lane_aside_has(const struct aside *a, uint32_t next)
+{
+    const uint32_t left = a->until - next;
+    return aside_counts(a) && left <= ASIDE_MOST ? left : 0;
+}
+
+static void count_more(struct set_aside *s, uint32_t step, uint32_t more)
+{
+    s->count[step % ASIDE_STEPS] += more;
+    s->all += more;
+}
+
+static void count_less(struct set_aside *s, uint32_t step, uint32_t less)
+{
+    BASE_ASSERT(s->count[step % ASIDE_STEPS] >= less && s->all >= less);
+    s->count[step % ASIDE_STEPS] -= less;
+    s->all -= less;
+}
+
+void lane_aside_drop(struct aside *a, uint32_t next)
+{
+    const uint32_t left = lane_aside_has(a, next);
+    if (left > 0)
+        count_less(a->by, a->step, left);
+    *a = (struct aside){.by = NULL};
+}
+
+void lane_aside_hear(struct aside *a, struct set_aside *s, uint32_t next)
+{
+    if (a->by == s && a->id == s->id)
+        return;
+    lane_aside_drop(a, next);
+    *a = (struct aside){.by = s, .id = s->id, .until = next, .step = s->step};
+}
+
+void lane_aside_took(struct aside *a, uint32_t next)
+{
+    if (lane_aside_has(a, next) > 0)
+        count_less(a->by, a->step, 1);
+    else
+        a->until = next + 1;
+}
+
+/* Three times as much as is left to others (Choudhury and Hahne's dynamic thresholds), of which
+ * those that send nothing else than messages need none. */
+void lane_aside_extend(struct aside *a, uint32_t next)
+{
+    const uint32_t has = lane_aside_has(a, next);
+    struct set_aside *s = a->by;
+    if (s == NULL || s->id == 0 || s->id != a->id)
+        return;
+    const uint32_t others = s->all - has, posted = *s->posted;
+    uint32_t most = posted > others ? 3 * (posted - others) / 4 : 0;
+    most = most < has ? has : most < ASIDE_MOST ? most : ASIDE_MOST;
+    if (has > 0)
+        count_less(s, a->step, has);
+    count_more(s, s->step, most);
+    a->step = s->step;
+    a->until = next + most;
+}
+
+void lane_set_aside_go_on(struct set_aside *s, uint64_t now_ns, uint64_t step_ns)
+{
+    uint64_t steps = (now_ns - s->step_ns) / step_ns;
+    if (steps == 0)
+        return;
+    s->step_ns += steps * step_ns;
+    if (steps > ASIDE_STEPS) { /* all of them are over */
+        s->step += (uint32_t)(steps - ASIDE_STEPS);
+        steps = ASIDE_STEPS;
+    }
+    for (; steps > 0; steps--) {
+        s->step++;
+        s->all -= s->count[s->step % ASIDE_STEPS];
+        s->count[s->step % ASIDE_STEPS] = 0;
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receives that a VQP has posted and sets aside for streams that it hears, so that their senders
+ * let WRITEs and READs go behind messages that are not acknowledged (docs/messages.md#order).
+ * Private to agent/lane, and the lane thread's. Pure: times are given.
+ *
+ * What is set aside for a stream are the numbers before `until`: each finds a receive for TERM
+ * times a step at least from when that was said, and for one step more at the most, whatever
+ * becomes of its sender.
+ *
+ * Invariant: for streams together no more is set aside than is posted. */
+#ifndef LANE_SET_ASIDE_H
+#define LANE_SET_ASIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ASIDE_TERM = 3, ASIDE_STEPS = ASIDE_TERM + 1, ASIDE_MOST = 0xffff /* of one stream */ };
+
+/* Of a VQP that hears. */
+struct set_aside {
+    uint64_t id; /* of its VQP's, which is no other's; 0: nobody hears here */
+    const uint32_t *posted;
+    uint32_t step;
+    uint32_t all;                /* of all streams, in all steps that count */
+    uint32_t count[ASIDE_STEPS]; /* by the step in which it was last said */
+    uint64_t step_ns;            /* when the present one began */
+};
+
+/* Of a stream. */
+struct aside {
+    struct set_aside *by; /* who hears it, or did: with another id it is nobody's */
+    uint64_t id;
+    uint32_t until, step;
+};
+
+/* How many it has of those from `next` on. */
+uint32_t lane_aside_has(const struct aside *a, uint32_t next);
+/* It is heard by s from now on. What it had elsewhere is given back. */
+void lane_aside_hear(struct aside *a, struct set_aside *s, uint32_t next);
+/* The number `next` has taken a receive; whether it was one of those or not. */
+void lane_aside_took(struct aside *a, uint32_t next);
+/* It has none any more: nothing else of it is taken. */
+void lane_aside_drop(struct aside *a, uint32_t next);
+/* As many as are right are set aside for it, and no fewer than before. */
+void lane_aside_extend(struct aside *a, uint32_t next);
+/* What was said too long ago is void: a step takes step_ns. */
+void lane_set_aside_go_on(struct set_aside *s, uint64_t now_ns, uint64_t step_ns);
+/* Whether that stream's next message may take one of those that are posted. */
+static inline bool lane_set_aside_lets(const struct set_aside *s, const struct aside *a,
+                                       uint32_t next)
+{
+    return *s->posted > s->all || (a->by == s && lane_aside_has(a, next) > 0);
+}
+
+#endif

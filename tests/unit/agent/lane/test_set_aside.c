@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receives that are set aside for streams: never more than there are, for long enough, and not for
+ * longer. */
+#include <string.h>
+
+#include "../../check_main.h"
+#include "message/set_aside.h"
+
+enum { STEP_NS = 100, STREAMS = 5, RUNS = 200, MOVES = 400 };
+
+static struct set_aside s;
+static uint32_t posted;
+static struct aside a[STREAMS];
+static uint32_t next[STREAMS];
+
+static void begin(uint32_t receives)
+{
+    memset(a, 0, sizeof a);
+    memset(next, 0, sizeof next);
+    posted = receives;
+    s = (struct set_aside){.id = 1, .posted = &posted};
+    for (uint32_t i = 0; i < STREAMS; i++)
+        lane_aside_hear(&a[i], &s, next[i]);
+}
+
+static uint32_t has(uint32_t i)
+{
+    return lane_aside_has(&a[i], next[i]);
+}
+
+static bool lets(uint32_t i)
+{
+    return lane_set_aside_lets(&s, &a[i], next[i]);
+}
+
+static void take(uint32_t i)
+{
+    ck_assert(lets(i));
+    posted--;
+    lane_aside_took(&a[i], next[i]++);
+}
+
+START_TEST(one_has_three_quarters_and_who_comes_of_what_is_left)
+{
+    begin(16);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(has(0), 12);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(has(0), 12);
+    lane_aside_extend(&a[1], next[1]);
+    ck_assert_uint_eq(has(1), 3);
+    ck_assert_uint_eq(s.all, 15);
+    begin(1);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(has(0), 0);
+}
+END_TEST
+
+START_TEST(nobody_else_takes_what_is_set_aside)
+{
+    begin(4);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(has(0), 3);
+    take(1);
+    ck_assert(!lets(1));
+    for (int i = 0; i < 3; i++)
+        take(0);
+    ck_assert_uint_eq(s.all, 0);
+    posted++;
+    ck_assert(lets(1));
+}
+END_TEST
+
+START_TEST(it_is_so_for_a_term_and_a_step_at_the_most)
+{
+    for (uint64_t at = 0; at < STEP_NS; at++) {
+        begin(4);
+        lane_set_aside_go_on(&s, at, STEP_NS);
+        lane_aside_extend(&a[0], next[0]);
+        lane_set_aside_go_on(&s, at + ASIDE_TERM * STEP_NS, STEP_NS);
+        ck_assert_uint_eq(has(0), 3);
+        lane_set_aside_go_on(&s, at + ASIDE_STEPS * STEP_NS, STEP_NS);
+        ck_assert_uint_eq(has(0), 0);
+        ck_assert_uint_eq(s.all, 0);
+    }
+    begin(4);
+    lane_aside_extend(&a[0], next[0]);
+    lane_set_aside_go_on(&s, 1000000 * STEP_NS, STEP_NS); /* it stood still */
+    ck_assert_uint_eq(has(0), 0);
+    ck_assert_uint_eq(s.all, 0);
+}
+END_TEST
+
+START_TEST(what_goes_gives_back)
+{
+    begin(8);
+    lane_aside_extend(&a[0], next[0]);
+    lane_aside_drop(&a[0], next[0]);
+    ck_assert_uint_eq(s.all, 0);
+    lane_aside_hear(&a[0], &s, next[0]);
+    lane_aside_extend(&a[0], next[0]);
+    struct set_aside other = {.id = 2, .posted = &posted};
+    lane_aside_hear(&a[0], &other, next[0]);
+    ck_assert_uint_eq(s.all, 0);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(other.all, 6);
+    other = (struct set_aside){.id = 3, .posted = &posted}; /* another VQP in its place */
+    ck_assert_uint_eq(has(0), 0);
+    lane_aside_took(&a[0], next[0]++);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(other.all, 0);
+}
+END_TEST
+
+/* What was said to each, and until when that is to hold, beside what it keeps. */
+START_TEST(whatever_happens_what_was_said_holds)
+{
+    uint64_t random = 1;
+    for (uint32_t run = 0; run < RUNS; run++) {
+        uint32_t until[STREAMS] = {0};
+        uint64_t until_ns[STREAMS] = {0}, now_ns = 0;
+        begin(0);
+        for (uint32_t m = 0; m < MOVES; m++) {
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            const uint32_t r = (uint32_t)(random >> 33), i = r / 16 % STREAMS;
+            now_ns += r % 7 == 0 ? r / 256 % (2 * STEP_NS) : r / 256 % 4;
+            lane_set_aside_go_on(&s, now_ns, STEP_NS);
+            if (r % 4 == 0) {
+                posted += 1 + r / 1024 % 8;
+            } else if (r % 4 == 1) {
+                lane_aside_extend(&a[i], next[i]);
+                until[i] = next[i] + has(i);
+                until_ns[i] = now_ns + ASIDE_TERM * STEP_NS;
+            } else if (posted > 0 && lets(i)) {
+                take(i);
+            }
+            uint32_t sum = 0;
+            for (uint32_t k = 0; k < STREAMS; k++) {
+                sum += has(k);
+                if (now_ns <= until_ns[k] && (int32_t)(until[k] - next[k]) > 0)
+                    ck_assert_uint_ge(has(k), until[k] - next[k]);
+            }
+            ck_assert_uint_eq(sum, s.all);
+            ck_assert_uint_le(sum, posted);
+        }
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(one_has_three_quarters_and_who_comes_of_what_is_left)                                        \
+    T(nobody_else_takes_what_is_set_aside)                                                         \
+    T(it_is_so_for_a_term_and_a_step_at_the_most)                                                  \
+    T(what_goes_gives_back)                                                                        \
+    T(whatever_happens_what_was_said_holds)
+KEDGE_CHECK_MAIN("agent.lane.set_aside", TESTS)
