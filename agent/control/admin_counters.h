@@ -51,7 +51,8 @@
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
     C(links_taken, "Endpoints that went from DC to a connection (hybrid).", COUNTER)               \
     C(links_left, "Endpoints that went from a connection back to DC (hybrid).", COUNTER)           \
-    C(transfers, "Virtual queue pairs that went with them (hybrid).", COUNTER)                     \
+    C(transfers, "Virtual queue pairs that went to another way to their peer (rc, hybrid).",       \
+      COUNTER)                                                                                     \
     C(quarantined, "Times that a tenant was put apart from others.", COUNTER)                      \
     C(messages_sent, "Messages of workers that were acknowledged.", COUNTER)                       \
     C(messages_received, "Messages that were put into a buffer of a worker.", COUNTER)             \

@@ -101,7 +101,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .window_policy = c->window_policy,
         .rc = d->rc,
         .hybrid = d->hybrid,
-        .connections_per_peer = d->rc ? (uint32_t)c->connections_per_peer : 1,
+        .connections_per_peer = d->rc || d->hybrid ? (uint32_t)c->connections_per_peer : 1,
         .max_links = p->prewarm.lane_connections,
         .silent_ns = silent_ns(c),
         .guess_budget = GUESS_BUDGET,

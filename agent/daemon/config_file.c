@@ -94,7 +94,7 @@ static const struct option options[] = {
     {"pool", "connections", A_POOL_COUNT, AT(connections), 0, 0, "64",
      "rc, hybrid: endpoints with a connection of this node at a time; more take turns"},
     {"pool", "connections_per_peer", A_COUNT, AT(connections_per_peer), 1, 8, "1",
-     "rc: of `connections`, that one endpoint may have; a virtual queue pair uses one of them"},
+     "rc, hybrid: of these, that one endpoint may have; a virtual queue pair uses one of them"},
     {"pool", "responders", A_POOL_COUNT, AT(responders), 0, 0, "1024",
      "rc, hybrid: connections that other nodes may have to this one"},
     {"pool", "queue_pairs_ahead", A_POOL_COUNT, AT(queue_pairs_ahead), 0, 0, "8",

@@ -49,10 +49,10 @@ void agentd_device_settle(struct world *w, struct pool *p)
 
 static void say_unused(const struct agent *a)
 {
-    if (a->config.connections_per_peer > 1 && !a->rc)
+    if (a->config.connections_per_peer > 1 && !a->rc && !a->hybrid)
         base_log(BASE_LOG_WARN,
-                 "connections_per_peer is for RC alone, and this agent uses DC: a peer has one "
-                 "connection at most (transport = rc in [fabric] has several)",
+                 "connections_per_peer is of connections, and this agent uses DC alone: no peer "
+                 "has any (transport = rc or hybrid in [fabric] makes them)",
                  "connections_per_peer=%llu", (unsigned long long)a->config.connections_per_peer);
 }
 

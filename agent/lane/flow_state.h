@@ -107,8 +107,8 @@ struct flow {
     TAILQ_ENTRY(flow) by_tenant;   /* in quarantine: of its tenant's */
     struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
     struct flow *twin; /* hybrid: the same endpoint's other one; it is held by the second */
-    /* rc, several connections for each endpoint: of one beside the first the first, which it holds,
-     * and who has the next; of the first the list of these. */
+    /* Several connections for each endpoint: of one beside the first of them that one, which it
+     * holds, and who has the next; of the first of them (hybrid: the second) the list of these. */
     struct flow *lead, *siblings;
     uint32_t pin;      /* which of them it is, from 1 on */
     uint8_t barred;    /* it could not be made: the first is used instead, until */
@@ -129,7 +129,14 @@ static inline bool flow_is_idle(const struct flow *f)
 /* The one by which an endpoint is known: of its window, and of its samples. */
 static inline struct flow *flow_first(struct flow *f)
 {
-    return f->second ? f->twin : f->lead != NULL ? f->lead : f;
+    struct flow *lead = f->lead != NULL ? f->lead : f;
+    return lead->second ? lead->twin : lead;
+}
+
+/* hybrid: a connection beside DC, the second or one that is beside that. */
+static inline bool flow_is_beside_dc(const struct flow *f)
+{
+    return f->lead != NULL ? f->lead->second : f->second;
 }
 
 /* Whether a VQP that is pinned to that one of several goes on with f, while its endpoint's first is

@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib-commit.sh"
 needs_built kedge-probe
 agents=1 more_pool=$'max_sessions = 8\nconnections_per_peer = 2'
 start
-grep -q 'connections_per_peer is for RC alone' "$work/a.log" ||
+grep -q 'connections_per_peer is of connections' "$work/a.log" ||
     [[ $transport == rc || $provider != soft ]] ||
     fail "connections that there will not be are taken without a word: $(cat "$work/a.log")"
 agentd=$bin/kedge-agentd

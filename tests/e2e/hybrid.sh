@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Agents with both transports: under a worker's continuous READs an endpoint gets a connection
-# beside DC, and goes on when that breaks; and nodes with DC alone, with RC alone and with both are
-# in one cluster.
+# beside DC, and more than one where it may have several; and nodes with DC alone, with RC alone and
+# with both are in one cluster.
 export KEDGE_TEST_TRANSPORT=hybrid
 source "$(dirname "$0")/lib.sh"
 [[ $provider == soft ]] || { skip "a device with both is made on soft alone"; exit 77; }
@@ -16,6 +16,7 @@ read_much() { # count
     timeout 120 "$bin/kedge-perf" read --socket "$work/a.sock" --peer-socket "$work/b.sock" \
         --depth 16 --count "$1" --json
 }
+more_pool=$'connections_per_peer = 4\nconnections = 16'
 start
 [[ $("$bin/rdmactl" --server "$url" node get node-a -o json | jq -c '.endpoints[0].transports') == \
     '["dc","rc"]' ]] || fail "node-a is not registered with both transports"
@@ -24,6 +25,8 @@ out=$(read_much 400000) || fail "READs from a to b: $out"
 [[ $(agent_number a links_taken) -ge 1 && $(agent_number a transfers) -ge 1 ]] ||
     fail "no connection beside DC under traffic: $("$bin/rdmactl" --agent-socket "$work/a.admin" \
         agent status -o json)"
+[[ $(agent_number a links) -ge 2 ]] ||
+    fail "an endpoint that may have four connections has $(agent_number a links)"
 [[ $(agent_number a failed) == 0 ]] || fail "requests of agent a have failed"
 ok "$(agent_number a transfers) transfers to a connection under traffic, and no request failed"
 [[ $("$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq -r .transport) == \

@@ -96,6 +96,8 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     c->lanes = play_cluster_lanes();
     if (s->connections != 0)
         c->connections = s->connections;
+    if (s->connections_per_peer != 0)
+        c->connections_per_peer = s->connections_per_peer;
     if (s->responders != 0)
         c->responders = s->responders;
     c->messages = s->receives != 0;

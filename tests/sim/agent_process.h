@@ -21,10 +21,10 @@ struct play_agent_settings {
     uint8_t gid[16];
     uint32_t metaservers;
     char metaserver[AGENT_METASERVERS][AGENT_TEXT];
-    const char *transport;            /* a literal of [pool] */
-    uint64_t connections, responders; /* 0: as usual */
-    uint64_t receives;                /* for messages, of all peers; 0: it carries none */
-    uint32_t workers; /* that there will be, about: how much is kept ready follows */
+    const char *transport;                                  /* a literal of [pool] */
+    uint64_t connections, responders, connections_per_peer; /* 0: as usual */
+    uint64_t receives; /* for messages, of all peers; 0: it carries none */
+    uint32_t workers;  /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
     struct agent_limits window; /* of its device */
     uint32_t queue_pairs_ahead;

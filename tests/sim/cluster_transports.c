@@ -2,6 +2,8 @@
 /* By what agents reach each other. In a hybrid cluster all have both transports, or each has both,
  * DC or RC, whichever it draws when it begins: it may have another one in its next life, as when an
  * operator changes its file. The first host's has both always. */
+#include <string.h>
+
 #include "agent_process.h"
 #include "base/clock.h"
 #include "cluster_state.h"
@@ -13,6 +15,9 @@ enum { MIX_BOTH, MIX_FEW, MIX_MOST };
 /* How many connections a node has, and takes of others, where all can do without: more are refused.
  * 0: as usual. */
 static const uint64_t ROOM[] = {0, 0, 1, 2, 3};
+
+/* And of these that one endpoint may have. */
+static const uint64_t EACH[] = {1, 1, 2, 4};
 
 /* Receives of a pool for all of its peers, few of them more often than in earnest: credits are
  * waited for, divided and given back. */
@@ -60,8 +65,10 @@ void cluster_give_transport(uint32_t number, struct play_agent_settings *s)
         s->receives = RECEIVES[base_prng_below(&r, sizeof RECEIVES / sizeof RECEIVES[0])];
     if (cluster.settings.hybrid)
         s->transport = draw_transport(&r, number);
-    if (!cluster.settings.hybrid || cluster.mix != MIX_BOTH)
-        return;
-    s->connections = ROOM[base_prng_below(&r, sizeof ROOM / sizeof ROOM[0])];
-    s->responders = ROOM[base_prng_below(&r, sizeof ROOM / sizeof ROOM[0])];
+    if (cluster.settings.hybrid && cluster.mix == MIX_BOTH) {
+        s->connections = ROOM[base_prng_below(&r, sizeof ROOM / sizeof ROOM[0])];
+        s->responders = ROOM[base_prng_below(&r, sizeof ROOM / sizeof ROOM[0])];
+    }
+    if (strcmp(s->transport, "dc") != 0)
+        s->connections_per_peer = EACH[base_prng_below(&r, sizeof EACH / sizeof EACH[0])];
 }

@@ -210,6 +210,7 @@ static struct flow *make_sibling(struct lane *l, struct flow *first, uint32_t pi
         first->holds--;
         return NULL;
     }
+    f->rc = 1; /* hybrid: whatever else leads there */
     f->lead = first;
     f->pin = pin;
     f->siblings = first->siblings;
@@ -226,7 +227,7 @@ static struct flow *choose_sibling(struct lane *l, struct vqp *q, struct flow *f
     const uint32_t pin = (q->session->id + q->index) % l->config.connections_per_peer;
     struct flow *f = first->siblings;
     q->pin = (uint8_t)pin;
-    if (pin == 0 || !first->rc || first->twin != NULL)
+    if (pin == 0 || !first->rc)
         return first;
     while (f != NULL && f->pin != pin)
         f = f->siblings;
@@ -287,6 +288,15 @@ static bool leave_flow(struct lane *l, struct flow *f)
     return true;
 }
 
+/* Those beside it hold it. */
+static bool leave_with_siblings(struct lane *l, struct flow *f)
+{
+    while (f->siblings != NULL)
+        if (!leave_flow(l, f->siblings))
+            return false;
+    return leave_flow(l, f);
+}
+
 bool lane_flows_leave(struct lane *l, uint32_t slot)
 {
     struct flow *f = l->quarantined.count > 0 ? *quarantined_bucket(&l->quarantined, slot) : NULL;
@@ -296,13 +306,12 @@ bool lane_flows_leave(struct lane *l, uint32_t slot)
             return false;
     }
     f = l->peers[slot].flow;
-    if (f != NULL && f->twin != NULL && !leave_flow(l, f->second ? f : f->twin))
+    if (f == NULL)
+        return true;
+    f = flow_first(f);
+    if (f->twin != NULL && !leave_with_siblings(l, f->twin))
         return false;
-    f = l->peers[slot].flow;
-    while (f != NULL && f->siblings != NULL)
-        if (!leave_flow(l, f->siblings))
-            return false;
-    return f == NULL || leave_flow(l, f);
+    return leave_with_siblings(l, f);
 }
 
 /* Nobody will use it any more. */

@@ -27,11 +27,9 @@ void lane_flow_take_news(struct lane *l, struct flow *f)
 void lane_flows_notify(struct lane *l, uint32_t slot)
 {
     struct flow *own = l->peers[slot].flow;
-    if (own != NULL)
-        lane_flow_notify(l, own);
-    if (own != NULL && own->twin != NULL)
-        lane_flow_notify(l, own->twin);
-    for (struct flow *f = own != NULL ? own->siblings : NULL; f != NULL; f = f->siblings)
+    for (struct flow *f = own; f != NULL; f = f->siblings)
+        lane_flow_notify(l, f);
+    for (struct flow *f = own != NULL ? own->twin : NULL; f != NULL; f = f->siblings)
         lane_flow_notify(l, f);
     if (l->quarantined.count == 0)
         return;

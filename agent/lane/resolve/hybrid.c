@@ -28,8 +28,11 @@ int lane_hybrid_new(struct lane *l)
     l->hybrid = calloc(1, sizeof *l->hybrid);
     if (l->hybrid == NULL)
         return -ENOMEM;
+    /* Where an endpoint may have several, the others have the other half (make_sibling()). */
+    const uint32_t links = l->config.max_links;
+    const uint32_t most = l->config.connections_per_peer > 1 ? (links + 1) / 2 : links;
     return lane_link_choice_init(&l->hybrid->choice, l->config.max_flows, l->config.max_tenants,
-                                 l->config.max_links);
+                                 most);
 }
 
 void lane_hybrid_free(struct lane *l)
@@ -49,9 +52,9 @@ static uint32_t place_of(const struct lane *l, struct flow *f)
     return (uint32_t)(flow_first(f) - l->flows);
 }
 
-bool lane_hybrid_are_twins(const struct flow *a, const struct flow *b)
+bool lane_hybrid_are_twins(struct flow *a, struct flow *b)
 {
-    return a != NULL && b != NULL && (a->twin == b || a->lead == b);
+    return a != NULL && b != NULL && a != b && flow_first(a) == flow_first(b);
 }
 
 /* ---- one comes and goes */
@@ -60,7 +63,8 @@ void lane_hybrid_linked(struct lane *l, struct flow *second)
 {
     struct flow *first = second->twin;
     struct peer *p = &l->peers[second->peer_slot];
-    if (l->hybrid->choice.of[place_of(l, second)].state == LINK_LEAVES) /* it is wanted no more */
+    const uint8_t state = l->hybrid->choice.of[place_of(l, second)].state;
+    if (state == LINK_LEAVES /* it is wanted no more */ || state == LINK_HELD /* it is back */)
         return;
     lane_link_choice_linked(&l->hybrid->choice, place_of(l, second), now_ms(l));
     if (p->flow != first) { /* its endpoint is in another life, or gone: nobody will use it */
@@ -80,12 +84,13 @@ void lane_hybrid_leave(struct lane *l, struct flow *second, bool failed)
         return;
     p->flow = second->twin;
     COUNT(l, links_left, 1);
-    lane_flow_notify(l, second);
+    lane_flows_notify(l, second->peer_slot);
 }
 
 void lane_hybrid_lost(struct lane *l, struct flow *second)
 {
-    lane_hybrid_leave(l, second, true);
+    if (second->siblings == NULL)
+        lane_hybrid_leave(l, second, true);
 }
 
 void lane_hybrid_dropped(struct lane *l, struct flow *f)
@@ -169,7 +174,7 @@ void lane_hybrid_look(struct lane *l)
     for (uint32_t i = 0; i < LOOKED_AT && i < l->phys_room; i++) {
         h->hand = h->hand + 1 < l->phys_room ? h->hand + 1 : 0;
         const struct physical_qp *p = &l->phys[h->hand];
-        if (p->flow != NULL && p->flow->second)
+        if (p->flow != NULL && flow_is_beside_dc(p->flow))
             take_sample(l, p, weight);
     }
     const uint32_t unused = lane_link_choice_unused(&h->choice, now_ms(l));

@@ -32,13 +32,14 @@ void lane_hybrid_linked(struct lane *l, struct flow *second);
 /* It is used no more, and goes when nothing is out on it. failed: another one is not made for a
  * while. */
 void lane_hybrid_leave(struct lane *l, struct flow *second, bool failed);
-/* Its connection is gone. */
+/* Its connection is gone. With others beside it, it goes on, and has another one made when a VQP
+ * wants that: a peer ends those that nothing comes by, and that may be the second alone. */
 void lane_hybrid_lost(struct lane *l, struct flow *second);
 /* A flow goes, whichever: it is idle. */
 void lane_hybrid_dropped(struct lane *l, struct flow *f);
 
-/* Whether a VQP that has something out on a waits before it goes to b: twins, or the first of
- * several connections that stands in for another one (flow.h). */
-bool lane_hybrid_are_twins(const struct flow *a, const struct flow *b);
+/* Whether a VQP that has something out on a waits before it goes to b: twins, or others of several
+ * ways to one endpoint in one life (flow.h). */
+bool lane_hybrid_are_twins(struct flow *a, struct flow *b);
 
 #endif

@@ -145,7 +145,7 @@ static void open_window(struct lane *l, struct flow *f)
  * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
 static uint32_t take_flow(struct lane *l, struct vqp *q)
 {
-    const struct flow *before = q->flow;
+    struct flow *before = q->flow;
     q->flow = lane_flow_take(l, q);
     if (q->flow != NULL) {
         COUNT(l, transfers, lane_hybrid_are_twins(q->flow, before));
@@ -173,8 +173,7 @@ static bool has_flow(const struct vqp *q, const struct flow *present)
 
 /* From or to one of a tenant in quarantine, or from DC to a connection and back, only when nothing
  * of it is out, which keeps its order. 0 or a reason; then *wait. */
-static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *present,
-                          enum vqp_wait *wait)
+static uint32_t find_flow(struct lane *l, struct vqp *q, struct flow *present, enum vqp_wait *wait)
 {
     uint32_t reason = 0;
     if (!has_flow(q, present)) {
@@ -253,7 +252,7 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
         return SCHEMA_REASON_STALE_PEER;
     if (shared->gen != q->peer_gen && !follow_peer(l, q, shared->gen))
         return SCHEMA_REASON_STALE_PEER;
-    const struct flow *present = l->peers[q->peer_slot].flow;
+    struct flow *present = l->peers[q->peer_slot].flow;
     if (q->flow == NULL || q->flow != present || l->tenants_quarantined + l->tenants_resting > 0) {
         const uint32_t reason = find_flow(l, q, present, wait);
         if (reason != 0 || *wait != WAIT_NOTHING)

@@ -143,8 +143,10 @@ static void tell_device(struct lane *l, uint64_t ns, uint32_t wanted)
 /* Of all ways to its endpoint. */
 static uint32_t count_out(const struct flow *first)
 {
-    uint32_t out = first->outstanding + (first->twin != NULL ? first->twin->outstanding : 0);
-    for (const struct flow *f = first->siblings; f != NULL; f = f->siblings)
+    uint32_t out = 0;
+    for (const struct flow *f = first; f != NULL; f = f->siblings)
+        out += f->outstanding;
+    for (const struct flow *f = first->twin; f != NULL; f = f->siblings)
         out += f->outstanding;
     return out;
 }

@@ -79,7 +79,7 @@ struct lane_config {
     bool rc;      /* peers are reached through RC connections, one each; else through DC */
     bool hybrid;  /* through DC, and those that this one talks to most through connections; who
                    * has no DC through these alone. Not with rc */
-    uint32_t connections_per_peer; /* rc: that an endpoint may have, up to 8; 0 is 1 */
+    uint32_t connections_per_peer; /* rc, hybrid: that an endpoint may have, up to 8; 0 is 1 */
     uint32_t max_links;            /* rc, hybrid: connections at a time, of max_flows endpoints */
     bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
     bool posts_in_time; /* else, it looks at that last of all before its doorbell */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lane_state.h"
+#include "resolve/flow.h"
 #include "resolve/hybrid.h"
 #include "session_state.h"
 #include "transmit/physical_qp.h"
@@ -29,6 +30,19 @@ void world_transfer(struct world *w, uint32_t node, uint32_t number)
         lane_hybrid_begin(l, f, f->tenant_slot);
     else
         lane_hybrid_leave(l, f->second ? f : f->twin, false);
+}
+
+void world_transfer_of(struct world *w, uint32_t node, uint32_t session, uint32_t vqp)
+{
+    struct lane *l = w->node[node].lane;
+    struct flow *f = l->sessions[session].vqps[vqp].flow;
+    world_transfer(w, node, (uint32_t)(flow_first(f) - l->flows));
+}
+
+bool world_flows_leave(struct world *w, uint32_t node, uint32_t session, uint32_t vqp)
+{
+    struct lane *l = w->node[node].lane;
+    return lane_flows_leave(l, l->sessions[session].vqps[vqp].peer_slot);
 }
 
 struct fab_qp *world_link(struct world *w, uint32_t node, uint32_t number)
