@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <kedge.h>
 
@@ -123,13 +124,26 @@ static int meet_others(struct member *m, struct perf_group *group, uint32_t me, 
     return status != 0 ? status : collect(m->s, posted - done, &done, posted, err);
 }
 
-/* This process's so far. */
-static void count_own(struct perf_member *member, bool end)
+static uint64_t processor_ns(clockid_t clock)
+{
+    struct timespec t;
+    if (clock_gettime(clock, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* This process's so far, and, where they are ours, the agents'. */
+static void count_used(struct perf_member *member, const struct perf_options *o, bool end)
 {
     struct rusage used;
+    clockid_t clock;
     (void)getrusage(RUSAGE_SELF, &used);
     member->faults = (uint64_t)used.ru_minflt - (end ? member->faults : 0);
     member->sleeps = (uint64_t)used.ru_nvcsw - (end ? member->sleeps : 0);
+    member->used_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID) - (end ? member->used_ns : 0);
+    for (size_t i = 0; i < 2; i++)
+        if (o->agent_pid[i] > 0 && clock_getcpuclockid(o->agent_pid[i], &clock) == 0)
+            member->agents_ns[end] += processor_ns(clock);
 }
 
 static int worker_run(struct perf_group *group, uint32_t me, const void *user)
@@ -144,7 +158,7 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
     int status = perf_open(me % 2 == 0 ? o->socket : peer, &m.s, &member->retries, &member->err);
     if (status != 0)
         return status;
-    count_own(member, false);
+    count_used(member, o, false);
     member->begin_ns = base_clock_ns();
     status = kedge_alloc(m.s, (o->workers + 1) * BETWEEN, &memory, &m.lkey);
     if (status != 0)
@@ -161,7 +175,7 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
         return base_err(&member->err, status, "not all workers came");
     status = meet_others(&m, group, me, o->workers, &member->err);
     member->end_ns = base_clock_ns();
-    count_own(member, true);
+    count_used(member, o, true);
     for (uint32_t i = 0; i < o->workers && status == 0; i++) {
         memcpy(&word, m.memory + (i + 1) * BETWEEN, WORD);
         if (i != me && word != word_of(i))
@@ -179,7 +193,8 @@ int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_e
     int status = perf_group_new(o->workers, &group, err);
     if (status != 0)
         return status;
-    uint64_t begin_ns = 0, end_ns = 0; /* the last attach, and the last completion */
+    /* Those with the last attach and the last completion. */
+    const struct perf_member *begin = &group->member[0], *end = begin;
     perf_group_run(group, worker_run, o);
     base_hist_reset(&r->hist);
     for (uint32_t i = 0; i < o->workers; i++) {
@@ -188,10 +203,16 @@ int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_e
         r->retries += member->retries;
         r->faults += member->faults;
         r->sleeps += member->sleeps;
-        begin_ns = member->begin_ns > begin_ns ? member->begin_ns : begin_ns;
-        end_ns = member->end_ns > end_ns ? member->end_ns : end_ns;
+        r->workers_ns += member->used_ns;
+        if (member->begin_ns > begin->begin_ns)
+            begin = member;
+        if (member->end_ns > end->end_ns)
+            end = member;
     }
-    r->elapsed_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
+    if (end->end_ns > begin->begin_ns) {
+        r->elapsed_ns = end->end_ns - begin->begin_ns;
+        r->agents_ns = end->agents_ns[1] - begin->agents_ns[0];
+    }
     (void)perf_group_judge(group, &status, err);
     r->verified = status == 0;
     perf_group_free(group);

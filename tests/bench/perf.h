@@ -19,9 +19,10 @@ struct ibv_wc;
 struct perf_result {
     struct base_hist hist; /* nanoseconds */
     uint64_t elapsed_ns;
-    uint64_t retries;        /* times that the agent said -EAGAIN */
-    uint64_t faults, sleeps; /* mesh: of all workers, from their attach on */
-    bool verified;           /* the bytes were looked at */
+    uint64_t retries;               /* times that the agent said -EAGAIN */
+    uint64_t faults, sleeps;        /* mesh: of all workers, from their attach on */
+    uint64_t workers_ns, agents_ns; /* mesh: of processors' time, and of --local's in elapsed_ns */
+    bool verified;                  /* the bytes were looked at */
     /* memory: bytes of an agent that knows count peers, and of one that can know one alone */
     uint64_t large, small;
     /* isolation: hist is beside the bad neighbour, alone without it; what that posted, and how

@@ -107,9 +107,11 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
     if (o->test == PERF_MESH)
         base_text_printf(&t,
                          "\"workers\":%u,\"verified\":%s,\"faults_per_worker\":%.1f,"
-                         "\"sleeps_per_worker\":%.1f,",
+                         "\"sleeps_per_worker\":%.1f,\"workers_processor_ns\":%llu,"
+                         "\"agents_processor_ns\":%llu,",
                          o->workers, r->verified ? "true" : "false", (double)r->faults / o->workers,
-                         (double)r->sleeps / o->workers);
+                         (double)r->sleeps / o->workers, (unsigned long long)r->workers_ns,
+                         (unsigned long long)r->agents_ns);
     if (o->test == PERF_STORM)
         storm_as_json(&t, o, r);
     if (o->test == PERF_MEMORY)
@@ -227,8 +229,10 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         snprintf(what, sizeof what, " of %u workers, %.3f s from the last attach to the last READ",
                  o->workers, seconds);
     if (o->test == PERF_MESH)
-        printf("%.1f page faults and %.1f sleeps of a worker\n", (double)r->faults / o->workers,
-               (double)r->sleeps / o->workers);
+        printf("%.1f page faults and %.1f sleeps of a worker; processors' time: workers %.3f s, "
+               "agents %.3f s\n",
+               (double)r->faults / o->workers, (double)r->sleeps / o->workers,
+               (double)r->workers_ns / 1e9, (double)r->agents_ns / 1e9);
     printf("%s%s: p50 %.3f us, p99 %.3f us, mean %.3f us, %.0f per second (%llu)\n", o->name, what,
            (double)base_hist_percentile(h, 50) / 1e3, (double)base_hist_percentile(h, 99) / 1e3,
            base_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);

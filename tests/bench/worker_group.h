@@ -23,6 +23,8 @@ struct perf_member {
     uint64_t retries;          /* times that the agent said -EAGAIN */
     uint64_t begin_ns, end_ns; /* base_clock_ns() */
     uint64_t faults, sleeps;   /* between these: of pages; times that it gave the processor up */
+    uint64_t used_ns;          /* likewise: of a processor's time, its own */
+    uint64_t agents_ns[2];     /* of it the agents' at these two times */
     struct base_errbuf err;
     int status;
 };
