@@ -138,6 +138,8 @@ bool client_ring_room(struct kedge_session *s, uint32_t slots)
     if (s->sq_tail - head > size) /* makes no sense: it stays full */
         return false;
     s->sq_head_seen = head;
+    if ((int32_t)(s->rung_tail - head) < 0) /* for all times: indices come round again */
+        s->rung_tail = head;
     return size - (s->sq_tail - head) >= slots;
 }
 
@@ -147,13 +149,24 @@ void client_ring_put(struct kedge_session *s, const void *slot)
     s->sq_tail++;
 }
 
+/* Whoever posts faster than a lane wakes rings once, and not for each post: what it rang for last
+ * is still in the ring, and the lane, which is to take that, goes on to what stands behind it, and
+ * looks once more before it sets the doorbell again. */
+static bool is_rung(const struct kedge_session *s)
+{
+    const uint32_t head = atomic_load_explicit(&s->ro->sq_head, memory_order_relaxed);
+    return (int32_t)(s->rung_tail - head) > 0;
+}
+
 /* Held to tests/model/doorbell.pml. */
 void client_ring_publish(struct kedge_session *s)
 {
     atomic_store_explicit(&s->rw->sq_tail, s->sq_tail, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) != 0)
-        ring_doorbell(s);
+    if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) == 0 || is_rung(s))
+        return;
+    s->rung_tail = s->sq_tail;
+    ring_doorbell(s);
 }
 
 void client_ring_bury(struct kedge_session *s)

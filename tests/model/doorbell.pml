@@ -16,7 +16,8 @@
 #define DOORBELL  1 /* the lane's: this session is not polled */
 #define ASLEEP    2 /* the lane's thread's */
 #define COMMANDS  3 /* how many the control thread has given */
-#define VARIABLES 4
+#define SQ_HEAD   4 /* the lane's: how many posts it has taken */
+#define VARIABLES 5
 
 #define PLANT_WORKER_BARRIER  1  /* the worker has no barrier between its tail and the doorbell */
 #define PLANT_SESSION_BARRIER 2  /* none between the doorbell and the look at the tail */
@@ -31,6 +32,10 @@
 #define PLANT_ANSWER          11 /* an answer leaves a session asleep that had to wait for it */
 #define PLANT_BELL_TAIL       12 /* a bell counts as false when its post was seen meanwhile */
 #define PLANT_OUT             13 /* the completion queue is armed where nothing is out, alone */
+#define PLANT_RUNG_TAIL       14 /* a worker that has rung rings no more while the doorbell is set */
+#define PLANT_RUNG_ONE        15 /* nor while what it rang for is taken, and what is behind not */
+#define PLANT_HEAD_EARLY      16 /* it looks at what is taken before its barrier */
+#define PLANT_HEAD_LATE       17 /* the lane says what it has taken when it sleeps already */
 
 #include "store_buffers.pml"
 
@@ -43,20 +48,33 @@ bool event;   /* of the completion channel */
 bool armed;   /* the completion queue tells of the next one */
 byte submitted, completed;
 
+/* One that has rung for what is not taken yet rings no more. */
 proctype worker() {
-    byte posted, flag;
+    byte posted, flag, head, rung_at;
     do
     :: posted < posts ->
         posted++;
         store(WORKER, SQ_TAIL, posted);
+        if
+        :: planted == PLANT_HEAD_EARLY -> load(WORKER, SQ_HEAD, head)
+        :: else
+        fi;
         barrier_unless(PLANT_WORKER_BARRIER, WORKER);
         load(WORKER, DOORBELL, flag);
+        if
+        :: planted != PLANT_HEAD_EARLY -> load(WORKER, SQ_HEAD, head)
+        :: else
+        fi;
         atomic {
             if
-            :: flag != 0 -> bell = true
+            :: flag != 0 && (rung_at == 0 || (planted != PLANT_RUNG_TAIL &&
+               rung_at < head + (planted != PLANT_RUNG_ONE))) ->
+                bell = true;
+                rung_at = posted
             :: else
             fi;
-            flag = 0
+            flag = 0;
+            head = 0
         }
     :: else -> break
     od
@@ -106,7 +124,11 @@ inline take_posts() {
         :: else
         fi;
         found = 0
-    }
+    };
+    if
+    :: taken != told && planted != PLANT_HEAD_LATE -> store(LANE, SQ_HEAD, taken); told = taken
+    :: else
+    fi
 }
 
 inline poll_completions() {
@@ -150,6 +172,10 @@ inline sleep_session() {
         :: found != taken && !held -> store(LANE, DOORBELL, 0)
         :: else -> awake = false
         fi
+    fi;
+    if
+    :: taken != told && !awake -> store(LANE, SQ_HEAD, taken); told = taken
+    :: else
     fi;
     found = 0
 }
@@ -225,7 +251,7 @@ inline sleep_lane() {
 }
 
 proctype lane() {
-    byte taken, rung, found, falses, polled, done;
+    byte taken, told, rung, found, falses, polled, done;
     bool awake = true, held, may_sleep;
     do
     :: is_done() -> break

@@ -18,11 +18,11 @@
  * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT,
  * IMPORT_MANY, MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
  * The worker publishes a tail with release, then a full barrier, then loads `doorbell`; if set it
- * writes its eventfd. The lane sets `doorbell`, full barrier, looks at the tail again, and only
- * then stops polling this session. For completions the same the other way: the worker sets
- * `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane publishes, full
- * barrier, loads `want_wake`, adds 1 to `wake` and wakes, if what that says is there; or with
- * `armed`, new each time, and a completion channel. Models: tests/model/. */
+ * writes its eventfd, unless `sq_head` is before where it last did. The lane sets `doorbell`, full
+ * barrier, looks at the tail again, and only then stops polling this session. For completions the
+ * same the other way: the worker sets `want_wake`, full barrier, looks again, waits on `wake`
+ * (futex); the lane publishes, full barrier, loads `want_wake`, adds 1 to `wake` and wakes, if that
+ * is there; or with `armed`, new each time, and a completion channel. Models: tests/model/. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 

@@ -284,6 +284,64 @@ START_TEST(the_doorbell_is_rung_only_if_the_lane_sleeps)
 }
 END_TEST
 
+/* How often since it was looked at last. */
+static uint64_t count_rings(struct fixture *f)
+{
+    uint64_t rung;
+    return read(f->a.fds[SCHEMA_FD_DOORBELL], &rung, sizeof rung) == sizeof rung ? rung : 0;
+}
+
+START_TEST(a_burst_rings_once_for_what_the_lane_has_not_taken)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    atomic_store(&f.a.ro->doorbell, 1);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    /* It may have heard of that by an earlier ring, and have slept again. */
+    fake_lane_take(&f.a, 2); /* the VQP's first post has a BIND before it */
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    fake_lane_take(&f.a, 1); /* of what stood before the ring */
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 0);
+    fake_lane_take(&f.a, fake_lane_waiting(&f.a));
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    teardown(&f);
+}
+END_TEST
+
+/* More than half of all indices lie between two rings. */
+START_TEST(a_ring_of_long_ago_is_no_reason_not_to_ring)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    atomic_store(&f.a.ro->doorbell, 1);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    atomic_store(&f.a.ro->doorbell, 0);
+    for (uint32_t part = 0; part < 2; part++) { /* as if so many had been posted meanwhile */
+        f.s->sq_tail += UINT32_C(0x60000000);
+        f.s->sq_head_seen = f.s->sq_tail - SQ_SLOTS;
+        atomic_store(&f.a.rw->sq_tail, f.s->sq_tail);
+        atomic_store(&f.a.ro->sq_head, f.s->sq_tail);
+        ck_assert_int_eq(post(&f, &wr), 0);
+    }
+    atomic_store(&f.a.ro->doorbell, 1);
+    fake_lane_take(&f.a, fake_lane_waiting(&f.a));
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(completions_come_in_order_and_their_room_is_given_back)
 {
     struct fixture f;
@@ -367,6 +425,8 @@ END_TEST
     T(a_full_ring_refuses_with_the_first_request_that_did_not_fit_and_wraps_when_taken)            \
     T(malformed_requests_are_refused_and_put_nothing_into_the_ring)                                \
     T(the_doorbell_is_rung_only_if_the_lane_sleeps)                                                \
+    T(a_burst_rings_once_for_what_the_lane_has_not_taken)                                          \
+    T(a_ring_of_long_ago_is_no_reason_not_to_ring)                                                 \
     T(completions_come_in_order_and_their_room_is_given_back)                                      \
     T(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_changes)                    \
     T(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
