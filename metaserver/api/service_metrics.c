@@ -19,6 +19,8 @@ static void reader_metrics(struct meta_responders_counts c, struct base_text *ou
                     "Nodes' pools that read the table through a queue pair of their own.", c.kept);
     base_metric_one(out, "kedge_metad_table_responders_spare", BASE_METRIC_GAUGE,
                     "Queue pairs that are ready for the next reader.", c.spare);
+    base_metric_one(out, "kedge_metad_table_responders_taken_total", BASE_METRIC_COUNTER,
+                    "Queue pairs of further lanes that first lanes needed.", c.taken);
     base_metric_head(out, "kedge_metad_table_responder_failures_total", BASE_METRIC_COUNTER,
                      "Registrations that got no queue pair for their reader.");
     write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "full", c.refused);

@@ -128,14 +128,26 @@ void meta_responders_count_fresh(struct meta_responders *r,
     *(request->peer.lane == 0 ? &r->fresh : &r->fresh_further) += (uint32_t)more;
 }
 
-/* Whether all are in use that there are for a request of a lane that has none. */
+/* First lanes that have one, or are to. */
+static uint32_t count_first(const struct meta_responders *r)
+{
+    return r->in_state[KEPT] - r->further + r->fresh;
+}
+
+/* How many others may: no more than there is room for beside first ones. */
+static uint32_t further_room(const struct meta_responders *r)
+{
+    const uint32_t first = count_first(r), all = meta_responders_shared(r);
+    const uint32_t left = first < all ? all - first : 0;
+    return left < r->further_limit ? left : r->further_limit;
+}
+
+/* Whether all are in use that there are for a request of a lane that has none. A first one is given
+ * what others have, when it is kept. */
 static bool is_full(const struct meta_responders *r, const struct meta_responder_request *request)
 {
-    const uint32_t further = r->further + r->fresh_further,
-                   first = r->in_state[KEPT] - r->further + r->fresh;
-    if (first + further >= r->capacity - META_RESPONDERS_SPARES)
-        return true;
-    return request->peer.lane == 0 ? first >= r->limit : further >= r->further_limit;
+    return request->peer.lane == 0 ? count_first(r) >= r->limit
+                                   : r->further + r->fresh_further >= further_room(r);
 }
 
 static void conclude_request(struct meta_responders *r, struct meta_responder_request *request,
@@ -177,7 +189,7 @@ static void refuse_full(struct meta_responders *r, struct meta_responder_request
         base_err(&request->err, -ENOSPC,
                  "all %u queue pairs that this metaserver has for %s are in use: remove "
                  "nodes that are gone, or raise max_endpoints if the device has more",
-                 request->peer.lane == 0 ? r->limit : r->further_limit,
+                 request->peer.lane == 0 ? r->limit : further_room(r),
                  request->peer.lane == 0 ? "readers" : "further lanes"));
 }
 
@@ -378,6 +390,9 @@ void meta_responders_serve(struct meta_responders *r)
     if (r->capacity - r->in_state[FREE] > r->in_state[KEPT])
         return;
     while ((request = TAILQ_FIRST(&r->waiting)) != NULL) {
+        /* The device makes fewer than it says: what goes is made anew. */
+        if (request->peer.lane == 0 && meta_responders_take_further(r))
+            return;
         TAILQ_REMOVE(&r->waiting, request, link);
         if (r->make_error != 0)
             refuse_unmade(r, request);
@@ -440,7 +455,7 @@ int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_
         return base_err(err, status, "out of memory: lower max_endpoints");
     }
     r->prewarming = ahead;
-    r->begun_ns = now_ns;
+    r->begun_ns = r->now_ns = now_ns;
     r->news = true; /* it is not armed yet */
     fab_port_watch_init(&r->port, pd->fab, port_changed, r);
     meta_responders_serve(r);
@@ -515,6 +530,7 @@ void meta_responders_tick(struct meta_responders *r, uint64_t now_ns)
 {
     if (r->stopping)
         return;
+    r->now_ns = now_ns;
     fab_port_watch_tick(&r->port, now_ns);
     wake_rested(r, now_ns);
     meta_responders_serve(r);

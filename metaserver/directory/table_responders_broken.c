@@ -36,8 +36,40 @@ void meta_responders_hear(struct meta_responders *r)
     r->news = true;
 }
 
+void meta_responder_note_taken(struct responder *p)
+{
+    struct meta_responders *r = p->owner;
+    struct taken_responder *t = &r->taken[r->takes++ % TAKEN];
+    const char *id = r->kept.owner[meta_responder_number(p)].id;
+    *t = (struct taken_responder){.qpn = p->qp->qpn};
+    memcpy(t->id, id, strnlen(id, sizeof t->id - 1));
+    r->untold = true;
+}
+
+void meta_responder_note_kept(const struct responder *p, const char *id)
+{
+    for (uint32_t i = 0; i < TAKEN; i++) {
+        struct taken_responder *t = &p->owner->taken[i];
+        if (t->qpn == p->qp->qpn && strcmp(t->id, id) == 0)
+            t->qpn = 0;
+    }
+}
+
+static const char *next_taken(struct meta_responders *r)
+{
+    for (uint32_t i = 0; i < TAKEN; i++) {
+        struct taken_responder *t = &r->taken[i];
+        if (t->qpn == 0 || t->told)
+            continue;
+        t->told = true;
+        return t->id;
+    }
+    return NULL;
+}
+
 const char *meta_responders_broken(struct meta_responders *r)
 {
+    const char *taken = NULL;
     if (r->stopping)
         return NULL;
     if (r->telling == 0 && r->news)
@@ -50,6 +82,8 @@ const char *meta_responders_broken(struct meta_responders *r)
         p->told = true;
         return r->kept.owner[number].id;
     }
+    if (r->untold && (taken = next_taken(r)) != NULL)
+        return taken;
     r->untold = false;
     r->telling = 0;
     return NULL;
@@ -58,7 +92,12 @@ const char *meta_responders_broken(struct meta_responders *r)
 uint32_t meta_responders_broken_of(const struct meta_responders *r, const char *id, uint32_t *at)
 {
     const struct responder_owner *owner;
-    uint32_t place = meta_responder_index_place(&r->kept, id) + *at;
+    while (*at < TAKEN) {
+        const struct taken_responder *t = &r->taken[(*at)++];
+        if (t->qpn != 0 && strcmp(t->id, id) == 0)
+            return t->qpn;
+    }
+    uint32_t place = meta_responder_index_place(&r->kept, id) + *at - TAKEN;
     for (; (owner = meta_responder_index_at(&r->kept, place)) != NULL && strcmp(owner->id, id) == 0;
          place++) {
         const struct responder *p = &r->responders[owner - r->kept.owner];

@@ -4,12 +4,15 @@
 #ifndef METASERVER_TABLE_RESPONDERS_PRIVATE_H
 #define METASERVER_TABLE_RESPONDERS_PRIVATE_H
 
+#include "base/log.h"
 #include "fabric/port.h"
 #include "fabric/reuse.h"
 #include "metaserver/table_responders.h"
 #include "responder_index.h"
 
 #define NONE RESPONDER_NONE
+
+enum { TAKEN = 64 }; /* further lanes' that a first one has got, and of which agents are told */
 
 enum responder_state {
     FREE,
@@ -38,6 +41,13 @@ struct responder {
     bool told;        /* meta_responders_broken() has said that */
 };
 
+/* Its agent is told as of one that is broken, and READs no more through it. */
+struct taken_responder {
+    char id[META_STORE_ID_BYTES];
+    uint32_t qpn; /* 0: none */
+    bool told;    /* meta_responders_broken() has said it */
+};
+
 TAILQ_HEAD(requests, meta_responder_request);
 
 struct meta_responders {
@@ -46,11 +56,15 @@ struct meta_responders {
     struct fab_cq *cq;
     struct responder *responders; /* capacity of them */
     struct responder_index kept;
-    uint32_t capacity;              /* queue pairs at a time */
-    uint32_t limit;                 /* of them that pools' first lanes may have; */
-    uint32_t further_limit;         /* and others, half of all: but for the spares, which let one
-                                     * replace its own */
-    uint32_t further;               /* KEPT, of these others */
+    uint32_t capacity;      /* queue pairs at a time */
+    uint32_t limit;         /* of them that pools' first lanes may have; */
+    uint32_t further_limit; /* and others, half of all: but for the spares, which let one
+                             * replace its own */
+    uint32_t further;       /* KEPT, of these others */
+    uint32_t hand;          /* where one of them was looked for last, to make room */
+    uint32_t takes;         /* how often it was, and in `taken` those that went last */
+    struct taken_responder taken[TAKEN];
+    struct base_log_limit taken_log;
     uint32_t free, spare;           /* first of each list */
     uint32_t resting, resting_last; /* likewise, of those that were made first */
     uint32_t touched;               /* responders that were ever used */
@@ -69,6 +83,7 @@ struct meta_responders {
     uint32_t telling;  /* before this number were looked at */
     bool went;         /* a queue pair went since the last tick */
     bool went_unheard; /* the reader of one that went was not heard of */
+    uint64_t now_ns;   /* at the last tick */
     uint64_t begun_ns,
         gone_ns; /* those of the process before, and the last of ours, went by then */
     struct fab_port_watch port;
@@ -79,6 +94,22 @@ static inline uint32_t meta_responder_number(const struct responder *p)
 {
     return (uint32_t)(p - p->owner->responders);
 }
+
+/* How many there are for lanes: the spares are beside these. */
+static inline uint32_t meta_responders_shared(const struct meta_responders *r)
+{
+    return r->capacity - META_RESPONDERS_SPARES;
+}
+
+/* table_responders_kept.c */
+/* A further lane's goes, to make room for a first one. False: none has any. */
+bool meta_responders_take_further(struct meta_responders *r);
+
+/* table_responders_broken.c */
+/* Its agent is to hear that it goes. */
+void meta_responder_note_taken(struct responder *p);
+/* It is a lane's of that node: what was said of its number is over. */
+void meta_responder_note_kept(const struct responder *p, const char *id);
 
 /* table_responders.c */
 /* To a state that may follow its own. */

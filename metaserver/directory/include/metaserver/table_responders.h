@@ -71,12 +71,14 @@ struct meta_responders_counts {
     uint64_t refused;  /* requests: there was none left, or too many waited */
     uint64_t failed;   /* requests: the device refused */
     uint64_t given_up; /* requests: nobody waited any more, or the metaserver stopped */
+    uint64_t taken;    /* further lanes' that went, for first ones */
 };
 
 struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and as many further lanes of pools, and no more
- * than the device has, half of which no further lane takes from the first ones. ahead: make the
+ * than the device has. Of that further lanes have half at the most, and where it is less than first
+ * ones want, these get theirs. ahead: make the
  * spare ones now, not when somebody has asked. now_ns: the process before has had its last queue
  * pair by then. The world, pd and cq are borrowed until free; in the cq, which has room for a
  * receive of each and a channel, nothing completes but those of queue pairs that broke. -errno and
@@ -106,7 +108,8 @@ int meta_responders_request(struct meta_responders *r, struct meta_responder_req
  * meta_responders_stop(). */
 struct meta_responder_request *meta_responders_next(struct meta_responders *r);
 /* The lane has it from now on; the one that it had goes, and where its node has too many, another
- * one of that node's. */
+ * one of that node's. Where there is no room for it, a further lane's goes, of which its agent
+ * hears as of one that has broken. */
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request);
 void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request);
 
@@ -117,7 +120,8 @@ void meta_responders_hear(struct meta_responders *r);
  * meta_responders_due_ns() says so, until it is NULL. Its agent is to hear of it, and to ask for
  * another one. */
 const char *meta_responders_broken(struct meta_responders *r);
-/* The number of the next one of that node that is broken; 0: there are no more. *at: 0 at first. */
+/* The number of the next one of that node that is broken, or was taken for a first lane; 0: there
+ * are no more. *at: 0 at first. */
 uint32_t meta_responders_broken_of(const struct meta_responders *r, const char *id, uint32_t *at);
 
 /* Whether a node has one of any pool. */

@@ -73,12 +73,9 @@ static bool is_gone(void *token)
     return ((const struct reply *)token)->gone;
 }
 
-void world_open(struct world *w, uint32_t max_readers)
-{
-    world_open_resting(w, max_readers, PACKET_LIFE_NS);
-}
-
-void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns)
+/* max_qp 0: as many as it has. */
+static void open_world(struct world *w, uint32_t max_readers, uint32_t max_qp,
+                       uint64_t packet_life_ns)
 {
     struct meta_directory_limits limits = {NODES, NODES, WORLD_LEASE, 100 * BASE_NS_PER_S};
     const struct fault_plan none = {.seed = 1, .packet_life_ns = packet_life_ns};
@@ -88,6 +85,8 @@ void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_l
     snprintf(w->device, sizeof w->device, "/dev/shm/kedge-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(w->device));
     ck_assert_int_eq(fault_open(open_device(w->device, METASERVER), &none, &w->fab), 0);
+    if (max_qp != 0)
+        w->fab->caps.max_qp = max_qp;
     ck_assert_int_eq(fab_mem_alloc(bytes, "table", &w->mem), 0);
     w->pd = call(w->fab, (struct fab_ctl){.kind = FAB_ALLOC_PD}).pd.x;
     w->mr = call(w->fab, (struct fab_ctl){.kind = FAB_REG_MR,
@@ -115,6 +114,21 @@ void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_l
     ck_assert_msg(meta_responders_new(w->s.world, w->pd, w->cq, max_readers, true, w->now,
                                       &w->s.responders, &err) == 0,
                   "%s", err.text);
+}
+
+void world_open(struct world *w, uint32_t max_readers)
+{
+    open_world(w, max_readers, 0, PACKET_LIFE_NS);
+}
+
+void world_open_small(struct world *w, uint32_t max_readers, uint32_t max_qp)
+{
+    open_world(w, max_readers, max_qp, PACKET_LIFE_NS);
+}
+
+void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns)
+{
+    open_world(w, max_readers, 0, packet_life_ns);
 }
 
 void world_stop(struct world *w)

@@ -34,6 +34,8 @@ struct world {
 void world_open(struct world *w, uint32_t max_readers);
 /* On a device on whose network packets live so long. */
 void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns);
+/* On one that says it has so many queue pairs. */
+void world_open_small(struct world *w, uint32_t max_readers, uint32_t max_qp);
 void world_close(struct world *w);
 /* Waits until their completion queue tells of something, and nothing before was left to be looked
  * at. */
