@@ -41,32 +41,34 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 
-# Runs it once and counts those operations: $work/NAME has what it prints, NAME.functions the
-# instructions of each function and NAME.inclusive with all that it calls.
-count() { # name with|without kind lease_ms bound_us transport [operation...]
-    local name=$1 operation
+# Runs it once, and counts each part of it: $work/NAME has what it prints, NAME.PART.inclusive
+# the instructions of each function with all that it calls.
+declare -A part_of=([read]=1 [write]=2 [deep_read]=3 [deep_write]=4 [lookup]=5)
+count() { # name with|without kind lease_ms bound_us transport parts
+    local name=$1 part operation
     local -a counted=()
-    for operation in "${@:7}"; do
-        counted+=(--toggle-collect="counted_$operation")
-    done
-    ((${#counted[@]} > 0)) ||
-        counted=(--toggle-collect=counted_read --toggle-collect=counted_write)
-    OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 OPERATIONS_BOUND_US=$5 \
+    for operation in "${!part_of[@]}"; do counted+=(--toggle-collect="counted_$operation"); done
+    OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 OPERATIONS_BOUND_US=$5 OPERATIONS_PARTS=$7 \
         KEDGE_TEST_TRANSPORT=$6 CK_FORK=no valgrind -q --tool=callgrind \
-        --callgrind-out-file="$work/$name.out" "${counted[@]}" \
+        --callgrind-out-file="$work/$name.out" --dump-after=part_ends "${counted[@]}" \
         "$build/tests/cost_operations_$2_leases" >"$work/$name" 2>&1 || fail "$(cat "$work/$name")"
-    functions "$name" no >"$work/$name.functions"
-    functions "$name" yes >"$work/$name.inclusive"
+    for ((part = 1; part <= $7; part++)); do
+        functions "$name" $part yes >"$work/$name.$part.inclusive"
+    done
 }
-functions() { # name inclusive
-    callgrind_annotate --threshold=100 --inclusive="$2" "$work/$1.out" |
+functions() { # name part inclusive; not those with such a share
+    callgrind_annotate --threshold=100 --inclusive="$3" "$work/$1.out.$2" |
+        grep -vF "(${4:-none})" |
         sed -nE 's/^ *([0-9,]+) \([^)]*\) +[^ ]*:([A-Za-z0-9_.]+) .*/\2 \1/p' | tr -d , | sort
 }
-inclusive() { awk -v f="$2" '$1 == f { print $2 }' "$work/$1.inclusive"; } # name function
+inclusive() { # name operation
+    awk -v f="counted_$2" '$1 == f { print $2 }' "$work/$1.${part_of[$2]}.inclusive"
+}
 field() { awk -v o="$2" -v n="$3" '$1 == o { print $n }' "$work/$1"; }    # name operation number
-device() { # name: what is the device's, of all that was counted
-    awk '$1 == "fab_post_send" || $1 == "fab_poll" { n += $2 } END { print n }' \
-        "$work/$1.inclusive"
+device() { # name operation...: what is the device's, of all that was counted of those
+    local name=$1 operation; shift
+    for operation; do cat "$work/$name.${part_of[$operation]}.inclusive"; done |
+        awk '$1 == "fab_post_send" || $1 == "fab_poll" { n += $2 } END { print n }'
 }
 per() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
 check() { # sentence, instructions, operations, most
@@ -78,20 +80,20 @@ echo "instructions for an operation" \
     "(of them the device's, which on an RNIC is hardware and its driver)"
 printf '%-9s %8s %8s %8s %10s | %10s\n' "" without with rule deadlines "of device"
 for transport in dc rc; do
-    count without-$transport without none 60000 1000000 $transport
-    count with-$transport with overdue 60000 1000000 $transport
-    count deadlines-$transport with deadlines 60000 1000000 $transport
+    count without-$transport without none 60000 1000000 $transport 2
+    count with-$transport with overdue 60000 1000000 $transport 5
+    count deadlines-$transport with deadlines 60000 1000000 $transport 2
     for op in READ WRITE; do
         n=$(field with-$transport $op 2)
         for name in without with deadlines; do
             [[ $(field $name-$transport $op 3) == 0 ]] ||
                 fail "a record was READ meanwhile: $(cat "$work/$name-$transport")"
-            declare "$name=$(inclusive $name-$transport "counted_${op,,}")"
+            declare "$name=$(inclusive $name-$transport "${op,,}")"
         done
         printf '%-9s %8s %8s %8s %10s | %10s\n' "$op $transport" \
             "$(per "$without" "$n")" "$(per "$with" "$n")" \
             "$(per $((with - without)) "$n")" "$(per $((deadlines - with)) "$n")" \
-            "$(per "$(device with-$transport)" $((2 * n)))"
+            "$(per "$(device with-$transport read write)" $((2 * n)))"
         check "the rule" $((with - without)) "$n" $LANE_MAY
         check "$op on $transport" "$with" "$n" "${OPERATION_MAY[$op $transport]}"
         check "keeping deadlines" $((deadlines - with)) "$n" $DEADLINE_MAY
@@ -101,46 +103,51 @@ echo "with 64 in the ring, a pass of the lane for as many as it takes"
 printf '%-9s %10s %10s %10s %10s %14s\n' "" instructions lane "of device" "in a pass" \
     "with a window"
 for transport in dc rc; do
+    name=with-$transport
+    OPERATIONS_WINDOW_OPS=1000 count window-$transport with overdue 60000 1000000 $transport 4
     for op in READ WRITE; do
-        name=deep-${op,,}-$transport
-        count "$name" with overdue 60000 1000000 $transport "deep_${op,,}"
-        n=$(field "$name" "DEEP_$op" 2)
-        cost=$(inclusive "$name" "counted_deep_${op,,}")
-        OPERATIONS_WINDOW_OPS=1000 count "$name-window" with overdue 60000 1000000 $transport \
-            "deep_${op,,}"
-        counted=$(inclusive "$name-window" "counted_deep_${op,,}")
+        deep=deep_${op,,}
+        n=$(field $name "DEEP_$op" 2)
+        cost=$(inclusive $name "$deep") of_device=$(device $name "$deep")
+        counted=$(inclusive window-$transport "$deep")
         printf '%-9s %12s %10s %10s %10s %14s\n' "$op $transport" "$(per "$cost" "$n")" \
-            "$(per $((cost - $(device "$name"))) "$n")" "$(per "$(device "$name")" "$n")" \
-            "$(per "$n" "$(field "$name" "DEEP_$op" 3)")" "$(per "$counted" "$n")"
+            "$(per $((cost - of_device)) "$n")" "$(per "$of_device" "$n")" \
+            "$(per "$n" "$(field $name "DEEP_$op" 3)")" "$(per "$counted" "$n")"
         check "$op on $transport, 64 in the ring," "$cost" "$n" "${DEEP_MAY[$op $transport]}"
         check "$op on $transport, 64 in the ring, while windows count," "$counted" "$n" \
             "${WINDOW_MAY[$op $transport]}"
     done
 done
 for transport in dc rc; do
-    count lookups-$transport with overdue 60000 1000000 $transport lookup
-    n=$(field lookups-$transport LOOKUP 2)
-    [[ $(field lookups-$transport LOOKUP 3) == "$n" ]] ||
-        fail "lookups are not a READ each: $(cat "$work/lookups-$transport")"
-    cost=$(inclusive lookups-$transport counted_lookup)
+    name=with-$transport
+    n=$(field $name LOOKUP 2)
+    [[ $(field $name LOOKUP 3) == "$n" ]] ||
+        fail "lookups are not a READ each: $(cat "$work/$name")"
+    cost=$(inclusive $name lookup)
     echo "a lookup of a name on $transport costs $(per "$cost" "$n") instructions"
     check "a lookup on $transport" "$cost" "$n" "${LOOKUP_MAY[$transport]}"
 done
 
 echo "where the rule is, in instructions for an operation of either kind, if it is anywhere:"
+n=$(field with-dc READ 2)
+for name in with-dc without-dc; do # READs and WRITEs
+    # who called them has all of it in the second
+    { functions $name 1 no; functions $name 2 no 100.0%; } |
+        awk '{ sum[$1] += $2 } END { for (f in sum) print f, sum[f] }' | sort >"$work/$name.functions"
+done
 join -a1 -a2 -e0 -o 0,1.2,2.2 "$work/with-dc.functions" "$work/without-dc.functions" |
     awk -v n=$((2 * n)) '$2 != $3 { printf "  %-20s %+.1f\n", $1, ($2 - $3) / n }'
 
-count looks with overdue 60000 320 dc # a look in ten operations
+count looks with overdue 60000 320 dc 1 # a look in ten operations
 looks=$((n / 10))
-cost=$(($(inclusive looks counted_read) - $(inclusive with-dc counted_read)))
+cost=$(($(inclusive looks read) - $(inclusive with-dc read)))
 echo "a look costs $(per $cost "$looks") instructions with the 6 queue pairs of this lane," \
     "32 times in what a request may take"
 
-count renewed with none 1 200 dc
+count renewed with none 1 200 dc 1
 n=$(field renewed READ 2) renewals=$(field renewed READ 3)
 ((renewals > 0)) || fail "nothing was renewed: $(cat "$work/renewed")"
-cost=$(($(inclusive renewed counted_read) - $(inclusive with-dc counted_read)))
+cost=$(($(inclusive renewed read) - $(inclusive with-dc read)))
 echo "a renewal costs the lane and its device $(per $cost "$renewals") instructions," \
     "once in two thirds of the time that may be posted under a lease" \
     "($renewals in $n READs of a region with a lease of 1 ms)"

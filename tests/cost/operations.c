@@ -7,6 +7,8 @@
  *   OPERATIONS_LEASE_MS                     of each node
  *   OPERATIONS_BOUND_US                     how long a request may take; an operation takes 1
  *   OPERATIONS_WINDOW_OPS                   of the device, so that requests are counted; or not set
+ *   OPERATIONS_PARTS                        how many of these: READs, WRITEs, both with many in the
+ *                                           ring, lookups; what callgrind counts is dumped after each
  *   KEDGE_TEST_TRANSPORT=rc                 instead of DC */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,6 +27,13 @@ static struct world world;
 static struct world *w = &world;
 
 typedef uint32_t pass_fn(struct lane *lane, uint64_t now_ns);
+
+/* Where callgrind writes down what it has counted so far, and begins at 0 again. */
+void part_ends(void);
+
+__attribute__((noipa)) void part_ends(void)
+{
+}
 
 /* A pass of the lane each, and nothing else: callgrind counts what is done within. */
 pass_fn counted_read, counted_write, counted_lookup, counted_deep_read, counted_deep_write;
@@ -166,12 +175,29 @@ static void run_lookups(struct world_worker *k, uint32_t vkey)
            (unsigned long long)(world_stats(w, k->node).name_reads - reads));
 }
 
+static void run_parts(struct world_worker *k, uint32_t vkey, int parts)
+{
+    static const uint8_t op[] = {SCHEMA_OP_READ, SCHEMA_OP_WRITE};
+    static pass_fn *const one[] = {counted_read, counted_write};
+    static pass_fn *const deep[] = {counted_deep_read, counted_deep_write};
+    for (int part = 0; part < parts; part++) {
+        if (part < 2)
+            run(k, op[part], vkey, one[part]);
+        else if (part < 4)
+            run_deep(k, op[part - 2], vkey, deep[part - 2]);
+        else
+            run_lookups(k, vkey);
+        part_ends();
+    }
+}
+
 START_TEST(reads_and_writes)
 {
+    const char *parts = getenv("OPERATIONS_PARTS");
     const char *kind = getenv("OPERATIONS_KIND"), *lease_ms = getenv("OPERATIONS_LEASE_MS");
     const char *bound_us = getenv("OPERATIONS_BOUND_US"), *window = getenv("OPERATIONS_WINDOW_OPS");
     struct world_worker owner, k;
-    ck_assert(kind != NULL && lease_ms != NULL && bound_us != NULL);
+    ck_assert(kind != NULL && lease_ms != NULL && bound_us != NULL && parts != NULL);
     world_deadlines = strcmp(kind, "deadlines") == 0;
     world_end_overdue = strcmp(kind, "overdue") == 0;
     for (int i = 0; i < WORLD_NODES; i++)
@@ -195,11 +221,7 @@ START_TEST(reads_and_writes)
     uint32_t vkey = world_register(w, &owner, 0, 4096, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
     ck_assert_uint_ne(vkey, 0);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-    run(&k, SCHEMA_OP_READ, vkey, counted_read);
-    run(&k, SCHEMA_OP_WRITE, vkey, counted_write);
-    run_deep(&k, SCHEMA_OP_READ, vkey, counted_deep_read);
-    run_deep(&k, SCHEMA_OP_WRITE, vkey, counted_deep_write);
-    run_lookups(&k, vkey);
+    run_parts(&k, vkey, (int)strtol(parts, NULL, 10));
     world_detach(w, &k);
     world_detach(w, &owner);
     world_close(w);
