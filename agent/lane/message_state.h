@@ -34,7 +34,7 @@ struct vqp_messages {
     uint8_t rewinds; /* when none is, those that are kept come before the queue again */
     uint8_t failed;  /* enum schema_reason: its SENDs end so */
     uint8_t active;  /* in the list of those that wait for a word */
-    uint8_t sought;  /* of the first credit: its peer's number was looked up anew */
+    uint8_t sought;  /* so often its peer's number was looked up anew, since it is silent */
     /* Whom its SENDs are for; to_kind: enum schema_send_to, 0: nobody. */
     uint8_t to_kind;
     uint32_t to_tenant;

@@ -171,6 +171,7 @@ struct message_peer *lane_exchange_hear(struct exchange *x, const struct schema_
     if (c == NULL)
         return NULL;
     c->heard_ns = now_ns;
+    c->ask_ns = c->qpn == d->qpn ? c->ask_ns : 0; /* what it was asked may have gone elsewhere */
     c->qpn = d->qpn;
     c->qkey = d->qkey;
     c->lid = d->lid;

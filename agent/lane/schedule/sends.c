@@ -7,6 +7,7 @@
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
 #include "resolve/liveness.h"
+#include "resolve/lookup.h"
 #include "schedule/large_sends.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
@@ -14,7 +15,7 @@
 #include "session_state.h"
 #include "transmit/returned.h"
 
-enum { LOOKS = 64 /* at those that wait, at a time */ };
+enum { LOOKS = 64 /* at those that wait, at a time */, SOUGHT_MOST = 3 };
 
 /* ---- making and ending */
 
@@ -104,7 +105,7 @@ void lane_sends_forget_address(struct lane *l, struct vqp *q)
     t->sender = (struct stream_sender){.name = 0};
     t->like = (struct schema_message_like){.word = {0}};
     t->roomless_ns = 0;
-    t->failed = t->rewinds = t->to_kind = 0;
+    t->failed = t->rewinds = t->sought = t->to_kind = 0;
     t->has_larges = t->let_go = 0;
     t->large_end = t->large_generation = 0;
 }
@@ -222,10 +223,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     const bool waited = k->wait_ns != 0;
     if (lane_exchange_has_credit(&l->messages->exchange, k, l->now_ns))
         return WAIT_NOTHING;
-    if (!waited) {
-        k->wait_ns = messages_clock(l);
-        t->sought = 0;
-    }
+    k->wait_ns = waited ? k->wait_ns : messages_clock(l);
     messages_wait(l);
     return WAIT_CREDIT;
 }
@@ -499,20 +497,37 @@ static uint32_t find_creditless(const struct lane *l, const struct vqp_messages 
     return waits_ns >= most_ns && waits_ns >= patience->refused_ns ? SCHEMA_REASON_RECEIVER : 0;
 }
 
-/* Who waits for credit, and hears nothing, may have had its peer's number before that changed: who
- * is not known there is not told. So it is looked up anew, once, while there is patience left. */
+/* Since when it has waited, for credit or for a word of what has gone; 0: it does not. */
+static uint64_t waits_since(const struct stream_sender *k)
+{
+    return k->wait_ns != 0 ? k->wait_ns : k->out.next != k->out.first ? k->out.heard_ns : 0;
+}
+
+/* Who hears nothing may have had its peer's number before that changed: who is not known there is
+ * not told, nor who has another number himself since. So it is looked up anew when half of its
+ * patience is over, half of the rest, and once more. */
 static void seek_silent(struct lane *l, struct vqp_messages *t,
                         const struct stream_patience *patience)
 {
-    const struct stream_sender *k = &t->sender;
-    const uint64_t half_ns = lane_stream_patience_ns(patience) / 2;
-    if (t->sought || k->wait_ns == 0 || !vqp_names_flow(t->q) ||
-        messages_clock(l) - k->wait_ns < half_ns || l->now_ns - k->to->heard_ns < half_ns)
+    struct stream_sender *k = &t->sender;
+    const uint64_t most_ns = lane_stream_patience_ns(patience), since_ns = waits_since(k);
+    if (since_ns == 0 || !vqp_names_flow(t->q) || l->now_ns - k->to->heard_ns < most_ns / 2) {
+        t->sought = 0;
         return;
-    t->sought = 1;
-    k->to->qpn = 0;
-    lane_flow_look_up_again(l, t->q->flow);
-    lane_flow_notify(l, t->q->flow);
+    }
+    if (t->sought < SOUGHT_MOST &&
+        messages_clock(l) - since_ns >= most_ns - (most_ns >> (t->sought + 1))) {
+        t->sought++;
+        k->to->qpn = 0;
+        k->to->ask_ns = 0;
+        if (k->wait_ns == 0)
+            lane_sender_ask(&l->messages->exchange, k);
+        lane_flow_look_up_again(l, t->q->flow);
+        lane_flow_notify(l, t->q->flow);
+    }
+    /* Nothing may be left to be posted, by which its record would be READ. */
+    if (k->to->qpn == 0 && lane_peer_refresh(l, t->q->peer_slot, t->q->session->tenant_slot + 1))
+        find_number(&l->peers[t->q->peer_slot], k->to);
 }
 
 static void look_at(struct lane *l, struct vqp_messages *t)

@@ -61,11 +61,23 @@ static void break_something(void)
         world_break(&w, (uint32_t)(n - w.node), n->res.dci[random_below(n->res.dcis)]);
 }
 
+/* As a metaserver does that is told of it. */
+static void publish_numbers(void)
+{
+    static uint32_t known[WORLD_NODES];
+    for (uint32_t i = 0; i < 2; i++) {
+        if (world_ud(i)->qpn != known[i])
+            world_publish_ud(&w, i);
+        known[i] = world_ud(i)->qpn;
+    }
+}
+
 static void run_with(uint64_t seed, bool streams)
 {
     uint32_t posted[VQPS] = {0}, ended[VQPS] = {0}, sent[VQPS] = {0}, heard[VQPS] = {0};
     uint32_t received = 0, buffers = 0, over = 0, tries = 0;
     random_state = seed;
+    world_ud_broken = 0;
     world_streams = streams;
     world_fault = (struct fault_plan){.seed = seed};
     begin();
@@ -87,6 +99,7 @@ static void run_with(uint64_t seed, bool streams)
             break_something();
         world_delay(&w, random_below(4) == 0 ? random_below(30) : 0);
         world_run(&w, random_below(40));
+        publish_numbers();
         struct schema_cqe e;
         struct schema_cqe_sender from;
         while (world_poll(&w, &sender, &e, 0)) {

@@ -240,6 +240,22 @@ void world_messages_publish(const struct world_node *n, struct schema_endpoint_r
     r->flags |= world_handshakes && number_of(n) == 1 ? SCHEMA_RECORD_RC : 0;
 }
 
+void world_publish_ud(struct world *w, uint32_t node)
+{
+    const struct world_node *n = &w->node[node];
+    const struct schema_table_desc *d = &w->table.desc;
+    const uint32_t home = schema_endpoint_home(d, n->fab->caps.gid, n->config.pool);
+    struct schema_endpoint_record r;
+    ck_assert_int_eq(schema_endpoint_find(d, w->table.slots + (size_t)home * sizeof r,
+                                          n->fab->caps.gid, n->config.pool, &r),
+                     0);
+    r.udqpn_slots &= ~0xffffffu;
+    if (n->connector != NULL)
+        r.udqpn_slots |= connector_ud_qpn(n->connector);
+    world_messages_publish(n, &r);
+    ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
+}
+
 bool world_hear(struct world *w, struct world_worker *k, struct schema_cqe *out,
                 struct schema_cqe_sender *sender, unsigned passes)
 {

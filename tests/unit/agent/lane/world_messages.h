@@ -49,6 +49,8 @@ void world_send_to(struct world_worker *k, uint16_t vqp, uint32_t kind, uint64_t
 struct schema_sq_desc world_message(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length);
 
 struct fab_qp *world_ud(uint32_t node);
+/* Its record names the one that it has now. */
+void world_publish_ud(struct world *w, uint32_t node);
 /* A datagram that is no lane's, by the UD queue pair of one node to another's. */
 void world_stranger_says(struct world *w, uint32_t from, uint32_t to, uint32_t bytes);
 /* Those that were left so, and from now on each at once. */
