@@ -133,7 +133,8 @@ n=$(field with-dc READ 2)
 for name in with-dc without-dc; do # READs and WRITEs
     # who called them has all of it in the second
     { functions $name 1 no; functions $name 2 no 100.0%; } |
-        awk '{ sum[$1] += $2 } END { for (f in sum) print f, sum[f] }' | sort >"$work/$name.functions"
+        awk '{ sum[$1] += $2 } END { for (f in sum) print f, sum[f] }' |
+        sort >"$work/$name.functions"
 done
 join -a1 -a2 -e0 -o 0,1.2,2.2 "$work/with-dc.functions" "$work/without-dc.functions" |
     awk -v n=$((2 * n)) '$2 != $3 { printf "  %-20s %+.1f\n", $1, ($2 - $3) / n }'

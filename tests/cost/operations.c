@@ -8,7 +8,8 @@
  *   OPERATIONS_BOUND_US                     how long a request may take; an operation takes 1
  *   OPERATIONS_WINDOW_OPS                   of the device, so that requests are counted; or not set
  *   OPERATIONS_PARTS                        how many of these: READs, WRITEs, both with many in the
- *                                           ring, lookups; what callgrind counts is dumped after each
+ *                                           ring, lookups; what callgrind counts is dumped after
+ *                                           each
  *   KEDGE_TEST_TRANSPORT=rc                 instead of DC */
 #include <stdatomic.h>
 #include <stdio.h>
