@@ -449,9 +449,10 @@ static bool has_memory(struct pool *p)
     return false;
 }
 
-static bool lacks_arenas(const struct pool *p)
+/* Beside those for which workers wait. */
+static bool lacks_arenas(const struct pool *p, uint32_t kept)
 {
-    const uint32_t wanted = p->prewarm.arenas + p->queue.by_tenant.waiting;
+    const uint32_t wanted = kept + p->queue.by_tenant.waiting;
     uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
     if (p->arenas_status != 0)
         most = 1;
@@ -462,7 +463,10 @@ static bool lacks_arenas(const struct pool *p)
 uint64_t agent_arenas_refill_due_ns(const struct pool *p)
 {
     const bool waits = p->arenas_status != 0 && p->queue.by_tenant.waiting == 0;
-    return due_if(lacks_arenas(p), waits ? p->arenas_after_ns : DUE_NOW);
+    const bool now = lacks_arenas(p, agent_prewarm_now(p, p->prewarm.arenas));
+    return due_if(
+        lacks_arenas(p, p->prewarm.arenas),
+        due_last(now ? DUE_NOW : agent_prewarm_quiet_ns(p), waits ? p->arenas_after_ns : DUE_NOW));
 }
 
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room
@@ -471,7 +475,7 @@ void agent_arenas_refill(struct pool *p)
 {
     if (world_now_ns(p->world) < agent_arenas_refill_due_ns(p))
         return;
-    while (lacks_arenas(p) && has_memory(p)) {
+    while (lacks_arenas(p, agent_prewarm_now(p, p->prewarm.arenas)) && has_memory(p)) {
         struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
         if (arena == NULL)
             return;

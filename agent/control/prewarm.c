@@ -9,12 +9,14 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
+#include "bounds.h"
 #include "control/world_log.h"
 #include "due.h"
 #include "peer_setup.h"
 #include "pool_lanes.h"
 #include "pools.h"
 #include "prewarm.h"
+#include "quotas.h"
 
 static uint32_t desired_or(uint64_t desired, uint64_t own)
 {
@@ -303,6 +305,17 @@ void agent_prewarm_apply(struct pool *p, const struct agent_pool_config *desired
 }
 
 /* ---- what workers ask for */
+
+uint64_t agent_prewarm_quiet_ns(const struct pool *p)
+{
+    return p->count.attached == 0 ? DUE_NOW : p->taken_ns + QUIET_MS * BASE_NS_PER_MS;
+}
+
+uint32_t agent_prewarm_now(const struct pool *p, uint32_t kept)
+{
+    const bool quiet = world_now_ns(p->world) >= agent_prewarm_quiet_ns(p);
+    return quiet || agent_quotas_are_shared(p) ? kept : (kept + 1) / 2;
+}
 
 /* Forgets the seconds that have gone round. */
 static uint64_t turn_seconds(struct world *w, struct prewarm *k)

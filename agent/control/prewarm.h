@@ -51,6 +51,13 @@ void agent_prewarm_apply(struct pool *p, const struct agent_pool_config *desired
 bool agent_prewarm_has_own_service(const struct pool *p);
 /* The largest MTU of its queue pairs now. */
 enum ibv_mtu agent_prewarm_mtu(const struct pool *p);
+/* When it is quiet: nobody has got a session for QUIET_MS by then. */
+uint64_t agent_prewarm_quiet_ns(const struct pool *p);
+/* Of `kept` sessions or arenas that are to be ready, how many are made now. Until it is quiet half
+ * of them, which is what a worker that comes finds: the processors have what those that have come
+ * do first. All, where several tenants may come: one that has taken less than another finds as many
+ * as it may take. */
+uint32_t agent_prewarm_now(const struct pool *p, uint32_t kept);
 /* A worker got a session. */
 void agent_prewarm_taken(struct pool *p);
 void agent_prewarm_tick(struct pool *p);

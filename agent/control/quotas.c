@@ -67,6 +67,14 @@ bool agent_quotas_have_others(const struct pool *p, uint32_t tenant)
     return false;
 }
 
+bool agent_quotas_are_shared(const struct pool *p)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
+        count += may_come(p->agent, p, i);
+    return count > 1;
+}
+
 void agent_quotas_apply(struct pool *p)
 {
     uint32_t reserved[AGENT_TENANT_SLOTS];

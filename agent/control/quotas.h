@@ -80,6 +80,8 @@ void agent_quotas_reserve(const struct agent *a, const struct pool *p, uint64_t 
                           uint32_t reserved[AGENT_TENANT_SLOTS]);
 /* Whether a worker of another tenant may come to that pool. */
 bool agent_quotas_have_others(const struct pool *p, uint32_t tenant);
+/* Whether workers of several tenants may come to this pool. */
+bool agent_quotas_are_shared(const struct pool *p);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void agent_quotas_apply(struct pool *p);
 /* Whether what it has counts to its tenant. */

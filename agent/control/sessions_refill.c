@@ -84,10 +84,11 @@ static struct agent_session *find_room(struct pool *p)
     return find_place(p);
 }
 
-/* One after another when the last one failed: a limit is not run into many times at once. */
-static bool lacks_sessions(const struct pool *p)
+/* Beside those for which workers wait. One after another when the last one failed: a limit is not
+ * run into many times at once. */
+static bool lacks_sessions(const struct pool *p, uint32_t kept)
 {
-    const uint32_t wanted = p->prewarm.sessions + p->queue.by_tenant.waiting;
+    const uint32_t wanted = kept + p->queue.by_tenant.waiting;
     uint32_t most = p->prewarm.sessions > MAKING_AT_ONCE ? p->prewarm.sessions : MAKING_AT_ONCE;
     if (p->sessions_failed)
         most = 1;
@@ -96,7 +97,7 @@ static bool lacks_sessions(const struct pool *p)
 
 void agent_sessions_refill(struct pool *p)
 {
-    while (lacks_sessions(p)) {
+    while (lacks_sessions(p, agent_prewarm_now(p, p->prewarm.sessions))) {
         struct agent_session *s = find_room(p);
         if (s == NULL)
             break;
@@ -111,11 +112,13 @@ void agent_sessions_refill(struct pool *p)
  * something happens. */
 static uint64_t refill_due_ns(const struct pool *p)
 {
-    const bool has_room =
-        lacks_sessions(p) && has_turn(p) && (find_place(p) != NULL || can_make_room(p));
+    const bool has_room = has_turn(p) && (find_place(p) != NULL || can_make_room(p));
+    const bool now = lacks_sessions(p, agent_prewarm_now(p, p->prewarm.sessions));
+    const uint64_t room_ns =
+        due_if(lacks_sessions(p, p->prewarm.sessions), now ? DUE_NOW : agent_prewarm_quiet_ns(p));
     const uint64_t rest_ns = due_first(agent_arenas_refill_due_ns(p),
                                        due_if(!p->stopping, agent_memory_reclaim_due_ns(p->agent)));
-    return has_room ? DUE_NOW : rest_ns;
+    return due_first(due_if(has_room, room_ns), rest_ns);
 }
 
 static bool is_low(const struct pool *p)
@@ -127,7 +130,7 @@ static bool is_low(const struct pool *p)
 uint64_t agent_sessions_due_ns(const struct pool *p)
 {
     const bool waits = p->queue.by_tenant.waiting == 0 && !is_low(p);
-    const uint64_t quiet_ns = p->taken_ns + QUIET_MS * BASE_NS_PER_MS;
+    const uint64_t quiet_ns = agent_prewarm_quiet_ns(p);
     const uint64_t rest_ns = due_first(agent_prewarm_due_ns(p),
                                        due_first(agent_fences_due_ns(p), agent_leases_due_ns(p)));
     if (are_too_many(p) || agent_arenas_are_too_many(p))
@@ -143,8 +146,7 @@ void agent_sessions_tick(struct pool *p)
     agent_fences_again(p);
     shed_some(p);
     agent_leases_tick(p);
-    if (p->queue.by_tenant.waiting > 0 ||
-        world_now_ns(p->world) - p->taken_ns >= QUIET_MS * BASE_NS_PER_MS)
+    if (p->queue.by_tenant.waiting > 0 || world_now_ns(p->world) >= agent_prewarm_quiet_ns(p))
         agent_sessions_refill(p);
     else
         agent_sessions_taken(p);

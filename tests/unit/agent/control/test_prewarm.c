@@ -78,6 +78,34 @@ START_TEST(more_are_made_as_soon_as_a_tenant_may_take_none)
 }
 END_TEST
 
+/* A burst of one tenant's workers, alone, does not wait for the processors that all of what is kept
+ * would take: while it goes on half is kept, and the rest is made when it is over. */
+START_TEST(while_a_burst_goes_on_half_of_what_is_kept_is_made)
+{
+    begin(AHEAD);
+    agent.tenants.at[B - 1].state = AGENT_TENANT_FREE;
+    for (int i = 0; i < AHEAD; i++)
+        ck_assert(attach(A));
+    ck_assert_uint_eq(count_begun(), 2 * (AHEAD / 2));
+    session_bed_make_all();
+    ck_assert_uint_eq(pool.count.ready, AHEAD / 2);
+    ck_assert(attach(A)); /* it finds one, and another one is made */
+    session_bed_make_all();
+    ck_assert_uint_eq(pool.count.ready, AHEAD / 2);
+    const uint64_t quiet_ns = world.now_ns + QUIET_MS * BASE_NS_PER_MS;
+    ck_assert_uint_eq(agent_sessions_due_ns(&pool), quiet_ns);
+    test_world_advance(&world, QUIET_MS * BASE_NS_PER_MS - 1);
+    agent_sessions_tick(&pool);
+    ck_assert_uint_eq(count_begun(), 0);
+    test_world_advance(&world, 1);
+    agent_sessions_tick(&pool);
+    session_bed_make_all();
+    ck_assert_uint_eq(pool.count.ready, AHEAD);
+    ck_assert_uint_eq(pool.count.arenas_ahead, AHEAD);
+    session_bed_end();
+}
+END_TEST
+
 START_TEST(pages_and_metrics_say_for_how_long_demand_counts)
 {
     static const char *const files[] = {"docs/man/rdmactl.1", "docs/control.md",
@@ -95,6 +123,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(who_comes_now_and_then_finds_one_ready_every_time)                                           \
     T(more_are_made_as_soon_as_a_tenant_may_take_none)                                             \
+    T(while_a_burst_goes_on_half_of_what_is_kept_is_made)                                          \
     T(pages_and_metrics_say_for_how_long_demand_counts)
 
 KEDGE_CHECK_MAIN("agent.control.prewarm", TESTS)
