@@ -89,6 +89,13 @@ void agent_lane_rest_refused(struct lane_rest *r, uint64_t now_ns)
     r->refused += r->refused < LANE_REST_DOUBLINGS;
 }
 
+uint32_t agent_lane_connections(uint32_t all, uint32_t lanes, bool rc_alone)
+{
+    const uint32_t part = (all + lanes - 1) / lanes;
+    const uint32_t least = all < LANE_CONNECTIONS_LEAST ? all : LANE_CONNECTIONS_LEAST;
+    return rc_alone && part < least ? least : part;
+}
+
 static uint64_t part_of(uint64_t all, uint32_t parts, uint32_t number)
 {
     const uint64_t part = all / parts + (number < all % parts);

@@ -102,7 +102,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .rc = d->rc,
         .hybrid = d->hybrid,
         .connections_per_peer = d->rc || d->hybrid ? (uint32_t)c->connections_per_peer : 1,
-        .max_links = p->prewarm.lane_connections,
+        .max_links = agent_prewarm_connections(p),
         .silent_ns = silent_ns(c),
         .guess_budget = GUESS_BUDGET,
         .max_grants = MAX_GRANTS,

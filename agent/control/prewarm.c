@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "bounds.h"
+#include "control/lane_choice.h"
 #include "control/world_log.h"
 #include "due.h"
 #include "peer_setup.h"
@@ -75,6 +76,11 @@ static uint32_t of_lane(const struct pool *p, uint32_t all)
 {
     const uint32_t lanes = agent_lanes_count(p);
     return (all + lanes - 1) / lanes;
+}
+
+uint32_t agent_prewarm_connections(const struct pool *p)
+{
+    return agent_lane_connections(p->prewarm.connections, agent_lanes_count(p), p->device.rc);
 }
 
 /* Likewise, of what sessions begin with. */
@@ -215,7 +221,7 @@ static void explain_prewarm(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
     const struct agent_config *c = p->config;
-    const uint64_t pairs = k->lane_connections + c->queue_pairs_ahead;
+    const uint64_t pairs = agent_prewarm_connections(p) + c->queue_pairs_ahead;
     char text[160];
     k->why[0] = '\0';
     k->reasons = reasons_now(p);
@@ -258,7 +264,6 @@ void agent_prewarm_init(struct pool *p, const struct agent_pool_config *desired)
     /* Those of a pool that is made while workers attach come later, one after the other. */
     k->spares = pool_is_own(p) ? desired_or(k->desired.numbers.spares, p->config->spares) : 0;
     k->connections = desired_or(k->desired.numbers.connections, p->config->connections);
-    k->lane_connections = of_lane(p, k->connections);
     k->responders = desired_or(k->desired.numbers.responders, p->config->responders);
     k->service = desired_service(p);
     set_targets(p);
@@ -281,7 +286,6 @@ void agent_prewarm_own(struct pool *p)
     p->prewarm.dcis = (uint32_t)c->dcis;
     p->prewarm.spares = pool_is_own(p) ? (uint32_t)c->spares : 0;
     p->prewarm.connections = (uint32_t)c->connections;
-    p->prewarm.lane_connections = of_lane(p, p->prewarm.connections);
     p->prewarm.responders = (uint32_t)c->responders;
     if (pool_is_own(p)) /* another one's must not be in a partition that is not its own */
         p->prewarm.service = c->service;

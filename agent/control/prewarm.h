@@ -24,7 +24,6 @@ struct prewarm {
     uint32_t dcis;                    /* of this start */
     struct fab_service service;       /* likewise */
     uint32_t connections, responders; /* likewise; rc; of them */
-    uint32_t lane_connections;        /* so many are this lane's */
     uint32_t spares;                  /* that there are */
     bool sparing;                     /* one more or less is under way */
     int spare_status;                 /* of the last one */
@@ -47,6 +46,8 @@ void agent_prewarm_own(struct pool *p);
 /* Whether the device is opened with anything but those. */
 bool agent_prewarm_is_desired(const struct pool *p);
 void agent_prewarm_apply(struct pool *p, const struct agent_pool_config *desired);
+/* RC, hybrid: how many connections this lane may have. Once the device is open. */
+uint32_t agent_prewarm_connections(const struct pool *p);
 /* Whether anything but the device's is said of it. */
 bool agent_prewarm_has_own_service(const struct pool *p);
 /* The largest MTU of its queue pairs now. */

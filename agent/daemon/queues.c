@@ -163,7 +163,7 @@ static int new_connector(struct pool *p, struct base_errbuf *err)
     struct connector_config config = {
         .pool = p->number,
         .incarnation = p->incarnation,
-        .initiators = (uint32_t)(p->prewarm.lane_connections + c->queue_pairs_ahead),
+        .initiators = (uint32_t)(agent_prewarm_connections(p) + c->queue_pairs_ahead),
         .responders = p->first == NULL ? p->prewarm.responders : 0, /* of all lanes */
         .ahead = (uint32_t)c->queue_pairs_ahead,
         .first = pool_is_own(p) ? 0 : 1, /* another one begins with these, and serves meanwhile */
@@ -223,7 +223,7 @@ static uint64_t queue_pairs(const struct pool *p)
     const struct agent_config *c = p->config;
     const struct agent_device *d = &p->device;
     const uint64_t connections =
-        d->rc || d->hybrid ? p->prewarm.lane_connections + c->queue_pairs_ahead : 0;
+        d->rc || d->hybrid ? agent_prewarm_connections(p) + c->queue_pairs_ahead : 0;
     return connections +
            (d->rc ? 2 * c->metaservers : (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1);
 }

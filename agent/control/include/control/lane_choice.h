@@ -25,6 +25,10 @@ enum {
     /* A lodger that has posted nothing for so long has no reason to be where it is: it goes home,
      * and makes room for another one. */
     LANE_IDLE_MS = 10000,
+    /* Connections that each lane may have, if the pool may: workers of each lane go to all nodes,
+     * and a part of a bound that suffices for one lane would be given up and made anew all the
+     * time. */
+    LANE_CONNECTIONS_LEAST = 64,
 };
 
 /* What a lane has to do. */
@@ -71,6 +75,12 @@ void agent_lane_rest_begin(struct lane_rest *r, uint64_t stayed_ns, uint64_t now
 /* It could not go, for what may last: LANE_REST_MS, and twice as long each time on end, likewise.
  * So a few that never can, and would make lanes even best, keep others from it a while only. */
 void agent_lane_rest_refused(struct lane_rest *r, uint64_t now_ns);
+
+/* How many connections each of so many lanes may have where the pool's bound is `all`: as large a
+ * part as the others; with RC alone, where nothing goes without one, LANE_CONNECTIONS_LEAST at the
+ * least, or `all` where that is less. So together they have no more than `all`, rounded up for each
+ * lane, or that many times LANE_CONNECTIONS_LEAST. */
+uint32_t agent_lane_connections(uint32_t all, uint32_t lanes, bool rc_alone);
 
 /* The part that number `number` of `parts` has of a bound: together they have all of it, and more
  * only where each would have less than one. 0 is no bound. */

@@ -260,6 +260,49 @@ START_TEST(no_tenant_takes_all_places_of_lodgers)
 }
 END_TEST
 
+/* Workers of each lane go to as many nodes as those of one lane alone would, by turns. So many
+ * connections are made, where the one goes that was used longest ago. */
+static uint32_t made_for(uint32_t nodes, uint32_t may)
+{
+    uint32_t used[256] = {0}, held = 0, made = 0;
+    for (uint32_t now = 1; now <= 10 * nodes; now++) {
+        const uint32_t node = now % nodes;
+        if (used[node] == 0) {
+            uint32_t oldest = node;
+            for (uint32_t i = 0; i < nodes && held == may; i++)
+                if (used[i] != 0 && (oldest == node || used[i] < used[oldest]))
+                    oldest = i;
+            held += oldest == node;
+            used[oldest] = 0;
+            made++;
+        }
+        used[node] = now;
+    }
+    return made;
+}
+
+START_TEST(a_lane_of_several_reaches_as_many_nodes_as_one_alone)
+{
+    static const uint32_t bounds[] = {1, 5, 63, 64, 65, 500, 512, 513, 4000, 8192};
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
+        for (uint32_t lanes = 1; lanes <= LANES; lanes++) {
+            const uint32_t all = bounds[i], rc = agent_lane_connections(all, lanes, true),
+                           beside = agent_lane_connections(all, lanes, false),
+                           alone = all < LANE_CONNECTIONS_LEAST ? all : LANE_CONNECTIONS_LEAST;
+            ck_assert_uint_ge(rc, alone);
+            ck_assert_uint_le(rc, all);
+            ck_assert(lanes * rc < all + lanes || rc == alone);
+            ck_assert(lanes * beside >= all && lanes * beside < all + lanes);
+            if (alone <= 200)
+                ck_assert_uint_eq(made_for(alone, rc), alone); /* each once */
+        }
+    ck_assert_uint_eq(agent_lane_connections(64, 8, true), 64);
+    ck_assert_uint_eq(agent_lane_connections(64, 8, false), 8);
+    ck_assert_uint_eq(agent_lane_connections(1024, 8, true), 128);
+    ck_assert_uint_eq(made_for(60, 8), 600); /* each time: what an eighth came to */
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_lane_has_all)                                                                            \
     T(a_tenants_first_workers_share_a_lane)                                                        \
@@ -272,5 +315,6 @@ END_TEST
     T(who_comes_home_at_once_rests_twice_as_long_each_time)                                        \
     T(who_cannot_go_rests_twice_as_long_each_time_until_he_went)                                   \
     T(parts_come_to_the_whole_and_each_has_some)                                                   \
+    T(a_lane_of_several_reaches_as_many_nodes_as_one_alone)                                        \
     T(no_tenant_takes_all_places_of_lodgers)
 KEDGE_CHECK_MAIN("agent.control.lane_choice", TESTS)

@@ -120,10 +120,33 @@ START_TEST(pages_and_metrics_say_for_how_long_demand_counts)
 }
 END_TEST
 
+/* What is beside DC is an eighth of it, since nothing waits for that. */
+START_TEST(each_lane_of_a_pool_has_its_connections)
+{
+    begin(1);
+    const uint64_t lanes = agent.config.lanes;
+    const bool rc = pool.device.rc;
+    const struct agent_pool_config unsaid = {.numbers = pool.prewarm.desired.numbers};
+    for (uint64_t n = 1; n <= 8; n *= 8) {
+        agent.config.lanes = n;
+        agent_prewarm_init(&pool, &unsaid);
+        pool.prewarm.connections = 64;
+        pool.device.rc = true;
+        ck_assert_uint_eq(agent_prewarm_connections(&pool), 64);
+        pool.device.rc = false;
+        ck_assert_uint_eq(agent_prewarm_connections(&pool), 64 / n);
+    }
+    agent.config.lanes = lanes;
+    pool.device.rc = rc;
+    session_bed_end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_comes_now_and_then_finds_one_ready_every_time)                                           \
     T(more_are_made_as_soon_as_a_tenant_may_take_none)                                             \
     T(while_a_burst_goes_on_half_of_what_is_kept_is_made)                                          \
+    T(each_lane_of_a_pool_has_its_connections)                                                     \
     T(pages_and_metrics_say_for_how_long_demand_counts)
 
 KEDGE_CHECK_MAIN("agent.control.prewarm", TESTS)
