@@ -7,6 +7,7 @@
 #include "due.h"
 #include "message_receives.h"
 #include "pools.h"
+#include "register.h"
 #include "session_moves.h"
 
 enum { LOOK_MS = 100 };
@@ -22,6 +23,15 @@ bool agent_lanes_have_homes(const struct pool *p)
     return p->first == NULL || agent_messages_receives(p->first) == 0;
 }
 
+/* With RC, whether some metaserver has the lane, so that it can look up whom its workers talk to:
+ * an older one knows first lanes alone, and one whose device has few queue pairs has none for
+ * others. Where the first one has none either, none is better. */
+static bool can_look_up(const struct pool *p)
+{
+    return p->first == NULL || pool_registered(p) != p || agent_registrations_count(p) > 0 ||
+           agent_registrations_count(p->first) == 0;
+}
+
 struct pool *agent_lanes_choose(struct pool *endpoint, uint32_t tenant)
 {
     if (agent_messages_receives(endpoint) != 0)
@@ -30,6 +40,8 @@ struct pool *agent_lanes_choose(struct pool *endpoint, uint32_t tenant)
     struct pool *lane[LANE_POOL_LANES];
     uint32_t count = 0;
     for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        if (!can_look_up(p))
+            continue;
         const struct tenant_queue *waiting = &p->queue.by_tenant;
         load[count] = (struct lane_load){.sessions = p->count.live + waiting->waiting,
                                          .of_tenant = p->sessions_of[tenant - 1] +
@@ -112,12 +124,22 @@ static void balance_lanes(struct pool *endpoint, uint64_t now_ns)
     struct pool *lane[LANE_POOL_LANES];
     uint32_t count = 0;
     for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        if (!can_look_up(p))
+            continue;
         load[count] = (struct lane_load){.rate = p->lane_rate.per_s};
         lane[count++] = p;
     }
     const bool uneven = agent_lanes_are_uneven(&endpoint->balance, load, count);
     if (endpoint->balance.looks > 0 && !endpoint->agent->stopping)
         even_lanes(endpoint, &endpoint->balance, lane, uneven, now_ns);
+}
+
+/* Those that are there, since it could look up when they came. */
+static void send_home(struct pool *p)
+{
+    for (uint32_t i = 0; i < LANE_LODGERS; i++)
+        if (p->moves.lodger[i] != NULL)
+            agent_session_call_home(p->moves.lodger[i], false);
 }
 
 void agent_lanes_tick(struct agent *a)
@@ -128,7 +150,10 @@ void agent_lanes_tick(struct agent *a)
     for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
         look_at(p, now_ns);
     for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
-        agent_session_moves_look(p, now_ns);
+        if (can_look_up(p))
+            agent_session_moves_look(p, now_ns);
+        else
+            send_home(p);
     balance_lanes(a->pools[0], now_ns);
 }
 

@@ -220,7 +220,7 @@ void agent_registration_refuse(struct registration *r, const struct http_answer 
     if (answer->status != 409 || !agent_registration_is_superseded(r, problem, &detail)) {
         snprintf(why, sizeof why, "%d: %.60s%s%s", answer->status, field != NULL ? field : "",
                  field != NULL ? ": " : "", detail);
-        agent_register_json_name_gid(r, why, sizeof why);
+        agent_register_json_explain(r, why, sizeof why);
         if (answer->retry_after_s > 0)
             put_off(r, answer, why);
         else

@@ -241,7 +241,7 @@ bool agent_register_json_is_broken(const char *body, uint32_t qpn)
     return is;
 }
 
-void agent_register_json_name_gid(const struct registration *r, char *why, size_t size)
+static void name_gid(const struct registration *r, char *why, size_t size)
 {
     static const char BLANK[] = "gids=GID";
     char gid[BASE_GID_TEXT], rest[sizeof r->why];
@@ -251,4 +251,14 @@ void agent_register_json_name_gid(const struct registration *r, char *why, size_
     snprintf(rest, sizeof rest, "%s", at + sizeof BLANK - 1);
     snprintf(at, size - (size_t)(at - why), "gids=%s%s",
              base_gid_format(r->pool->device.fab->caps.gid, gid), rest);
+}
+
+void agent_register_json_explain(const struct registration *r, char *why, size_t size)
+{
+    if (strstr(why, "reader.lane: unknown field") != NULL)
+        snprintf(why, size,
+                 "it is of an older version, which knows no lanes: workers come to the first lane "
+                 "of the pool, unless another metaserver has this one");
+    else
+        name_gid(r, why, size);
 }

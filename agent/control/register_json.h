@@ -28,9 +28,10 @@ bool agent_register_json_is_of_table(const struct registration *r, const char *b
 /* Whether the answer to a renewal says that the metaserver's queue pair of that number has broken.
  */
 bool agent_register_json_is_broken(const char *body, uint32_t qpn);
-/* Puts this node's GID into a metaserver's refusal, a text with room for size bytes: one to which
- * no token was shown does not know for which GID such is to be made. */
-void agent_register_json_name_gid(const struct registration *r, char *why, size_t size);
+/* Of a metaserver's refusal, a text with room for size bytes: puts this node's GID into it, since
+ * one to which no token was shown does not know for which GID such is to be made; and says what
+ * follows where an older one does not know lanes. */
+void agent_register_json_explain(const struct registration *r, char *why, size_t size);
 /* An integer of 0 to max. False: there is none, and out is as it was. */
 bool agent_register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
 
