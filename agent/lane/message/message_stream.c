@@ -37,6 +37,8 @@ void lane_stream_out_posted(struct stream_out *s, uint64_t now_ns)
         s->heard_ns = now_ns;
         s->asked = 0;
     }
+    if (s->posted == s->first)
+        s->moved_ns = now_ns;
     if (s->next++ == s->posted)
         s->posted = s->next;
 }
@@ -45,7 +47,7 @@ void lane_stream_out_posted_all(struct stream_out *s, uint32_t count, uint64_t n
 {
     BASE_ASSERT(s->next == s->end && s->end - s->first + count <= STREAM_OPEN);
     if (s->next == s->first) {
-        s->heard_ns = now_ns;
+        s->heard_ns = s->moved_ns = now_ns;
         s->asked = 0;
     }
     s->end += count;
@@ -79,6 +81,7 @@ int lane_stream_out_taken(struct stream_out *s, uint32_t next, uint64_t now_ns)
     if (s->next - s->first < (uint32_t)count) /* it went back, and what was out has arrived */
         s->next = next;
     s->first = next;
+    s->moved_ns = now_ns;
     s->one_by_one = false;
     s->refused_ns = 0;
     s->again_ns = 0;
@@ -102,8 +105,10 @@ int lane_stream_out_refused(struct stream_out *s, uint32_t number, uint64_t wait
 int lane_stream_out_reads(struct stream_out *s, uint32_t number, uint64_t now_ns)
 {
     const int count = lane_stream_out_taken(s, number, now_ns);
-    if (count >= 0 && number == s->first && s->next != s->first)
+    if (count >= 0 && number == s->first && s->next != s->first) {
         s->refused_ns = 0;
+        s->moved_ns = now_ns;
+    }
     return count;
 }
 
@@ -128,6 +133,8 @@ enum stream_due lane_stream_out_look(struct stream_out *s, const struct stream_p
         *due_ns = s->refused_ns != 0 && starved_ns < s->again_ns ? starved_ns : s->again_ns;
         return STREAM_WAITS;
     }
+    if (now_ns - s->moved_ns >= lane_stream_stuck_ns(patience))
+        return STREAM_STARVED;
     const uint32_t doublings = s->asked < STREAM_DOUBLES ? s->asked : STREAM_DOUBLES;
     const uint64_t ask_ns =
         s->heard_ns + ((patience->ask_ns << (doublings + 1)) - patience->ask_ns);

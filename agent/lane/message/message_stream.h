@@ -42,6 +42,7 @@ struct stream_out {
     uint64_t again_ns; /* nothing goes before that */
     uint64_t refused_ns; /* since when the first is refused; 0: it is not */
     uint64_t heard_ns;   /* when something was last heard, or the first one posted */
+    uint64_t moved_ns;   /* when some were last acknowledged, or the first one was first posted */
     uint32_t asked;      /* so often since */
 };
 
@@ -58,6 +59,13 @@ static inline uint64_t lane_stream_patience_ns(const struct stream_patience *p)
 {
     const uint32_t doublings = p->questions < STREAM_DOUBLES ? p->questions : STREAM_DOUBLES;
     return (p->ask_ns << (doublings + 1)) - p->ask_ns;
+}
+
+/* How long it may say anything but that it has taken something: more than it takes to say nothing,
+ * and to have no buffer, one behind the other. */
+static inline uint64_t lane_stream_stuck_ns(const struct stream_patience *p)
+{
+    return 2 * (lane_stream_patience_ns(p) + p->refused_ns);
 }
 
 static inline bool lane_stream_out_has_room(const struct stream_out *s)
@@ -94,7 +102,7 @@ enum stream_due {
     STREAM_WAITS,  /* nothing is to be done */
     STREAM_ASKS,   /* the receiver is to be asked what it has */
     STREAM_GONE,   /* it says nothing: what is out fails */
-    STREAM_STARVED /* it has had no buffer for too long */
+    STREAM_STARVED /* it has had no buffer, or taken nothing, for too long */
 };
 /* What is to be done now; a question counts as asked. *due_ns: when to look again; UINT64_MAX. */
 enum stream_due lane_stream_out_look(struct stream_out *s, const struct stream_patience *patience,

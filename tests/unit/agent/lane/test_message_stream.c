@@ -41,6 +41,42 @@ static void post(struct stream_out *s, uint32_t messages, uint64_t now_ns)
     }
 }
 
+/* A receiver's agent that lies says one of these again and again. */
+static uint64_t time_until_starved(int (*hear)(struct stream_out *s, uint32_t number, uint64_t ns))
+{
+    struct stream_out s = begin(1);
+    uint64_t now_ns = 1, due_ns;
+    post(&s, 1, now_ns);
+    for (; lane_stream_out_look(&s, &patience, now_ns, &due_ns) != STREAM_STARVED; now_ns += 500) {
+        ck_assert_uint_le(now_ns, 2 * lane_stream_stuck_ns(&patience));
+        ck_assert_int_eq(hear(&s, 0, now_ns), 0);
+        if (lane_stream_out_may_post(&s, now_ns))
+            lane_stream_out_posted(&s, now_ns);
+    }
+    return now_ns;
+}
+
+START_TEST(who_says_for_ever_that_it_took_nothing_is_given_up)
+{
+    const uint64_t most_ns = lane_stream_stuck_ns(&patience);
+    ck_assert_uint_le(time_until_starved(lane_stream_out_answered), most_ns + 1000);
+    ck_assert_uint_le(time_until_starved(lane_stream_out_taken), most_ns + 1000);
+}
+END_TEST
+
+START_TEST(who_takes_one_now_and_then_is_not)
+{
+    struct stream_out s = begin(20);
+    const uint64_t step_ns = lane_stream_stuck_ns(&patience) / 2;
+    uint64_t due_ns;
+    post(&s, 20, 0);
+    for (uint32_t i = 1; i < 20; i++) {
+        ck_assert_int_eq(lane_stream_out_taken(&s, i, i * step_ns), 1);
+        ck_assert_int_ne(lane_stream_out_look(&s, &patience, i * step_ns, &due_ns), STREAM_STARVED);
+    }
+}
+END_TEST
+
 START_TEST(what_is_refused_goes_again_alone_until_it_is_taken)
 {
     struct stream_out s = begin(4);
@@ -257,6 +293,8 @@ START_TEST(each_is_taken_once_and_in_order_whatever_is_lost)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(who_says_for_ever_that_it_took_nothing_is_given_up)                                          \
+    T(who_takes_one_now_and_then_is_not)                                                           \
     T(what_is_refused_goes_again_alone_until_it_is_taken)                                          \
     T(who_has_no_buffer_for_too_long_starves_its_sender)                                           \
     T(who_says_nothing_is_asked_a_bounded_number_of_times)                                         \
