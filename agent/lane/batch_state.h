@@ -27,13 +27,22 @@ struct batch_claim {
     uint64_t until_ns;
 };
 
-/* How long a piece takes to the peer and back but for what the port carries meanwhile: the least
- * that was seen of late, in this span of time and in the one before it. */
+enum { BATCH_TRIPS = 16 };
+
+/* How long a piece takes to a peer and back from when the port has carried it: the least that
+ * was seen of late, in this span of time and in the one before it. Peers whose places in the table
+ * of peers differ by a multiple of BATCH_TRIPS have one together. */
 struct batch_trip {
-    const struct wr *timed;  /* the piece whose time is taken; NULL: none */
-    uint64_t posted_ns, out; /* of it; and how much was out with it */
-    uint64_t least_ns[2];    /* LANE_NEVER: none has come back */
-    uint64_t until_ns;       /* of the present span */
+    uint64_t least_ns[2]; /* 0: none has come back */
+    uint64_t until_ns;    /* of the present span */
+    uint64_t out;         /* of that peer's pieces, as batch_pace has it of all */
+    uint32_t weight;      /* of each byte of these in batch_pace.load; 0: as where none is known */
+};
+
+/* One piece at a time is. */
+struct batch_timed {
+    const struct wr *wr; /* NULL: none */
+    uint64_t carried_ns; /* when the port is done with it */
 };
 
 /* What others stand behind (schedule/batch_pace.h). */
@@ -44,7 +53,11 @@ struct batch_pace {
     uint64_t *served;               /* by tenant's place: `posted` at its last piece */
     struct batch_claim next, after; /* whose the next piece is, and the one after it */
     uint8_t opens;                  /* pieces may go now, at the end of a pass */
-    struct batch_trip trip;
+    uint64_t load;    /* what is out, the bytes to a near peer more than those to a far one */
+    uint64_t port_ns; /* when the port is done with all that is posted */
+    uint64_t near_ns; /* the least of all trips of late; 0: none is known */
+    struct batch_timed timed;
+    struct batch_trip trip[BATCH_TRIPS];
 };
 
 struct batch_pool {

@@ -10,7 +10,6 @@ int lane_batch_pool_init(struct batch_pool *p, uint64_t bytes, uint32_t tenants)
 {
     *p = (struct batch_pool){.slabs = (uint32_t)(bytes / BATCH_SLAB_BYTES),
                              .first_free = BATCH_NO_SLAB};
-    p->pace.trip.least_ns[0] = p->pace.trip.least_ns[1] = UINT64_MAX;
     p->used = calloc(tenants, sizeof p->used[0]);
     p->pace.served = calloc(tenants, sizeof p->pace.served[0]);
     if (p->used == NULL || p->pace.served == NULL)

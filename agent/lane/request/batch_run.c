@@ -195,7 +195,8 @@ static uint32_t left_to_make(struct lane *l)
 static struct wr_queue make_pieces(struct lane *l, struct session *s, struct batch *b)
 {
     struct wr_queue made = {.head = NULL};
-    const uint64_t most = batch_pace_is_beside(l) ? lane_batch_pace_ahead(l) : AHEAD_BYTES;
+    const uint32_t peer = s->vqps[b->marker->vqp].peer_slot;
+    const uint64_t most = batch_pace_is_beside(l) ? lane_batch_pace_ahead(l, peer) : AHEAD_BYTES;
     uint64_t bytes = 0;
     while (b->free_piece != NULL && !batch_is_whole(b) &&
            (made.count == 0 || (left_to_make(l) > 0 && bytes < most))) {

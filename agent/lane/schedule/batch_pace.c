@@ -21,6 +21,7 @@ static const uint64_t NEXT_NS = 20000;      /* that a piece is kept for who may 
 /* There and back: where it is not known, the least and the most that is believed. */
 static const uint64_t TRIP_NS = 2000, TRIP_LEAST_NS = 1000, TRIP_MOST_NS = 8000;
 static const uint64_t TRIP_SPAN_NS = 10000000;
+static const uint64_t WEIGHT = 1 << 16; /* of a byte to the farthest peer */
 
 static uint64_t cost_of(const struct wr *w)
 {
@@ -57,63 +58,116 @@ static uint64_t carried_ns(const struct lane *l, uint64_t bytes)
     return bytes * 1000000 / l->config.port_rate;
 }
 
-/* One at a time, of those whose completion the device tells of. */
-static void begin_trip(struct lane *l, const struct wr *w)
+static uint64_t weight_of(const struct batch_trip *t)
 {
-    struct batch_trip *t = &l->batches.pace.trip;
-    if (t->timed != NULL || !w->signaled || l->config.port_rate == 0)
-        return;
-    t->timed = w;
-    t->posted_ns = l->now_ns;
-    t->out = l->batches.pace.out;
+    return t->weight != 0 ? t->weight : WEIGHT * TRIP_MOST_NS / TRIP_NS;
 }
 
-static void end_trip(struct lane *l, const struct wr *w, bool well)
+static uint32_t peer_of(const struct wr *w)
 {
-    struct batch_trip *t = &l->batches.pace.trip;
-    if (t->timed != w)
-        return;
-    t->timed = NULL;
-    const uint64_t took_ns = l->now_ns - t->posted_ns, own_ns = carried_ns(l, t->out);
-    if (l->now_ns >= t->until_ns) {
-        t->until_ns = l->now_ns + TRIP_SPAN_NS;
-        t->least_ns[1] = t->least_ns[0];
-        t->least_ns[0] = LANE_NEVER;
-    }
-    const uint64_t trip_ns = took_ns > own_ns ? took_ns - own_ns : 0;
-    if (well && trip_ns < t->least_ns[0])
-        t->least_ns[0] = trip_ns;
+    return w->flow != NULL ? w->flow->peer_slot : w->session->vqps[w->vqp].peer_slot;
 }
 
-static uint64_t trip_ns(const struct lane *l)
+static struct batch_trip *trip_to(struct lane *l, uint32_t peer)
 {
-    const uint64_t *least_ns = l->batches.pace.trip.least_ns;
-    const uint64_t ns = least_ns[0] < least_ns[1] ? least_ns[0] : least_ns[1];
-    if (ns == LANE_NEVER)
+    return &l->batches.pace.trip[peer % BATCH_TRIPS];
+}
+
+static uint64_t trip_ns(const struct batch_trip *t)
+{
+    const uint64_t a = t->least_ns[0], b = t->least_ns[1];
+    const uint64_t ns = a == 0 || (b != 0 && b < a) ? b : a;
+    if (ns == 0)
         return TRIP_NS;
     return ns < TRIP_LEAST_NS ? TRIP_LEAST_NS : ns > TRIP_MOST_NS ? TRIP_MOST_NS : ns;
 }
 
-/* ---- how much */
-
-static uint64_t most_out(const struct lane *l)
+/* One at a time, of those whose completion the device tells of. */
+static void begin_trip(struct lane *l, const struct wr *w)
 {
-    const bool beside = batch_pace_is_beside(l);
-    const uint64_t most =
-        beside ? l->config.port_rate * trip_ns(l) / 1000000 : l->config.port_rate / ALONE_PART;
-    const uint64_t least = beside ? BESIDE_BYTES : ALONE_BYTES;
-    return most > least ? most : least;
+    struct batch_timed *t = &l->batches.pace.timed;
+    if (t->wr != NULL || !w->signaled || l->config.port_rate == 0)
+        return;
+    t->wr = w;
+    t->carried_ns = l->batches.pace.port_ns;
 }
 
-uint64_t lane_batch_pace_ahead(const struct lane *l)
+/* What is out of that peer's has another weight from now on. */
+static void weigh(struct batch_pace *p, struct batch_trip *t)
 {
-    const uint64_t out = most_out(l), two = 2 * lane_batch_pace_piece(l);
+    p->load -= t->out * weight_of(t);
+    t->weight = (uint32_t)(WEIGHT * TRIP_MOST_NS / trip_ns(t));
+    p->load += t->out * weight_of(t);
+}
+
+/* Pieces have one length, whosever they are: who has as many as others has as much. */
+static void find_near(struct lane *l)
+{
+    struct batch_pace *p = &l->batches.pace;
+    p->near_ns = 0;
+    for (uint32_t i = 0; i < BATCH_TRIPS; i++) {
+        const struct batch_trip *t = &p->trip[i];
+        const bool is_known = t->weight != 0 && l->now_ns < t->until_ns + TRIP_SPAN_NS;
+        if (is_known && (p->near_ns == 0 || trip_ns(t) < p->near_ns))
+            p->near_ns = trip_ns(t);
+    }
+}
+
+static void end_trip(struct lane *l, const struct wr *w, bool well)
+{
+    struct batch_timed *timed = &l->batches.pace.timed;
+    struct batch_trip *t = trip_to(l, peer_of(w));
+    if (timed->wr != w)
+        return;
+    timed->wr = NULL;
+    const uint64_t ns = l->now_ns > timed->carried_ns ? l->now_ns - timed->carried_ns : 1;
+    if (l->now_ns >= t->until_ns) {
+        t->until_ns = l->now_ns + TRIP_SPAN_NS;
+        t->least_ns[1] = t->least_ns[0];
+        t->least_ns[0] = 0;
+    }
+    if (well && (t->least_ns[0] == 0 || ns < t->least_ns[0]))
+        t->least_ns[0] = ns;
+    weigh(&l->batches.pace, t);
+    find_near(l);
+}
+
+/* ---- how much */
+
+static uint64_t near_trip_ns(const struct batch_pace *p)
+{
+    return p->near_ns != 0 ? p->near_ns : TRIP_NS;
+}
+
+/* What is out takes a part of the port's time there and back, to each peer of that peer's: so near
+ * and far ones together keep the port busy, and no more. There has to be room for one to the
+ * nearest peer, wherever it goes: else those to far ones, which fit where that does not, would
+ * leave it none. */
+static bool has_part(const struct lane *l, uint64_t cost)
+{
+    const struct batch_pace *p = &l->batches.pace;
+    const uint64_t weight = WEIGHT * TRIP_MOST_NS / near_trip_ns(p);
+    return p->out + cost <= BESIDE_BYTES ||
+           p->load + cost * weight <= l->config.port_rate * TRIP_MOST_NS / 1000000 * WEIGHT;
+}
+
+static uint64_t most_alone(const struct lane *l)
+{
+    const uint64_t part = l->config.port_rate / ALONE_PART;
+    return part > ALONE_BYTES ? part : ALONE_BYTES;
+}
+
+uint64_t lane_batch_pace_ahead(struct lane *l, uint32_t peer)
+{
+    const uint64_t out = l->config.port_rate * trip_ns(trip_to(l, peer)) / 1000000;
+    const uint64_t two = 2 * lane_batch_pace_piece(l);
     return out > two ? out : two;
 }
 
 uint64_t lane_batch_pace_piece(const struct lane *l)
 {
-    const uint64_t part = l->config.port_rate * trip_ns(l) / 1000000 / PIECES_OUT;
+    const uint64_t part =
+        l->config.port_rate * near_trip_ns(&l->batches.pace) / 1000000 / PIECES_OUT;
     const uint64_t bytes = part < PIECE_MOST ? part / CUT_BYTES * CUT_BYTES : PIECE_MOST;
     return bytes > BESIDE_BYTES ? bytes : BESIDE_BYTES;
 }
@@ -162,8 +216,10 @@ static void claim_next(struct lane *l, uint32_t tenant)
 
 static bool has_room(const struct lane *l, const struct wr *w)
 {
-    const struct batch_pace *p = &l->batches.pace;
-    return p->out == 0 || p->out + cost_of(w) <= most_out(l);
+    const uint64_t out = l->batches.pace.out, cost = cost_of(w);
+    if (out == 0)
+        return true;
+    return batch_pace_is_beside(l) ? has_part(l, cost) : out + cost <= most_alone(l);
 }
 
 bool lane_batch_pace_has_room(struct lane *l, const struct wr *w)
@@ -200,14 +256,23 @@ enum vqp_wait lane_batch_pace_ask(struct lane *l, const struct wr *w)
 void lane_batch_pace_posted(struct lane *l, const struct wr *w)
 {
     struct batch_pace *p = &l->batches.pace;
+    struct batch_trip *t = trip_to(l, peer_of(w));
     p->served[w->session->tenant_slot] = ++p->posted;
     p->out += cost_of(w);
+    t->out += cost_of(w);
+    p->load += cost_of(w) * weight_of(t);
+    if (l->config.port_rate != 0)
+        p->port_ns = (p->port_ns > l->now_ns ? p->port_ns : l->now_ns) + carried_ns(l, cost_of(w));
     begin_trip(l, w);
 }
 
 void lane_batch_pace_back(struct lane *l, const struct wr *w, bool well)
 {
-    BASE_ASSERT(l->batches.pace.out >= cost_of(w));
-    l->batches.pace.out -= cost_of(w);
+    struct batch_pace *p = &l->batches.pace;
+    struct batch_trip *t = trip_to(l, peer_of(w));
+    BASE_ASSERT(t->out >= cost_of(w) && p->out >= t->out);
+    p->out -= cost_of(w);
+    t->out -= cost_of(w);
+    p->load -= cost_of(w) * weight_of(t);
     end_trip(l, w, well);
 }
