@@ -64,6 +64,23 @@ void __wrap_schema_parts_write(const struct schema_part *parts, uint32_t count, 
     __real_schema_parts_write(said, count, out);
 }
 
+/* Its raises say that they are the next of this stream. */
+static const struct stream_receiver *intruded;
+
+void __real_schema_message_write(const struct schema_message *m, void *out);
+void __wrap_schema_message_write(const struct schema_message *m, void *out);
+
+void __wrap_schema_message_write(const struct schema_message *m, void *out)
+{
+    struct schema_message said = *m;
+    if (intruded != NULL && m->kind == SCHEMA_MESSAGE_TO_COUNTER) {
+        said.stream = intruded->name;
+        said.number = intruded->in.next + intruded->reads;
+        lies++;
+    }
+    __real_schema_message_write(&said, out);
+}
+
 static struct world_worker owner, honest;
 static uint32_t vkey;
 
@@ -153,5 +170,64 @@ START_TEST(who_says_where_no_message_is_harms_nobody_else)
 }
 END_TEST
 
-#define TESTS(T) T(who_says_where_no_message_is_harms_nobody_else)
+static const struct stream_receiver *find_read(void)
+{
+    const struct exchange *x = &w.node[1].lane->messages->exchange;
+    for (uint32_t i = 0; i < x->config.receivers; i++)
+        if (x->receiver[i].reads > 0)
+            return &x->receiver[i];
+    return NULL;
+}
+
+/* It would be taken in the place of the large one, which then never came. */
+START_TEST(a_raise_in_the_stream_of_a_large_message_that_is_read_raises_nothing)
+{
+    const uint32_t cut = world_cut_bytes;
+    struct schema_reply counter;
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    world_cut_bytes = 8192;
+    begin();
+    ck_assert_int_eq(
+        world_ask(&w, &receiver, (struct schema_sq_desc){.op = SCHEMA_OP_COUNTER_NEW}, &counter),
+        0);
+    ck_assert_int_eq(world_connect(&w, &sender, 1, 1), 0);
+    struct schema_sq_desc to = {.op = SCHEMA_OP_SEND_TO,
+                                .slots = 1,
+                                .vqp = 1,
+                                .send_to = {.kind = SCHEMA_SEND_TO_COUNTER,
+                                            .to = counter.value[0],
+                                            .secret = counter.value[1]}};
+    world_post(&sender, &to);
+    for (uint32_t i = 0; i < LARGE; i++)
+        *memory_of(&sender, i) = (uint8_t)(i * 7 + i / 256 + 1);
+    post_receive(1, 0, LARGE);
+    post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, LARGE));
+    lies = 0;
+    for (int i = 0; find_read() == NULL && i < PATIENCE; i++)
+        world_run(&w, 1);
+    intruded = find_read();
+    ck_assert_ptr_nonnull(intruded);
+    const uint64_t strays = world_stats(&w, 1).messages_received;
+    struct schema_sq_desc raise = world_message(SCHEMA_OP_SEND, 2, 0, 0);
+    raise.vqp = 1;
+    post(&sender, raise);
+    for (int i = 0; lies == 0 && i < PATIENCE; i++)
+        world_run(&w, 1);
+    ck_assert_uint_gt(lies, 0);
+    ck_assert_uint_gt(intruded->reads, 0);
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.byte_len, LARGE);
+    ck_assert_mem_eq(memory_of(&receiver, 0), memory_of(&sender, 0), LARGE);
+    intruded = NULL;
+    ck_assert_uint_eq(world_stats(&w, 1).messages_received - strays, 1);
+    end();
+    world_cut_bytes = cut;
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_says_where_no_message_is_harms_nobody_else)                                              \
+    T(a_raise_in_the_stream_of_a_large_message_that_is_read_raises_nothing)
 KEDGE_CHECK_MAIN("agent.lane.large_liars", TESTS)

@@ -7,6 +7,8 @@
 #include "lane_state.h"
 #include "message_state.h" /* before a w that they would hide */
 #include "receive/large.h"
+#include "session_state.h"
+#include "vqp_state.h"
 #include "message_pair.h"
 #include "world_rc.h"
 
@@ -452,6 +454,50 @@ START_TEST(large_ones_of_a_guest_leave_receives_to_others)
 }
 END_TEST
 
+/* How many of a guest's are READ together at the most, of which the later ones come while the first
+ * is; unmet: when somebody of the port's own tenant has just found no receive. */
+static uint32_t count_together(bool unmet)
+{
+    enum { RECEIVES = 6 };
+    const struct large_read *g;
+    uint32_t most = 0;
+    begin_large();
+    struct lane *l = w.node[1].lane;
+    post_receive(100, 0, 64);
+    post(&guest, world_message(SCHEMA_OP_SEND, 100, 0, 8));
+    (void)expect_heard(100, OTHER);
+    expect_sent(&guest, 100);
+    const uint64_t before = stats_of(1).messages_received;
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        post_receive(i, 0, LARGE);
+    post(&guest, world_message(SCHEMA_OP_SEND, 0, 0, LARGE));
+    for (int i = 0; TAILQ_EMPTY(&l->messages->large_used) && i < PATIENCE; i++)
+        world_run(&w, 1);
+    if (unmet)
+        l->sessions[receiver.id].vqps[3].messages->unmet_ns = l->now_ns;
+    post(&guest, world_message(SCHEMA_OP_SEND, 1, 0, LARGE));
+    for (int i = 0; stats_of(1).messages_received == before && i < PATIENCE; i++) {
+        uint32_t used = 0;
+        world_run(&w, 1);
+        TAILQ_FOREACH(g, &l->messages->large_used, by_use)
+            used++;
+        most = used > most ? used : most;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        (void)expect_heard(i, OTHER);
+    for (uint32_t i = 0; i < 2; i++)
+        expect_sent(&guest, i);
+    end_large();
+    return most;
+}
+
+START_TEST(no_more_large_ones_of_a_guest_are_read_where_its_host_has_found_no_receive)
+{
+    ck_assert_uint_eq(count_together(false), 2);
+    ck_assert_uint_eq(count_together(true), 1);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(whom_a_worker_lets_in_is_heard_until_it_says_otherwise)                                      \
     T(a_grant_is_for_one_tenant_at_one_vqp_and_goes_with_it)                                       \
@@ -464,5 +510,6 @@ END_TEST
     T(many_that_answer_leave_places_to_guests)                                                     \
     T(a_large_message_of_a_guest_is_read_whole)                                                    \
     T(one_that_is_read_when_its_tenant_is_shut_out_leaves_the_receive)                             \
-    T(large_ones_of_a_guest_leave_receives_to_others)
+    T(large_ones_of_a_guest_leave_receives_to_others)                                              \
+    T(no_more_large_ones_of_a_guest_are_read_where_its_host_has_found_no_receive)
 KEDGE_CHECK_MAIN("agent.lane.port_guests", TESTS)

@@ -2,7 +2,9 @@
 /* A tenant whose workers are slow to wake has a part of the lane's time for that, and nobody else
  * waits. */
 #include "../../check_main.h"
+#include "schema/wake.h"
 #include "world_accomplices.h"
+#include "world_held.h"
 
 enum { SLOW_NS = 10000000, POSTS = 2000, BETWEEN_NS = 500000, AWHILE = 1000 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
@@ -141,7 +143,30 @@ START_TEST(who_has_armed_is_told_once_for_each_time)
 }
 END_TEST
 
+/* It may have seen no later head than the last before which it was looked whether it sleeps. */
+START_TEST(who_waits_for_room_is_woken_however_little_was_in_its_ring_each_time)
+{
+    enum { SLOTS = 64, POSTED = 48 };
+    uint32_t key[2];
+    begin(key);
+    atomic_store(&quick.w->want_wake, SCHEMA_WAKE_ROOM + schema_room_awaited(SLOTS));
+    quick_wakes = 0;
+    world_hold(&w->node[0], NULL);
+    for (uint32_t i = 0; i < POSTED; i++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, i, 0, 8, key[1], 0);
+        world_post(&quick, &d);
+        lane_doorbell(w->node[0].lane, quick.id);
+        world_run(w, 2);
+    }
+    ck_assert_uint_ge(quick_wakes, 1);
+    world_held_end();
+    world_run(w, AWHILE);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(who_waits_for_room_is_woken_however_little_was_in_its_ring_each_time)                        \
     T(who_is_slow_to_wake_is_woken_seldom_and_others_at_once)                                      \
     T(who_is_slow_to_wake_is_woken_when_the_time_has_come)                                         \
     T(who_has_armed_is_told_once_for_each_time)
