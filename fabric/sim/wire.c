@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "ibta/ibta.h"
 
 /* Who has a GID, and had it last. */
 struct sim_place {
@@ -186,9 +187,37 @@ static struct sim_packet *copy_of(const struct sim_packet *p)
     return copy;
 }
 
+/* Whoever plays the node has a look at what it has posted, and may alter it. */
+static uint32_t show_sent(struct sim_packet *p, uint32_t copies)
+{
+    const struct sim_hooks *hooks = &p->net->hooks;
+    const bool has_data =
+        p->kind == SIM_DATAGRAM || (fab_opcode_is_send(p->opcode) && p->at == 0 && p->bytes > 0);
+    const struct sim_sent sent = {.node = p->from_node,
+                                  .datagram = p->kind == SIM_DATAGRAM,
+                                  .opcode = p->opcode,
+                                  .copies = copies,
+                                  .rkey = &p->rkey,
+                                  .data = has_data ? p->data : NULL,
+                                  .bytes = has_data ? p->bytes : 0};
+    return hooks->sends(hooks->user, &sent);
+}
+
+static void send_copies(struct sim_device *dev, struct sim_packet *p)
+{
+    const uint32_t copies = show_sent(p, 0);
+    for (uint32_t i = 1; p->kind == SIM_DATAGRAM && i <= copies; i++) {
+        struct sim_packet *more = copy_of(p);
+        (void)show_sent(more, i);
+        sim_event_set(dev->net, &more->event, dev->net->now_ns + dev->net->usual.delay_ns + i);
+    }
+}
+
 void sim_wire_send(struct sim_device *dev, struct sim_packet *p, uint64_t leaves_ns)
 {
     struct sim_net *net = dev->net;
+    if (net->hooks.sends != NULL && (p->kind == SIM_DATAGRAM || p->kind == SIM_REQUEST))
+        send_copies(dev, p);
     const struct sim_place *place = place_of(net, p->to_gid);
     const uint32_t to = place != NULL ? place->node : SIM_ANY_NODE;
     const struct sim_link *link = link_between(net, dev->attr.node, to);

@@ -19,6 +19,7 @@
 #include "intruder.h"
 #include "kept.h"
 #include "ledger.h"
+#include "liar.h"
 #include "lives.h"
 #include "metad_process.h"
 #include "operators.h"
@@ -171,6 +172,7 @@ void cluster_start_worker(struct node *n, uint32_t number)
         .by_descriptor = cluster.settings.messages && (number + n->host.number) % 2 == 1,
         .names = cluster.settings.shared,
         .tenants = cluster.tenants,
+        .hostile = cluster.intruders && cluster.settings.messages ? cluster.tenants + 1 : 0,
         .no_atomics = cluster.device.no_atomics,
         .no_lease_only = cluster.suspends};
     char name[PLAY_NAME];
@@ -296,6 +298,7 @@ static void supervise(void *user)
             cluster_look_at_dead(n);
             cluster_look_at_follower(n);
             cluster_look_at_clock(n);
+            cluster_look_at_memory(n);
             if (n->agent != NULL)
                 play_agent_look_at_rest(n->agent);
         }
@@ -344,16 +347,7 @@ static void gather_herd(void *user)
                          : play_random_wait(&cluster.random, HERD_S * BASE_NS_PER_S));
 }
 
-/* ---- operators, in half of all clusters, and several tenants in half of them */
-
-static void choose_people(void)
-{
-    struct base_prng r = play_random_of(cluster.settings.seed, "people", 0);
-    const uint32_t tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
-    cluster.tenants = cluster.settings.workers <= 1 ? 1 : tenants;
-    cluster.intruders = base_prng_below(&r, 3) == 0 && cluster.settings.faults;
-    cluster.batches = base_prng_below(&r, 2) == 0;
-}
+/* ---- hostile workers */
 
 /* On some hosts, until nothing is to go wrong any more. */
 static void begin_intruders(void)
@@ -393,6 +387,8 @@ static void run_until(uint64_t until_ns)
 static void look_at_progress(struct node *n, uint32_t number)
 {
     struct play_worker *w = n->worker[number];
+    if (play_liar_is(n->host.number))
+        return;
     if (play_worker_counts(w)->last_success_ns + PROGRESS_S * BASE_NS_PER_S < play_now_ns())
         play_violation(play_worker_process(w)->name,
                        "nothing has gone wrong for %d s, and no request succeeded", PROGRESS_S);
@@ -511,6 +507,7 @@ static void fill_result(struct play_cluster_result *r)
     r->net_events = sim_net_events(cluster.net);
     r->accesses = play_ledger_accesses();
     r->merged = play_posts_merged();
+    r->lies = play_lies();
     r->faults = cluster.faults;
     r->workers = cluster.gone;
 }
@@ -557,8 +554,9 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     cluster.calm_ns = settings->duration_ns > PROGRESS_S * BASE_NS_PER_S
                           ? settings->duration_ns - PROGRESS_S * BASE_NS_PER_S
                           : PLAY_NEVER;
-    choose_people();
+    cluster_choose_people();
     make_world();
+    play_liar_begin(settings->seed, settings->liar ? settings->nodes : 0);
     begin_cluster();
     *result = (struct play_cluster_result){.violation = NULL};
     cluster.herd = (struct play_event){.happen = gather_herd};

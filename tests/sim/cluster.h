@@ -34,6 +34,7 @@ struct play_cluster_settings {
     bool shared;       /* all metaservers have one store */
     bool hybrid;       /* agents have both transports, or either (cluster_transports.c) */
     bool messages;     /* agents carry messages, and workers send some (worker_mail.c) */
+    bool liar;         /* one of the agents lies (liar.h) */
     uint32_t lanes;    /* of each agent's pool, where there is DC alone; 0: one */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
@@ -49,6 +50,7 @@ struct play_cluster_result {
     uint64_t merged;   /* requests that went in the work request of another */
     uint64_t transfers; /* of virtual queue pairs, from DC to a connection or back; the caller's to
                            fill in (transfers.h) */
+    uint64_t lies;      /* of the agent that lies */
     uint64_t faults;    /* that have happened, of: */
     uint32_t planned;
     struct play_worker_counts workers; /* all together */

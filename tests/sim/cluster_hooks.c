@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cluster_state.h"
 #include "ledger.h"
+#include "liar.h"
 #include "metad_process.h"
 #include "operators.h"
 #include "refusals.h"
@@ -86,6 +87,8 @@ static bool was_suspended(uint32_t node, uint64_t seconds)
 static void on_refused(void *user, const struct sim_access *access, enum sim_refusal why)
 {
     (void)user;
+    if (play_liar_is(access->initiator) || play_liar_is(access->node))
+        return; /* what it may have said and asked for */
     play_refusals_refused(access, why,
                           was_suspended(access->initiator, LATE_S) ||
                               was_suspended(access->node, ACCEPTED_S));
@@ -134,5 +137,6 @@ struct sim_hooks cluster_hooks(void)
                               .crowded = on_crowded,
                               .stalled = on_stalled,
                               .broke = on_broke,
+                              .sends = play_liar_sends,
                               .told = on_told};
 }

@@ -8,8 +8,10 @@
 #include "cluster_state.h"
 #include "control/clock_check.h"
 #include "ledger.h"
+#include "liar.h"
 #include "metad_process.h"
 #include "metaserver/resources.h"
+#include "os.h"
 
 enum {
     DEAD_S = 8,        /* behind a lease's end, by when a metaserver has acted on it */
@@ -20,6 +22,7 @@ enum {
     STEER_PPM = 5000,  /* a slewing that it sees by the kernel's clock */
     STEER_SEEN_S = 5,  /* within this */
     DOUBT_TAKES_S = 5, /* until what was posted before is carried out */
+    YOUNG_S = 20,      /* in which an agent comes to have what it needs */
     SILENT_S = 80      /* until an agent's DC target that broke is made anew, whatever its device
                         * says: a round of others' proofs, and what it is told of those */
 };
@@ -211,4 +214,19 @@ void cluster_look_at_agents(void)
             play_violation(a->process->name, "no worker has been there for %d s: %s",
                            CLUSTER_GONE_S, left);
     }
+}
+
+void cluster_look_at_memory(struct node *n)
+{
+    struct cluster_memory *m = &n->memory;
+    if (n->agent == NULL || play_liar_is(n->host.number))
+        return;
+    if (m->of != n->agent)
+        *m = (struct cluster_memory){.of = n->agent, .began_ns = play_now_ns()};
+    const uint64_t bytes = os_bytes_of(n->agent->process);
+    if (play_now_ns() < m->began_ns + YOUNG_S * BASE_NS_PER_S)
+        m->bytes = bytes > m->bytes ? bytes : m->bytes;
+    else if (bytes > 2 * m->bytes)
+        play_violation(n->host.name, "its agent has %llu bytes, and had %llu when it was young",
+                       (unsigned long long)bytes, (unsigned long long)m->bytes);
 }

@@ -76,3 +76,13 @@ void cluster_end_operators(void)
     free(cluster.name);
     cluster.name = NULL;
 }
+
+/* Several tenants in half of all clusters, and hostile workers in a third of them. */
+void cluster_choose_people(void)
+{
+    struct base_prng r = play_random_of(cluster.settings.seed, "people", 0);
+    const uint32_t tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
+    cluster.tenants = cluster.settings.workers <= 1 ? 1 : tenants;
+    cluster.intruders = base_prng_below(&r, 3) == 0 && cluster.settings.faults;
+    cluster.batches = base_prng_below(&r, 2) == 0;
+}

@@ -33,6 +33,10 @@ struct node {
     uint64_t steered_ns;    /* since when its agent could see that its clock is slewed */
     uint32_t steered_life;  /* that agent's incarnation */
     uint64_t doubted_ns;    /* since when its agent doubts its clock; 0: it does not */
+    struct cluster_memory {
+        const struct play_agent *of; /* NULL: nobody has looked */
+        uint64_t began_ns, bytes;    /* that it had at the most, when it was young */
+    } memory;
     struct cluster_stop {
         uint64_t over_ns; /* 0: there was none, or it was looked at */
         uint32_t life;    /* the incarnation of its agent that trusted its clock until then */
@@ -90,6 +94,9 @@ void cluster_look_at_agents(void);
 void cluster_look_at_device(struct node *n);
 /* Its clocks stand still from now until then. */
 void cluster_note_stop(struct node *n, uint64_t until_ns);
+/* Its agent has not much more memory than when it was young, whatever one that lies says to it.
+ * Every second. */
+void cluster_look_at_memory(struct node *n);
 /* Its agent doubts a clock that was stopped or is slewed. Every second. */
 void cluster_look_at_clock(struct node *n);
 /* Whether its agent has doubted its clock for so long that nothing is out under a lease alone. */
@@ -109,6 +116,7 @@ void cluster_begin_faults(struct play_cluster_result *result);
 struct sim_hooks cluster_hooks(void);
 
 /* cluster_operators.c */
+void cluster_choose_people(void);
 void cluster_begin_operators(void);
 void cluster_end_operators(void);
 

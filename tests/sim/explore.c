@@ -174,12 +174,12 @@ static void print_json(uint64_t seed, const struct play_cluster_result *r,
            ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
            ",\"accesses\":%" PRIu64 ",\"merged\":%" PRIu64 ",\"transfers\":%" PRIu64
            ",\"batches\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"messages\":%" PRIu64
-           ",\"heard\":%" PRIu64 ",\"large\":%" PRIu64 ",\"lists\":%" PRIu64
-           ",\"imports\":%" PRIu64,
+           ",\"heard\":%" PRIu64 ",\"large\":%" PRIu64 ",\"lists\":%" PRIu64 ",\"imports\":%" PRIu64
+           ",\"lies\":%" PRIu64 ",\"hostile\":%" PRIu64,
            seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
            w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses, r->merged,
            r->transfers, w->batches, w->cancelled, w->messages, w->heard, w->large, w->lists,
-           w->imports);
+           w->imports, r->lies, w->hostile);
     if (shrunk != NULL) {
         printf(",\"faults_needed\":[");
         print_needed(shrunk, ",");
@@ -375,6 +375,8 @@ static const char *settings_of(const struct play_plant *plant, char out[SETTINGS
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--hybrid`");
     if (plant->messages != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--messages`");
+    if (plant->liar != 0)
+        used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--liar`");
     if (plant->lanes != 0)
         used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--lanes %" PRIu32 "`",
                                  plant->lanes);
@@ -420,6 +422,7 @@ static void set_for_plant(struct play_cluster_settings *s, const struct play_pla
         play_share_store(s);
     s->hybrid = plant->hybrid != 0;
     s->messages = plant->messages != 0;
+    s->liar = plant->liar != 0;
     if (plant->lanes != 0)
         s->lanes = plant->lanes;
 }

@@ -86,6 +86,8 @@ static bool has_session(struct play_intruder *i)
     if (kedge_open(&attr, &i->session) != 0)
         return false;
     i->own = NULL;
+    i->let_in = false;
+    i->to = NULL;
     if (kedge_alloc(i->session, BUFFER_BYTES, &memory, &i->lkey) == 0 &&
         kedge_vqp_create(i->session, NULL, &i->q) == 0) {
         i->buffer = memory;

@@ -9,6 +9,7 @@
 #include "events.h"
 #include "intruder.h"
 
+struct mail_box;
 struct play_region;
 
 struct play_intruder {
@@ -24,7 +25,9 @@ struct play_intruder {
     uint8_t *buffer;
     uint32_t lkey;
     struct kedge_vqp *q;
-    struct kedge_vqp *own; /* that hears what others of its tenant send; NULL: none does */
+    const struct mail_box *to; /* where it has sent last; NULL: nowhere yet */
+    bool let_in;               /* q has been connected to a port that had let it in by then */
+    struct kedge_vqp *own;     /* that hears what others of its tenant send; NULL: none does */
     uint64_t last_id;
     struct play_region *region; /* that it lends to itself; NULL: none */
 };

@@ -11,6 +11,7 @@
 #include "control/config.h"
 #include "fabric/sim.h"
 #include "ledger.h"
+#include "liar.h"
 #include "operators.h"
 #include "post_looks.h"
 #include "raises.h"
@@ -48,6 +49,8 @@ struct mail_stream {
     uint64_t number; /* its place, and 1 */
     struct mail_box *to, *answers;
     uint32_t tenant;
+    bool lies;                    /* of one end the agent lies: of what it does nothing is known */
+    uint64_t taken_ns;            /* when its receiver last took one, as its sender was told */
     uint32_t letters, room, next; /* next: the one that is to be popped next */
     struct letter *letter;
 };
@@ -145,6 +148,7 @@ struct mail_stream *play_stream_begin(struct mail_box *to, uint32_t tenant,
     mail.stream[mail.streams++] = s;
     *s = (struct mail_stream){
         .number = mail.streams, .to = to, .answers = answers, .tenant = tenant};
+    s->lies = play_liar_is(play_process->host->number) || play_liar_has_gid(to->gid);
     return s;
 }
 
@@ -234,6 +238,8 @@ static const char *find_wrong_read(const struct lent *n, const struct sim_access
     cluster_gid(access->initiator, gid);
     if (access->kind != SIM_READ)
         return "in a message";
+    if (n->of->lies)
+        return NULL; /* it is trusted with it until its lender knows that it is over */
     if (memcmp(gid, to->gid, sizeof gid) != 0)
         return "in a message that was sent to somebody else";
     if (n->left_ns != 0 && play_now_ns() > n->left_ns + LEFT_S * BASE_NS_PER_S)
@@ -268,6 +274,8 @@ const char *play_mail_read(const struct sim_access *access)
 void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end, const char *who)
 {
     struct letter *l = &s->letter[number];
+    if (s->lies)
+        return;
     if (end == MAIL_NOT_SENT && l->popped)
         play_violation(who, "a message is said to have never been sent, and was heard");
     if (end == MAIL_TAKEN && number > 0 && s->letter[number - 1].end == MAIL_NOT_SENT)
@@ -277,8 +285,16 @@ void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end
         *(end == MAIL_LEFT ? &n->left_ns : &n->over_ns) = play_now_ns();
     if (n != NULL)
         n->withdrawn = end == MAIL_UNKNOWN;
+    s->taken_ns = end == MAIL_TAKEN ? play_now_ns() : s->taken_ns;
     l->end = (uint8_t)end;
     s->to->unheard += end == MAIL_TAKEN && !l->popped;
+}
+
+void play_stream_silent(const struct mail_stream *s, uint64_t calm_ns, const char *who)
+{
+    if (!s->lies && s->taken_ns > calm_ns)
+        play_violation(who, "nothing has gone wrong since a message was taken, and now its "
+                            "receiver's agent is held to be silent");
 }
 
 /* ---- what comes */
@@ -303,19 +319,28 @@ static struct mail_stream *find_immediate(uint32_t imm, uint32_t *number)
         return NULL;
     struct mail_stream *s = mail.stream[stream - 1];
     *number = s->next + ((imm - s->next) & IMM_LETTERS);
-    return *number < s->letters && s->letter[*number].imm ? s : NULL;
+    if (s->lies && *number >= s->letters)
+        *number = s->letters - 1;
+    return *number < s->letters && (s->letter[*number].imm || s->lies) ? s : NULL;
+}
+
+static bool is_as_sent(const struct mail_stream *s, uint32_t number, const uint8_t *content,
+                       uint32_t bytes)
+{
+    static uint8_t as_sent[MAIL_LARGE_MOST];
+    if (s->letter[number].bytes != bytes || bytes > sizeof as_sent)
+        return false;
+    fill_letter(s, number, bytes, as_sent);
+    return memcmp(as_sent, content, bytes) == 0;
 }
 
 static const char *find_fault(const struct mail_box *box, const struct mail_stream *s,
                               uint32_t number, const uint8_t *content, uint32_t bytes)
 {
-    static uint8_t as_sent[MAIL_LARGE_MOST];
     const struct letter *l = &s->letter[number];
-    if (l->bytes != bytes || bytes > sizeof as_sent)
+    if (l->bytes != bytes)
         return "a message comes with another length than it was sent with";
-    if (content != NULL)
-        fill_letter(s, number, bytes, as_sent);
-    if (content != NULL && memcmp(as_sent, content, bytes) != 0)
+    if (content != NULL && !is_as_sent(s, number, content, bytes))
         return "a message comes with other bytes than it was sent with";
     if (s->to != box)
         return "a message comes that was sent to somebody else";
@@ -337,6 +362,13 @@ static struct mail_stream *take_letter(struct mail_box *box, struct mail_stream 
     if (s == NULL) {
         play_violation(box->owner, "a message comes that nobody has sent");
         return NULL;
+    }
+    if (s->lies) { /* what it says, its payload is what was sent */
+        if (content != NULL && bytes < MAIL_LARGE_LEAST && !is_as_sent(s, number, content, bytes))
+            play_violation(box->owner, "a message comes with bytes that nobody has written");
+        s->next = number + 1;
+        mail.heard++;
+        return s;
     }
     const char *fault = find_fault(box, s, number, content, bytes);
     if (fault == NULL && tenant != schema_tenant_number(play_tenant_name(s->tenant - 1)))
@@ -365,6 +397,17 @@ struct mail_stream *play_box_popped_imm(struct mail_box *box, uint32_t imm, uint
     uint32_t number = 0;
     struct mail_stream *s = find_immediate(imm, &number);
     return take_letter(box, s, number, NULL, bytes, tenant);
+}
+
+void play_box_popped_hostile(const struct mail_box *box, uint32_t tenant)
+{
+    if (!box->lets_in[tenant])
+        play_violation(box->owner, "a message comes of a hostile worker that is not let in");
+}
+
+bool play_stream_lies(const struct mail_stream *s)
+{
+    return s->lies;
 }
 
 bool play_stream_is_imm(const struct mail_stream *s, uint32_t number)

@@ -41,7 +41,8 @@ struct mail_box {
     uint32_t most;      /* bytes of a receive there */
     bool live, answers; /* answers: it has no port, and nobody finds it */
     bool lets_in[MAIL_TENANTS + 1];
-    uint64_t unheard; /* letters that are acknowledged, and were not popped */
+    bool let_in[MAIL_TENANTS + 1]; /* at some time */
+    uint64_t unheard;              /* letters that are acknowledged, and were not popped */
 };
 
 /* What was WRITTEN in a slot before a message that comes behind it: words that say their place
@@ -102,12 +103,19 @@ const char *play_mail_read(const struct sim_access *access);
 /* Its sender has a completion of it, or will never have one (UNKNOWN). */
 void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end, const char *who);
 
+/* Its sender was told that its receiver's agent is silent, and nothing has gone wrong since then. */
+void play_stream_silent(const struct mail_stream *s, uint64_t calm_ns, const char *who);
+
 /* box's owner has popped that, which says that it is of a tenant of that number
  * (schema_tenant_number()). Whose stream it is; NULL: nobody's. */
 struct mail_stream *play_box_popped(struct mail_box *box, const uint8_t *content, uint32_t bytes,
                                     uint32_t tenant);
 struct mail_stream *play_box_popped_imm(struct mail_box *box, uint32_t imm, uint32_t bytes,
                                         uint32_t tenant);
+/* One of its ends has an agent that lies: it is judged by nobody. */
+bool play_stream_lies(const struct mail_stream *s);
+/* box's owner has popped what a hostile worker of that tenant sent. */
+void play_box_popped_hostile(const struct mail_box *box, uint32_t tenant);
 bool play_stream_is_imm(const struct mail_stream *s, uint32_t number);
 /* What the letter that was popped last comes behind. */
 const struct mail_list *play_stream_list(const struct mail_stream *s);

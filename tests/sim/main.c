@@ -69,6 +69,7 @@ static void print_help(void)
         "  --hybrid          in clusters with DC virtual queue pairs go from it to\n"
         "                    connections and back\n"
         "  --messages        workers send each other messages, and half of them sleep in poll()\n"
+        "  --liar            one of the agents lies to others\n"
         "  --lanes N         each agent's pool has so many lanes\n"
         "  --calm            nothing goes wrong\n");
 }
@@ -139,6 +140,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->hybrid = true;
     else if (option == 'm')
         s->messages = true;
+    else if (option == 'I')
+        s->liar = true;
     else if (option == 'L')
         s->lanes = (uint32_t)number_of(text, 1, LANE_POOL_LANES);
     else if (option == 'c')
@@ -218,6 +221,7 @@ int main(int argc, char **argv)
                                           {"shared", no_argument, NULL, 'x'},
                                           {"hybrid", no_argument, NULL, 'y'},
                                           {"messages", no_argument, NULL, 'm'},
+                                          {"liar", no_argument, NULL, 'I'},
                                           {"lanes", required_argument, NULL, 'L'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},

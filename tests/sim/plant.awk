@@ -13,7 +13,8 @@
 # take in a second, `clocks` by how many millionths clocks are off, and `slack` how many
 # milliseconds devices take to see a doorbell: each of the last two alone may be the bug. `shared`
 # is said of one that takes three metaservers of one store, `hybrid` of one that takes agents with
-# both transports, `messages` of one that takes workers that send some, `lanes` says how many lanes
+# both transports, `messages` of one that takes workers that send some, `liar` of
+# one that takes an agent that lies, `lanes` says how many lanes
 # an agent has, `long` is said of one that takes many seeds to find: `--planted` has it with
 # `--long` only. `sees` is a part of what the violation
 # has to say that finds it: each bug has one, or up to three of which any will do, since a rule
@@ -46,6 +47,7 @@ FILENAME == ARGV[1] {
     if ($1 == "shared:") shared[count] = rest($0)
     if ($1 == "hybrid:") hybrid[count] = rest($0)
     if ($1 == "messages:") messages[count] = rest($0)
+    if ($1 == "liar:") liar[count] = rest($0)
     if ($1 == "lanes:") lanes[count] = rest($0)
     if ($1 == "slack:") slack[count] = rest($0)
     if ($1 == "long:") takes_long[count] = 1
@@ -68,9 +70,9 @@ END {
     if (failed) exit 1
     for (i = 1; table && i <= count; i++) {
         if (!(i in sees)) fail(name[i] ": nothing says what sees it (sees)")
-        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, {%s}},\n", name[i],
+        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, {%s}},\n", name[i],
             what[i], workers[i], rate[i], clocks[i], slack[i], shared[i], hybrid[i],
-            messages[i], lanes[i], changes[i], takes_long[i], sees[i]
+            messages[i], liar[i], lanes[i], changes[i], takes_long[i], sees[i]
     }
     if (table) print "    {0},\n};"
     for (line in text)

@@ -17,6 +17,7 @@ struct play_plant {
     uint32_t shared;     /* 1: its metaservers share a store */
     uint32_t hybrid;     /* 1: its agents have both transports */
     uint32_t messages;   /* 1: its workers send some */
+    uint32_t liar;       /* 1: one of its agents lies */
     uint32_t lanes;      /* of an agent; 0: one */
     uint32_t lines;      /* that it replaces; 0: it is in the clocks or the devices alone */
     bool takes_long;     /* many seeds are tried until it is found */

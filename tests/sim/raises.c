@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "liar.h"
 
 enum { COUNTERS = 1 << 14 };
 
@@ -64,6 +65,8 @@ struct play_counter *play_counter_take(struct base_prng *r, const char *owner, b
         if (!may_take(c, owner, dead) || which-- > 0)
             continue;
         c->taken = true;
+        c->lies |= play_liar_is(play_process->host->number) || play_liar_has_worker(c->owner);
+        c->mixed |= c->lies;
         return c;
     }
     return NULL;
@@ -99,7 +102,7 @@ void play_counter_ended(struct play_counter *c, enum mail_end end, uint64_t post
     c->open--;
     if (end != MAIL_TAKEN)
         return;
-    if (c->gone_ns != 0 && posted_ns > c->gone_ns)
+    if (!c->lies && c->gone_ns != 0 && posted_ns > c->gone_ns)
         play_violation(who, "a counter is raised that is gone");
     c->sure++;
     all.raised++;
@@ -118,7 +121,7 @@ void play_counter_seen(struct play_counter *c, uint64_t value, const struct play
     if (value < c->seen)
         play_violation(c->owner, "a counter says %llu, and said %llu before",
                        (unsigned long long)value, (unsigned long long)c->seen);
-    if (value < c->sure || value > c->sure + c->open)
+    if (!c->lies && (value < c->sure || value > c->sure + c->open))
         play_violation(
             c->owner, "a counter says %llu, where %llu raises are known to be in and %llu may be",
             (unsigned long long)value, (unsigned long long)c->sure, (unsigned long long)c->open);

@@ -22,6 +22,7 @@ struct play_counter {
     uint64_t sure, open, seen; /* raises that are in, that may be, and what its owner saw last */
     bool one;                  /* one worker at a time raises it: */
     bool taken;                /* one does */
+    bool lies;                 /* an agent that lies has had to do with it */
     bool mixed;                /* since raises are open for good nobody knows which is which */
     struct mail_list list[RAISES_KEPT]; /* by what it says then */
 };

@@ -76,6 +76,8 @@ void play_replay_print(const struct play_cluster_settings *s)
         printf(" --hybrid");
     if (s->messages)
         printf(" --messages");
+    if (s->liar)
+        printf(" --liar");
     if (s->lanes > 1)
         printf(" --lanes %" PRIu32, s->lanes);
     print_only(s);

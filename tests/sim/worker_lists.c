@@ -295,6 +295,8 @@ static void judge_list(struct play_worker *w, const struct ibv_wc *wc)
         play_violation(w->process->name, "a list ends well behind one that has failed");
     if (end == MAIL_TAKEN && n->wrong[n->done])
         play_violation(w->process->name, "a list ends well of which a WRITE goes nowhere");
+    if (n->stream != NULL && wc->status == IBV_WC_RETRY_EXC_ERR)
+        play_stream_silent(n->stream, w->settings.calm_ns, w->process->name);
     if (n->stream != NULL)
         play_stream_ended(n->stream, n->first + n->done, end, w->process->name);
     else

@@ -11,16 +11,18 @@
 #include "mail.h"
 #include "operators.h"
 #include "random.h"
+#include "schema/record.h"
 #include "trace.h"
 #include "worker_state.h"
 
 enum {
     POPPED_AT_ONCE = 4,
-    GUESTS_PPM = 200000, /* of these it lets another tenant in, or shuts it out */
-    LONG_PPM = 20000,    /* lists end with one for which receives are too short */
-    LARGE_PPM = 150000,  /* messages are large, where there is room for them on both sides */
-    ANSWER_PPM = 300000, /* of what may be answered is */
-    FORGET_PPM = 100000, /* queue pairs of senders that go, of those that are idle */
+    GUESTS_PPM = 200000,  /* of these it lets another tenant in, or shuts it out */
+    HOSTILE_PPM = 500000, /* and of these a hostile one, where there is any */
+    LONG_PPM = 20000,     /* lists end with one for which receives are too short */
+    LARGE_PPM = 150000,   /* messages are large, where there is room for them on both sides */
+    ANSWER_PPM = 300000,  /* of what may be answered is */
+    FORGET_PPM = 100000,  /* queue pairs of senders that go, of those that are idle */
     ABANDON_PPM = 10000,
     ABANDONED_S = 10,
     LISTS_PPM = 300000,  /* turns for lists that end with a message */
@@ -51,7 +53,7 @@ static struct mail_friend *find_friend(struct play_worker *w, const struct mail_
     struct mail_friend *room = NULL;
     for (uint32_t i = 0; i < MAIL_FRIENDS; i++) {
         struct mail_friend *f = &w->mail.friends[i];
-        if (f->q != NULL && f->of == of && f->q != q)
+        if (f->q != NULL && f->of == of && f->q != q && !play_stream_lies(of))
             play_violation(w->process->name, "messages of one sender come with two queue pairs");
         if (f->q == q)
             return f->of == of ? f : NULL;
@@ -129,6 +131,23 @@ static struct mail_stream *read_message(struct play_worker *w, const struct kedg
     return play_box_popped(box, play_letters_read(w, far, i, bytes), bytes, msg->tenant);
 }
 
+/* Of a tenant whose workers write what they like. */
+static bool is_hostile(const struct play_worker *w, const struct kedge_msg *msg)
+{
+    return w->settings.hostile != 0 && msg->wc.status == IBV_WC_SUCCESS &&
+           msg->tenant == schema_tenant_number(play_tenant_name(w->settings.hostile - 1));
+}
+
+static void hear_hostile(struct play_worker *w, const struct kedge_msg *msg, bool far, uint32_t i)
+{
+    struct worker_mail *m = &w->mail;
+    play_box_popped_hostile(far ? m->answers : m->box, w->settings.hostile);
+    w->count.hostile++;
+    play_letters_await(w, far ? m->courier : m->port, far, i);
+    if (msg->from != NULL)
+        kedge_vqp_destroy(msg->from);
+}
+
 static void hear(struct play_worker *w, const struct kedge_msg *msg)
 {
     struct worker_mail *m = &w->mail;
@@ -142,9 +161,13 @@ static void hear(struct play_worker *w, const struct kedge_msg *msg)
         return;
     }
     struct mail_stream *of = NULL;
+    if (is_hostile(w, msg)) {
+        hear_hostile(w, msg, far, (uint32_t)i);
+        return;
+    }
     if (msg->wc.status == IBV_WC_SUCCESS)
         of = read_message(w, msg, far, (uint32_t)i);
-    if (of != NULL && !play_list_is_there(play_stream_list(of), w->region))
+    if (of != NULL && !play_stream_lies(of) && !play_list_is_there(play_stream_list(of), w->region))
         play_violation(w->process->name, "a message comes, and not all that was written before it");
     w->count.heard += of != NULL;
     w->count.large += of != NULL && msg->wc.byte_len >= MAIL_LARGE_LEAST;
@@ -212,12 +235,14 @@ static void close_port(struct play_worker *w)
 static void change_guests(struct play_worker *w)
 {
     struct mail_box *b = w->mail.box;
-    const uint32_t tenant = 1 + w->settings.tenant % w->settings.tenants;
+    const bool hostile = w->settings.hostile != 0 && happens(w, HOSTILE_PPM);
+    const uint32_t tenant =
+        hostile ? w->settings.hostile : 1 + w->settings.tenant % w->settings.tenants;
     const char *name = play_tenant_name(tenant - 1);
     if (tenant == b->tenant)
         return;
     if (!b->lets_in[tenant]) {
-        b->lets_in[tenant] = true;
+        b->lets_in[tenant] = b->let_in[tenant] = true;
         if (play_worker_is_possible(w, kedge_port_grant(w->mail.port, name), "let a tenant in"))
             play_trace(w->process->name, "lets %s in at port %u", name, b->port);
         return;
@@ -326,6 +351,8 @@ static void judge_letter(struct play_worker *w, const struct ibv_wc *wc)
     }
     if (well && m->failed)
         play_violation(w->process->name, "a message ends well behind one that has failed");
+    if (wc->status == IBV_WC_RETRY_EXC_ERR)
+        play_stream_silent(m->stream, w->settings.calm_ns, w->process->name);
     play_stream_ended(m->stream, m->first + m->done,
                       well                        ? MAIL_TAKEN
                       : kedge_never_sent(wc) == 1 ? MAIL_NOT_SENT

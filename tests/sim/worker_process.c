@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "ledger.h"
+#include "liar.h"
 #include "operators_wish.h"
 #include "os.h"
 #include "random.h"
@@ -307,7 +308,8 @@ void play_worker_await(struct play_worker *w)
             return;
         }
     }
-    if (!w->broken && !play_transfers_may_wait() && began_ns > w->settings.calm_ns &&
+    const bool of_liar = w->busy != NULL && play_liar_is(w->busy->slot->region->node);
+    if (!w->broken && !of_liar && !play_transfers_may_wait() && began_ns > w->settings.calm_ns &&
         play_now_ns() - began_ns > SLOW_MS * BASE_NS_PER_MS + play_rest_ns(began_ns))
         play_violation(w->process->name,
                        "nothing has gone wrong for long, and a request took %llu ms",

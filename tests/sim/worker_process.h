@@ -29,10 +29,11 @@ struct play_worker_settings {
     bool large;            /* some of them are large */
     bool names;            /* it publishes its regions, and looks up others' names */
     uint32_t tenants;      /* there are so many */
-    bool no_atomics;       /* its device has none */
-    bool no_lease_only;    /* all that it lends has a registration of its own: KEDGE_MR_LEASE_ONLY
-                            * holds only while no host is stopped with what its device has to
-                            * send */
+    uint32_t hostile;   /* the tenant of hostile workers, whom it lets in too; 0: there are none */
+    bool no_atomics;    /* its device has none */
+    bool no_lease_only; /* all that it lends has a registration of its own: KEDGE_MR_LEASE_ONLY
+                         * holds only while no host is stopped with what its device has to
+                         * send */
 };
 
 /* Zeroed to begin; only ever grows. */
@@ -42,6 +43,7 @@ struct play_worker_counts {
     uint64_t reads, writes, atomics;
     uint64_t messages, heard, answered; /* that were posted, popped, and ended well */
     uint64_t large, lists;              /* of those that were popped; that were posted, or raises */
+    uint64_t hostile;                   /* that were popped, of hostile workers */
     uint64_t imports;                   /* of tokens, many at once */
     uint64_t batches_prepared, batches, cancelled; /* that ended well, that were cancelled */
     uint64_t last_success_ns;

@@ -57,6 +57,18 @@ struct sim_region {
     unsigned access; /* enum ibv_access_flags */
 };
 
+/* What a device is about to send for what was posted: a datagram, or a request or what is left of
+ * it. */
+struct sim_sent {
+    uint32_t node;
+    bool datagram;
+    enum ibv_wr_opcode opcode;
+    uint32_t copies; /* of it that went before */
+    uint32_t *rkey;  /* of what names memory of its peer */
+    uint8_t *data;   /* of a datagram, or a SEND from its beginning; else NULL */
+    uint32_t bytes;
+};
+
 /* Any of them may be NULL. */
 struct sim_hooks {
     void *user;
@@ -84,6 +96,9 @@ struct sim_hooks {
     void (*stalled)(void *user, uint32_t node, uint32_t bytes);
     /* A connected queue pair of that node broke. NULL: nobody asks. */
     void (*broke)(void *user, uint32_t node);
+    /* It goes as the hook leaves it; a datagram as many times more as that returns, each of which
+     * it sees. */
+    uint32_t (*sends)(void *user, const struct sim_sent *sent);
     /* A line of a story: "RC 0x1f33: sends again from packet 17". */
     void (*told)(void *user, uint32_t node, const char *line);
 };
