@@ -446,7 +446,8 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         lane_physical_qp_ring(l);
     if (l->returned.first != NULL || lookups_have_ended(&l->lookups))
         lane_returns_take(l);
-    l->did += lane_returns_poll(l);
+    const uint32_t polled = lane_returns_poll(l);
+    l->did += polled == LANE_POLLED ? lane_returns_poll_more(l) : polled;
     if (l->messages_due) {
         lane_arrivals_go_on(l);
         lane_returns_ring(l); /* READs of large messages */

@@ -28,8 +28,6 @@
 #include "transmit/small.h"
 #include "transmit/wr.h"
 
-enum { POLLED = 64 /* completions at a time */ };
-
 /* A worker's request is out no more: its windows, its flow and its VQP no longer count it. */
 static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign, bool done)
 {
@@ -340,8 +338,8 @@ static __attribute__((noinline)) void take_message_completion(struct lane *l,
 
 uint32_t lane_returns_poll(struct lane *l)
 {
-    struct ibv_wc wc[POLLED];
-    int n = fab_poll(l->res.cq, POLLED, wc);
+    struct ibv_wc wc[LANE_POLLED];
+    int n = fab_poll(l->res.cq, LANE_POLLED, wc);
     for (int i = 0; i < n; i++) {
         struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
@@ -359,6 +357,18 @@ uint32_t lane_returns_poll(struct lane *l)
     if (n > 0 && l->starved)
         l->changed = 1;
     return n > 0 ? (uint32_t)n : 0;
+}
+
+/* Where a pass takes more than it completes, queue pairs fill up, and each request waits for room
+ * in a queue first, which takes longer than to post it. */
+uint32_t lane_returns_poll_more(struct lane *l)
+{
+    uint32_t polled = LANE_POLLED, all = polled;
+    while (polled == LANE_POLLED && all < LANE_TAKEN && !lane_is_shared(l) && !l->messages_due) {
+        polled = lane_returns_poll(l);
+        all += polled;
+    }
+    return all;
 }
 
 void lane_returns_ring(struct lane *l)

@@ -19,8 +19,13 @@ static inline bool returns_wait(const struct lane *l)
 }
 
 void lane_returns_take(struct lane *l);
-/* Takes completions from the device, each with what it brings. Returns how many. */
+enum { LANE_POLLED = 64 /* completions at a time */ };
+/* Takes completions from the device, each with what it brings. Returns how many, LANE_POLLED at the
+ * most. */
 uint32_t lane_returns_poll(struct lane *l);
+/* After so many: of a tenant that is alone as many as a pass takes of its requests, and no longer
+ * than until a message has come. Returns how many with those. */
+uint32_t lane_returns_poll_more(struct lane *l);
 /* Posts what is chained, and takes what that brings. */
 void lane_returns_ring(struct lane *l);
 /* So that what is over counts no more, also after a pause: posts what is chained, and takes all

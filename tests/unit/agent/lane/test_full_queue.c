@@ -2,6 +2,9 @@
 /* What waits for a queue pair that is full: it goes several at a time, behind one doorbell, and
  * merged where that may be. */
 #include "../../check_main.h"
+#include "fabric/provider.h"
+#include "lane_state.h"
+#include "request/returns.h"
 #include "world.h"
 #include "world_held.h"
 #include "world_merge.h"
@@ -50,7 +53,7 @@ static void fill(uint32_t blocks)
     world_run(w, 40);
 }
 
-static void finish(void)
+static void finish_with(struct world_worker *other)
 {
     world_give();
     for (uint32_t k = 0; k < WORKERS; k++)
@@ -64,7 +67,14 @@ static void finish(void)
             ck_assert_uint_eq(((uint8_t *)m.worker[k].arena.addr)[b], block_of(b / BLOCK, k));
     world_held_end();
     world_watch_end();
+    if (other != NULL)
+        world_detach(w, other);
     world_mergers_close(w, &m);
+}
+
+static void finish(void)
+{
+    finish_with(NULL);
 }
 
 static uint64_t out(void)
@@ -103,7 +113,56 @@ START_TEST(what_has_waited_is_merged_when_it_goes)
 }
 END_TEST
 
+/* How often the lane has looked at its completions, and what it found the first time. */
+static const struct fab_ops *real;
+static uint32_t polls;
+static int first;
+
+static int count_poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    const int got = real->poll(cq, n, wc);
+    if (polls++ == 0)
+        first = got;
+    return got;
+}
+
+/* 64 have ended when a pass begins. */
+static uint32_t polls_of_a_pass(bool shared)
+{
+    static struct world_worker other;
+    enum { OTHER = 30, OTHERS = 3 };
+    fill(3);
+    if (shared) /* its session has just begun, and is looked at */
+        world_attach(w, &other, 0, OTHER, OTHERS);
+    real = w->node[0].fab->ops;
+    struct fab_ops counted = *real;
+    counted.poll = count_poll;
+    w->node[0].fab->ops = &counted;
+    polls = 0;
+    world_give();
+    lane_step(w->node[0].lane, ++w->now_ns);
+    w->node[0].fab->ops = real;
+    const uint32_t counted_polls = polls;
+    ck_assert_int_eq(first, LANE_POLLED);
+    finish_with(shared ? &other : NULL);
+    return counted_polls;
+}
+
+START_TEST(a_tenant_that_is_alone_has_more_than_64_completed_in_a_pass)
+{
+    ck_assert_uint_eq(polls_of_a_pass(false), 2);
+}
+END_TEST
+
+START_TEST(of_several_tenants_no_more_than_64_are_completed_in_a_pass)
+{
+    ck_assert_uint_eq(polls_of_a_pass(true), 1);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(eight_go_when_there_is_room_for_eight)                                                       \
-    T(what_has_waited_is_merged_when_it_goes)
+    T(what_has_waited_is_merged_when_it_goes)                                                      \
+    T(a_tenant_that_is_alone_has_more_than_64_completed_in_a_pass)                                 \
+    T(of_several_tenants_no_more_than_64_are_completed_in_a_pass)
 KEDGE_CHECK_MAIN("agent.lane.full_queue", TESTS)
