@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "message/set_aside.h"
 
+#include <stddef.h>
+
 #include "base/assert.h"
 
 static bool aside_counts(const struct aside *a)
@@ -49,6 +51,16 @@ void lane_aside_took(struct aside *a, uint32_t next)
         count_less(a->by, a->step, 1);
     else
         a->until = next + 1;
+}
+
+void lane_aside_renew(struct aside *a, uint32_t next)
+{
+    const uint32_t has = lane_aside_has(a, next);
+    if (has == 0)
+        return;
+    count_less(a->by, a->step, has);
+    count_more(a->by, a->by->step, has);
+    a->step = a->by->step;
 }
 
 /* Three times as much as is left to others (Choudhury and Hahne's dynamic thresholds), of which

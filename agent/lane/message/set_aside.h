@@ -5,7 +5,8 @@
  *
  * What is set aside for a stream are the numbers before `until`: each finds a receive for TERM
  * times a step at least from when that was said, and for one step more at the most, whatever
- * becomes of its sender.
+ * becomes of its sender; and from when one was refused since its worker had no room for what it
+ * says of it, as what stands behind that may be there.
  *
  * Invariant: for streams together no more is set aside than is posted. */
 #ifndef LANE_SET_ASIDE_H
@@ -43,6 +44,8 @@ void lane_aside_took(struct aside *a, uint32_t next);
 void lane_aside_drop(struct aside *a, uint32_t next);
 /* As many as are right are set aside for it, and no fewer than before. */
 void lane_aside_extend(struct aside *a, uint32_t next);
+/* What it has it keeps for as long again. */
+void lane_aside_renew(struct aside *a, uint32_t next);
 /* What was said too long ago is void: a step takes step_ns. */
 void lane_set_aside_go_on(struct set_aside *s, uint64_t now_ns, uint64_t step_ns);
 /* Whether that stream's next message may take one of those that are posted. */

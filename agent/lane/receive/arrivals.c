@@ -271,6 +271,8 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     if (!has_room || lane_admission_yields(l, q, m->from_tenant) ||
         (m->parts != 0 && !lane_large_has_room(l, q, m->from_tenant))) {
         COUNT(l, messages_refused, 1);
+        if (receive != NULL)
+            lane_aside_renew(&r->aside, r->in.next);
         lane_exchange_refuse(x, r, RNR_WAIT_US);
         return;
     }

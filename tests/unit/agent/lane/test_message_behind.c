@@ -348,6 +348,44 @@ START_TEST(a_write_to_its_own_endpoint_goes_behind_messages_too)
 }
 END_TEST
 
+/* Its worker pops nothing for long, so that it is refused though a receive is set aside for it.
+ * Meanwhile nobody else takes that: what went behind it is there already. */
+START_TEST(what_finds_no_room_keeps_what_is_set_aside_for_it)
+{
+    enum { POSTED = 35, HEARD = 31 /* there is no room for one more then */ };
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    for (uint32_t waits = 0; waits < 220; waits += 20) {
+        begin_with(2);
+        warm_up(0, POSTED);
+        for (uint64_t i = 0; i < HEARD; i++) {
+            post(&sender, a_send(0, i));
+            expect_done(i, IBV_WC_SUCCESS);
+        }
+        post(&sender, a_send(0, 100));
+        post(&sender, word_write(0, 101, 101, 2 + HEARD + 1));
+        world_run(&w, 60);
+        ck_assert_uint_eq(*word_of(0), 2 + HEARD + 1);
+        expect_nothing(1500 + waits); /* longer than it is set aside */
+        for (uint32_t i = 0; i < 2; i++) {
+            post(&sender, a_send(1, 200 + 2 * i));
+            post(&sender, word_write(1, 201 + 2 * i, 102 + i, i + 1));
+        }
+        expect_nothing(100);
+        for (uint32_t i = 0; i < HEARD; i++)
+            ck_assert(world_hear(&w, &receiver, &e, &from, 0));
+        for (uint32_t i = 0; i < 1000; i++) {
+            world_run(&w, 1);
+            ck_assert_uint_le(*word_of(0) + *word_of(1), POSTED);
+        }
+        post_receive(POSTED, 0, BUFFER);
+        for (uint32_t i = 0; i < 6; i++)
+            ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        end();
+    }
+}
+END_TEST
+
 /* One that says no more may have had some set aside: nobody waits for these longer than he may. */
 START_TEST(what_is_set_aside_is_so_for_a_time)
 {
@@ -520,6 +558,7 @@ END_TEST
     T(what_is_out_of_a_vqp_that_is_gone_is_none_of_the_one_in_its_place)                           \
     T(large_messages_together_take_none_that_is_set_aside)                                         \
     T(a_write_to_its_own_endpoint_goes_behind_messages_too)                                        \
+    T(what_finds_no_room_keeps_what_is_set_aside_for_it)                                           \
     T(what_is_set_aside_is_so_for_a_time)                                                          \
     T(no_write_is_seen_before_receives_are_posted_for_what_is_before_it)                           \
     T(nor_does_a_read_see_less_whatever_breaks)

@@ -147,10 +147,30 @@ START_TEST(whatever_happens_what_was_said_holds)
 }
 END_TEST
 
+START_TEST(what_is_renewed_is_so_for_as_long_again)
+{
+    begin(16);
+    lane_aside_extend(&a[0], next[0]);
+    lane_set_aside_go_on(&s, ASIDE_TERM * STEP_NS, STEP_NS);
+    take(0);
+    lane_aside_renew(&a[0], next[0]);
+    lane_set_aside_go_on(&s, 2 * ASIDE_TERM * STEP_NS, STEP_NS);
+    ck_assert_uint_eq(has(0), 11);
+    ck_assert_uint_eq(s.all, 11);
+    lane_set_aside_go_on(&s, (2 * ASIDE_TERM + 1) * STEP_NS, STEP_NS);
+    lane_aside_renew(&a[0], next[0]); /* too late */
+    ck_assert_uint_eq(has(0), 0);
+    ck_assert_uint_eq(s.all, 0);
+    lane_aside_renew(&a[1], next[1]); /* none, of nobody's */
+    ck_assert_uint_eq(s.all, 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_has_three_quarters_and_who_comes_of_what_is_left)                                        \
     T(nobody_else_takes_what_is_set_aside)                                                         \
     T(it_is_so_for_a_term_and_a_step_at_the_most)                                                  \
+    T(what_is_renewed_is_so_for_as_long_again)                                                     \
     T(what_goes_gives_back)                                                                        \
     T(whatever_happens_what_was_said_holds)
 KEDGE_CHECK_MAIN("agent.lane.set_aside", TESTS)
