@@ -411,6 +411,7 @@ static void look_at_remote(const struct arena *a, const struct sim_access *acces
             (unsigned long long)((uint8_t *)access->at - a->at), access->key);
     if (r == NULL)
         return;
+    play_order_written(access);
     if (!r->lease_only && access->identity <= r->born_identity)
         play_violation(a->owner,
                        "a %s of node %u is carried out in region %llu by a registration that is "

@@ -53,6 +53,7 @@ struct mail_stream {
     uint64_t taken_ns;            /* when its receiver last took one, as its sender was told */
     uint32_t letters, room, next; /* next: the one that is to be popped next */
     struct letter *letter;
+    struct mail_behind behind;
 };
 
 static struct {
@@ -101,6 +102,7 @@ struct mail_box *play_box_open(const char *owner, const uint8_t gid[16], uint32_
     b->port = port;
     b->most = MAIL_MOST;
     b->answers = port == 0;
+    b->opened_ns = play_now_ns();
     b->live = b->lets_in[tenant] = true;
     return mail.box[mail.boxes++] = b;
 }
@@ -157,9 +159,14 @@ struct mail_box *play_stream_answers(const struct mail_stream *s)
     return s->answers;
 }
 
-const struct mail_box *play_stream_to(const struct mail_stream *s)
+struct mail_box *play_stream_to(const struct mail_stream *s)
 {
     return s->to;
+}
+
+struct mail_behind *play_stream_behind(struct mail_stream *s)
+{
+    return &s->behind;
 }
 
 /* Which stream, which letter, and what follows from both. */
@@ -287,6 +294,8 @@ void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end
         n->withdrawn = end == MAIL_UNKNOWN;
     s->taken_ns = end == MAIL_TAKEN ? play_now_ns() : s->taken_ns;
     l->end = (uint8_t)end;
+    if (end != MAIL_TAKEN)
+        play_order_over(s->to, &s->behind, s->next);
     s->to->unheard += end == MAIL_TAKEN && !l->popped;
 }
 

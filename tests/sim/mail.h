@@ -2,8 +2,9 @@
 /* Messages of simulated workers, as both ends know them together: each stream's come once each, in
  * order and whole, to the box that they were sent to, from whom may send there; what was
  * acknowledged has come, and what is said to have never been sent never does. The memory that a
- * large one is READ from nobody READs but its receiver, and not when it is over. What is not so is
- * a violation. One thread. */
+ * large one is READ from nobody READs but its receiver, and not when it is over. A WRITE is carried
+ * out when for each letter before it a receive has been posted. What is not so is a violation. One
+ * thread. */
 #ifndef SIM_MAIL_H
 #define SIM_MAIL_H
 
@@ -43,6 +44,15 @@ struct mail_box {
     bool lets_in[MAIL_TENANTS + 1];
     bool let_in[MAIL_TENANTS + 1]; /* at some time */
     uint64_t unheard;              /* letters that are acknowledged, and were not popped */
+    /* mail_order.c: receives that were posted there, and letters that stand before WRITEs which
+     * have been carried out. */
+    uint64_t receives, before, opened_ns;
+};
+
+/* Of a stream: as before, of it alone; over: one of its letters may not have been taken. */
+struct mail_behind {
+    uint32_t before;
+    bool over;
 };
 
 /* What was WRITTEN in a slot before a message that comes behind it: words that say their place
@@ -63,6 +73,15 @@ struct mail_list play_list_make(const struct play_slot *slot, uint32_t at, uint3
 /* Its message has come to the owner of that region, NULL: who has none. False: not all of it is
  * there. */
 bool play_list_is_there(const struct mail_list *list, const struct play_region *of_owner);
+
+/* mail_order.c: what the list writes stands behind all letters of that stream up to `number`. */
+void play_order_behind(const struct mail_list *list, const struct play_slot *slot,
+                       struct mail_stream *s, uint32_t number);
+/* Not all of its letters from here on may be taken: `taken` were. */
+void play_order_over(struct mail_box *box, struct mail_behind *b, uint32_t taken);
+/* A device carries out a WRITE in memory of a region. */
+void play_order_written(const struct sim_access *access);
+struct mail_behind *play_stream_behind(struct mail_stream *s);
 
 void play_mail_begin(void);
 void play_mail_end(void);
@@ -85,7 +104,7 @@ struct mail_box *play_box_of(const char *owner);
 struct mail_stream *play_stream_begin(struct mail_box *to, uint32_t tenant,
                                       struct mail_box *answers);
 struct mail_box *play_stream_answers(const struct mail_stream *s);
-const struct mail_box *play_stream_to(const struct mail_stream *s);
+struct mail_box *play_stream_to(const struct mail_stream *s);
 /* The next letter is posted: its number. out: so many bytes, its content. */
 uint32_t play_stream_post(struct mail_stream *s, uint32_t bytes, uint8_t *out);
 /* The same of one behind a list, and of one that is a WRITE's immediate, which has no content. */

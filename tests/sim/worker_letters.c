@@ -19,7 +19,7 @@ enum {
     FAR_BYTES = LARGE_ANSWERS * MAIL_LARGE_MOST,
     OUT_BYTES = MAIL_LIST * 2 * MAIL_MOST,
     FRIEND_BYTES = MAIL_FRIENDS * MAIL_LEAST,
-    LISTS_BYTES = LISTS_OUT * (LIST_BYTES + KEDGE_NOTIFICATION_MOST)
+    LISTS_BYTES = (LISTS_OUT + 1) * (LIST_BYTES + KEDGE_NOTIFICATION_MOST)
 };
 
 static uint32_t room_of(bool large, uint32_t large_bytes, uint32_t count)
@@ -86,7 +86,7 @@ uint8_t *play_letters_list(const struct play_worker *w, uint32_t place)
 
 static uint8_t *bag_memory(const struct play_worker *w, uint32_t i)
 {
-    return play_letters_list(w, LISTS_OUT) + (size_t)i * MAIL_LARGE_MOST;
+    return play_letters_list(w, LISTS_OUT + 1) + (size_t)i * MAIL_LARGE_MOST;
 }
 
 /* Of so many bytes in all, in `count` pieces of odd lengths. */
@@ -125,6 +125,8 @@ void play_letters_await(struct play_worker *w, struct kedge_vqp *q, bool far, ui
     struct ibv_recv_wr *bad,
         wr = {.wr_id = far ? MAIL_FAR_ID + i : i, .sg_list = p.sge, .num_sge = p.count};
     memset(receive_memory(w, far, i), 0, far ? w->mail.far_most : w->mail.near_most);
+    struct mail_box *box = far ? w->mail.answers : w->mail.box;
+    box->receives++; /* before the lane may know of it */
     if (kedge_post_recv(q, &wr, &bad) != 0)
         play_trace(w->process->name, "posts no receive: %s", kedge_last_error());
 }

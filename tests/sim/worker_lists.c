@@ -23,6 +23,8 @@ enum {
     ALONE_PPM = 500000,   /* counters that one worker at a time raises */
     DROP_PPM = 50000,     /* turns in which a counter of its own goes */
     LEAVE_PPM = 10000,
+    LOOK_PPM = 500000, /* turns with a READ, or an atomic, behind its lists */
+    ADD_PPM = 300000,  /* of these */
     WAIT_PPM = 100000, /* turns in which it waits for a counter to go on */
     WAIT_MS = 20,
     LEFT_S = 10,
@@ -109,14 +111,17 @@ static void forget_goal(struct play_worker *w, enum mail_end end)
         if (n->slot != NULL)
             n->slot->lost = true;
     }
-    if (n->slot != NULL)
+    if (n->slot != NULL) {
+        n->slot->lost |= n->looks;
         play_slot_give(n->slot);
+    }
     if (n->counter != NULL)
         play_counter_give(n->counter);
     n->slot = NULL;
     n->counter = NULL;
     n->stream = NULL;
     n->q = NULL;
+    n->looks = false;
     n->posted = n->done = 0;
 }
 
@@ -254,6 +259,9 @@ static bool post_list(struct play_worker *w, uint32_t place)
     if (n->wrong[place])
         l.wr[base_prng_below(&w->random, l.count)].wr.rdma.remote_addr += PLAY_REGION_BYTES;
     add_message(w, &l, &list, memory + LIST_BYTES);
+    if (n->slot != NULL && n->stream != NULL)
+        play_order_behind(&list, n->slot, n->stream, n->last);
+    n->last_list = list;
     n->first = place == 0 ? n->last : n->first;
     n->first_id = place == 0 ? w->last_id : n->first_id;
     link_list(&l);
@@ -271,7 +279,55 @@ static bool post_list(struct play_worker *w, uint32_t place)
     return false;
 }
 
+/* What stands behind all of them, and ends behind them. */
+static void post_look(struct play_worker *w)
+{
+    struct worker_lists *n = &w->lists;
+    uint8_t *memory = play_letters_list(w, LISTS_OUT);
+    const uint64_t slot = n->remote.addr + play_slot_offset(n->slot);
+    struct ibv_sge sge = {(uintptr_t)memory, n->last_list.bytes, w->mail.lkey};
+    struct ibv_send_wr wr = {.wr_id = ++w->last_id,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.rdma = {slot + n->last_list.at, n->remote.rkey}},
+                       *bad;
+    n->adds = !w->settings.no_atomics && happens(w, ADD_PPM);
+    n->look_id = wr.wr_id;
+    if (n->adds) {
+        sge.length = 8;
+        wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        wr.wr.atomic.remote_addr = n->remote.addr + play_slot_counter_offset(n->slot);
+        wr.wr.atomic.compare_add = 1;
+        wr.wr.atomic.rkey = n->remote.rkey;
+    }
+    n->looks = kedge_post_send(n->q, &wr, &bad) == 0;
+    n->added_to = n->slot->counter;
+    n->slot->counter += n->adds && n->looks;
+    w->count.reads += n->looks && !n->adds;
+    w->count.atomics += n->looks && n->adds;
+}
+
 /* ---- their ends */
+
+static void judge_list_look(struct play_worker *w, const struct ibv_wc *wc)
+{
+    struct worker_lists *n = &w->lists;
+    const uint8_t *memory = play_letters_list(w, LISTS_OUT);
+    n->looks = false;
+    if (n->done < n->posted)
+        play_violation(w->process->name, "a request ends before lists that it stands behind");
+    if (wc->status != IBV_WC_SUCCESS) {
+        n->failed = n->slot->lost = true;
+        return;
+    }
+    if (n->failed)
+        play_violation(w->process->name, "a request ends well behind a list that has failed");
+    if (n->adds ? memcmp(memory, &n->added_to, 8) != 0
+                : memcmp(memory, n->slot->content + n->last_list.at, n->last_list.bytes) != 0)
+        play_violation(w->process->name, "a request behind lists finds what was before them");
+}
 
 /* One that fails by a WRITE of it had no message, unless that WRITE is the message. */
 static enum mail_end end_of(const struct worker_lists *n, const struct ibv_wc *wc)
@@ -314,10 +370,12 @@ static void await_lists(struct play_worker *w)
 {
     const uint64_t until_ns = play_now_ns() + HANG_S * BASE_NS_PER_S;
     struct ibv_wc wc[LISTS_OUT];
-    while (w->session != NULL && w->lists.done < w->lists.posted) {
+    while (w->session != NULL && (w->lists.done < w->lists.posted || w->lists.looks)) {
         int n = kedge_poll(w->session, LISTS_OUT, wc);
         for (int i = 0; i < n; i++)
-            if (wc[i].qp_num == kedge_vqp_num(w->lists.q))
+            if (w->lists.looks && wc[i].wr_id == w->lists.look_id)
+                judge_list_look(w, &wc[i]);
+            else if (wc[i].qp_num == kedge_vqp_num(w->lists.q))
                 judge_list(w, &wc[i]);
             else if (!play_worker_judge_mail(w, &wc[i]))
                 play_violation(w->process->name, "a completion of nothing that is out");
@@ -352,6 +410,9 @@ void play_worker_do_lists(struct play_worker *w)
     while (n->posted < count && post_list(w, n->posted))
         n->posted++;
     n->failed |= n->posted < count;
+    n->looks = false;
+    if (n->posted > 0 && !n->failed && n->slot != NULL && happens(w, LOOK_PPM))
+        post_look(w);
     if (happens(w, LEAVE_PPM)) {
         leave_goal(w);
         play_process_sleep(LEFT_S * BASE_NS_PER_S);

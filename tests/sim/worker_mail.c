@@ -214,10 +214,10 @@ static void open_port(struct play_worker *w)
         m->port = NULL;
         return;
     }
-    for (uint32_t i = 0; i < play_letters_awaited(w, false); i++)
-        play_letters_await(w, m->port, false, i);
     m->box = play_box_open(w->process->name, w->session->gid, w->settings.tenant, port);
     m->box->most = m->near_most;
+    for (uint32_t i = 0; i < play_letters_awaited(w, false); i++)
+        play_letters_await(w, m->port, false, i);
     play_trace(w->process->name, "hears at port %u", port);
 }
 

@@ -72,6 +72,11 @@ struct worker_lists {
     uint64_t first_id, posted_ns;
     uint32_t first, last, posted, done;
     bool failed, wrong[LISTS_OUT]; /* a WRITE of it goes nowhere */
+    /* Behind the lists: a READ of what the last one wrote, or one that adds to the slot's counter.
+     */
+    bool looks, adds;
+    uint64_t look_id, added_to;
+    struct mail_list last_list;
     struct own_counter own[OWN_COUNTERS];
 };
 
