@@ -102,7 +102,7 @@ static uint32_t draw_any(void)
 /* Near what is so, or anything. */
 static void alter(uint32_t *is)
 {
-    const uint32_t near = 1 + (uint32_t)draw(40);
+    const uint32_t near = 1 + (uint32_t)draw(draw(2) == 0 ? 40 : 3);
     *is = draw(4) == 0 ? draw_any() : draw(2) == 0 ? *is + near : *is - near;
 }
 

@@ -122,7 +122,8 @@ const char *play_mail_read(const struct sim_access *access);
 /* Its sender has a completion of it, or will never have one (UNKNOWN). */
 void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end, const char *who);
 
-/* Its sender was told that its receiver's agent is silent, and nothing has gone wrong since then. */
+/* Its sender was told that its receiver's agent is silent, and nothing has gone wrong since then.
+ */
 void play_stream_silent(const struct mail_stream *s, uint64_t calm_ns, const char *who);
 
 /* box's owner has popped that, which says that it is of a tenant of that number

@@ -93,7 +93,7 @@ static void begin_trip(struct lane *l, const struct wr *w)
 }
 
 /* What is out of that peer's has another weight from now on. */
-static void weigh(struct batch_pace *p, struct batch_trip *t)
+static void set_weight(struct batch_pace *p, struct batch_trip *t)
 {
     p->load -= t->out * weight_of(t);
     t->weight = (uint32_t)(WEIGHT * TRIP_MOST_NS / trip_ns(t));
@@ -128,7 +128,7 @@ static void end_trip(struct lane *l, const struct wr *w, bool well)
     }
     if (well && (t->least_ns[0] == 0 || ns < t->least_ns[0]))
         t->least_ns[0] = ns;
-    weigh(&l->batches.pace, t);
+    set_weight(&l->batches.pace, t);
     find_near(l);
 }
 

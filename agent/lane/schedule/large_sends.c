@@ -108,6 +108,12 @@ bool lane_large_send_is_late(const struct lane *l, const struct vqp_messages *t,
            is_over_time(l, t, w, clock_ns);
 }
 
+bool lane_large_send_is_first(const struct vqp_messages *t)
+{
+    const struct wr *w = t->kept.head;
+    return w != NULL && w->vkey == t->sender.out.first && (w->special & SPECIAL_LARGE) != 0;
+}
+
 void lane_large_send_let_go(struct vqp_messages *t)
 {
     t->let_go = 1;

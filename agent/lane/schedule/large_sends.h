@@ -66,6 +66,8 @@ static inline void large_sends_progress(struct vqp_messages *t, uint64_t clock_n
 {
     t->first_ns = clock_ns;
 }
+/* Whether the first that is not acknowledged is a large one, which its receiver may READ. */
+bool lane_large_send_is_first(const struct vqp_messages *t);
 /* Its receiver says that its stream has ended: nobody READs it any more. */
 void lane_large_send_let_go(struct vqp_messages *t);
 /* w is to fail, and may be READ yet: what is lent goes, and it waits for that. */

@@ -458,19 +458,12 @@ static uint32_t reason_of(uint8_t status)
     }
 }
 
-static bool is_first_large(const struct vqp_messages *t)
-{
-    const struct wr *w = t->kept.head;
-    return w != NULL && w->vkey == t->sender.out.first && (w->special & SPECIAL_LARGE) != 0;
-}
-
 /* That it READs a message which is in no memory of the sender's, its receiver may say for ever. */
 void lane_sends_hear(struct lane *l, struct vqp_messages *t, const struct schema_note *n)
 {
-    const struct schema_note taken = {
-        .stream = n->stream, .number = n->number, .kind = SCHEMA_NOTE_TAKEN};
+    const struct schema_note taken = {n->stream, n->number, .kind = SCHEMA_NOTE_TAKEN};
     uint8_t failed = 0;
-    if (n->kind == SCHEMA_NOTE_READS && !is_first_large(t))
+    if (n->kind == SCHEMA_NOTE_READS && !lane_large_send_is_first(t))
         n = &taken;
     const uint32_t before = t->sender.out.next;
     COUNT(l, messages_rnr, n->kind == SCHEMA_NOTE_REFUSED);
