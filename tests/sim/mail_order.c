@@ -24,6 +24,9 @@ void play_order_behind(const struct mail_list *list, const struct play_slot *slo
                        struct mail_stream *s, uint32_t number)
 {
     const uint32_t i = (uint32_t)(list->stamp % KNOWN);
+    known[i].stream = NULL;
+    if (play_stream_lies(s)) /* its messages may have gone elsewhere */
+        return;
     known[i].stamp = list->stamp;
     known[i].slot = slot->region->at + play_slot_offset(slot);
     known[i].stream = s;
