@@ -57,6 +57,8 @@
     C(messages_sent, "Messages of workers that were acknowledged.", COUNTER)                       \
     C(messages_received, "Messages that were put into a buffer of a worker.", COUNTER)             \
     C(messages_large, "Of these, such as were READ from where their senders had them.", COUNTER)   \
+    C(messages_near, "Of these, such as another worker of the lane sent, and no device carried.",  \
+      COUNTER)                                                                                     \
     C(messages_rnr, "Times that the receiver of a message had no buffer, as it says.", COUNTER)    \
     C(messages_refused,                                                                            \
       "Times that a message came for a worker that had posted no buffer, or had no room.",         \

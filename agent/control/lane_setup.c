@@ -126,6 +126,7 @@ static struct lane_config describe_lane(const struct pool *p)
         .writes_in_order = d->fab->caps.writes_in_order,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
+        .by_device = !c->messages_near,
         .pool = p->number,
         .incarnation = p->incarnation,
     };

@@ -130,6 +130,8 @@ static const struct option options[] = {
      "long READs and WRITEs are posted in pieces, which others go between"},
     {"pool", "messages", A_YES_NO, AT(messages), 0, 0, "no",
      "workers may send each other messages (kedge_msg.h)"},
+    {"pool", "messages_near", A_YES_NO, AT(messages_near), 0, 0, "yes",
+     "messages: those from one worker here to another one go by no device"},
     {"pool", "receives", A_COUNT, AT(receives), 16, LANE_RECEIVES_MOST, "256",
      "messages: of all peers, that may be on their way to this pool; 16448 bytes each"},
     {"pool", "window_policy", A_WINDOW_POLICY, AT(window_policy), 0, 0, "ladder",

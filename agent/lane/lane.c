@@ -563,7 +563,8 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(tenants_resting);
     COPY(messages_sent), COPY(messages_received), COPY(messages_rnr), COPY(messages_refused),
         COPY(messages_stray), COPY(datagrams_sent), COPY(receives_posted), COPY(credits_granted),
-        COPY(message_peers), COPY(messages_large), COPY(messages_unadmitted), COPY(port_guests);
+        COPY(message_peers), COPY(messages_large), COPY(messages_near), COPY(messages_unadmitted),
+        COPY(port_guests);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

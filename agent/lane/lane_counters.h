@@ -20,7 +20,7 @@ struct lane_counters {
         transfers, quarantined, tenants_quarantined, tenants_resting, messages_sent,
         messages_received, messages_rnr, messages_refused, messages_stray, datagrams_sent,
         receives_posted, credits_granted, message_peers, messages_large, messages_unadmitted,
-        port_guests;
+        messages_near, port_guests;
     _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
     struct latencies latencies;
 };

@@ -14,6 +14,7 @@
 #include "message/ports.h"
 #include "message/sure_sends.h"
 #include "lane_state.h"
+#include "near_state.h"
 #include "session_state.h"
 #include "transmit/wr.h"
 #include "usual_stream.h"
@@ -27,6 +28,7 @@ enum { PORTS_EACH = 16 };
 /* Of a VQP that sends messages, or hears some. */
 struct vqp_messages {
     struct stream_sender sender;
+    struct near_sends near;
     uint32_t share;  /* whose part its place is of */
     struct vqp *q;   /* NULL: it was destroyed, and some of its SENDs are out yet */
     uint32_t out;    /* SENDs that the device has */
@@ -94,11 +96,7 @@ struct peer_handle {
     uint8_t asked; /* enum handle_asked */
     uint8_t out;   /* datagrams that the device has */
 };
-enum handle_asked {
-    HANDLE_UNASKED,
-    HANDLE_ASKED,
-    HANDLE_ASKED_BEFORE /* the address was another */
-};
+enum handle_asked { HANDLE_UNASKED, HANDLE_ASKED, HANDLE_ASKED_BEFORE /* of another address */ };
 
 enum ud_state {
     UD_WORKS,
@@ -121,6 +119,7 @@ struct messages {
     /* of tenants: their slots + 1 */
     struct places vqp_places, port_places, guest_places, header_places;
     struct active_vqps actives;
+    struct near_list nears;
     struct usual_stream usual[USUAL_STREAMS]; /* by their names */
     struct arrival *arrivals;                 /* a ring, of `arrivals_most` */
     uint32_t arrived, arrival_at, arrivals_most;

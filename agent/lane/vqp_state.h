@@ -18,12 +18,16 @@ struct window;
  * ADDRESSED: connected, and its SENDs are addressed. */
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_CUTTING, VQP_STATES };
 
+/* What a device was given of a VQP's since it was bound. From BY_SEND on SENDs were the last: one
+ * more each time, up to many. */
+enum vqp_begun { BEGUN_NOT, BEGUN, BEGUN_BY_SEND, BEGUN_BY_SENDS = BEGUN_BY_SEND + 16 };
+
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
     uint8_t state;       /* enum vqp_state, moved by lane_vqp_move() alone */
     uint8_t lost;        /* only while its queue pair breaks */
     uint8_t denied;      /* enum schema_reason: why the last bind of a free one failed */
-    uint8_t begun;       /* something was posted since it was bound */
+    uint8_t begun;       /* enum vqp_begun */
     uint8_t in;          /* how many windows its head is in, while that waits at the next */
     uint8_t cut;         /* a piece is out of which more is to come: what is behind it waits */
     uint8_t wait;        /* enum vqp_wait, moved by lane_vqp_wait_move() alone */
@@ -58,6 +62,13 @@ struct vqp {
 static inline bool vqp_is_busy(const struct vqp *q)
 {
     return q->outstanding > 0 || q->kept > 0 || q->queue.head != NULL;
+}
+
+/* The device has so many SENDs of it, and nothing behind. */
+static inline void vqp_sent(struct vqp *q, uint32_t count)
+{
+    const uint32_t begun = (q->begun == BEGUN_NOT ? BEGUN : q->begun) + count;
+    q->begun = (uint8_t)(begun < BEGUN_BY_SENDS ? begun : BEGUN_BY_SENDS);
 }
 
 /* Of a worker's request, or NULL. */

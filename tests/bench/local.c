@@ -116,7 +116,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     if (o->test == PERF_POLL && which >= 3)
         polling = which == 3 ? "polling = event\n" : "polling = busy\n";
     if (o->test == PERF_SEND || o->test == PERF_NOTIFY)
-        polling = "messages = yes\n";
+        polling = o->by_device ? "messages = yes\nmessages_near = no\n" : "messages = yes\n";
     if (o->test == PERF_LANES && which == 1)
         snprintf(lease, sizeof lease, "lanes = %u\n", o->lanes);
     if (o->test == PERF_MERGE && which >= 3)

@@ -127,6 +127,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
                         "merge needs --local, and a --size of whole eight bytes; or --model");
     if (o->test == PERF_SEND && !o->local)
         return base_err(err, -EINVAL, "send needs --local: it is compared with its device");
+    if (o->by_device && o->test != PERF_SEND)
+        return base_err(err, -EINVAL, "--by-device is for send");
     if (o->test == PERF_NOTIFY && (!o->local || o->depth != 1))
         return base_err(err, -EINVAL, "notify needs --local, and has one list at a time");
     if (o->test == PERF_BATCH && (!o->local || o->count > PERF_MAX_BATCH))
@@ -264,6 +266,7 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, 'j'},
     {"direct", no_argument, NULL, 'D'},
     {"spin", no_argument, NULL, 'z'},
+    {"by-device", no_argument, NULL, 'v'},
     {"cached", no_argument, NULL, 'c'},
     {"uncached", no_argument, NULL, 'u'},
     {"help", no_argument, NULL, 'h'},
@@ -385,6 +388,7 @@ static void set_flag(struct perf_options *o, int c)
     o->storm |= c == 'S';
     o->lane |= c == 'E';
     o->spin |= c == 'z';
+    o->by_device |= c == 'v';
 }
 
 /* What there is instead. */
@@ -486,6 +490,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         case 'S':
         case 'E':
         case 'z':
+        case 'v':
             set_flag(&o, c);
             break;
         case 'c':
@@ -505,7 +510,6 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         status = check(&o, cached, uncached, err);
     if (status == 0 && !o.local)
         status = check_server(o.server, err);
-    if (status == 0)
-        *out = o;
+    *out = status == 0 ? o : *out;
     return status;
 }

@@ -78,6 +78,7 @@ struct perf_options {
     const char *load;       /* in this load alone; NULL: in all */
     bool defaults;          /* nothing is set in [pool] */
     bool direct, local, json, cached;
+    bool by_device;  /* send: no message goes near */
     bool spin;       /* --direct: on the other processor */
     bool wrong_keys; /* isolation: the bad neighbour guesses keys of the live node */
     bool storm;      /* lookup: nodes register meanwhile */

@@ -187,26 +187,29 @@ void perf_send_report(const struct perf_options *o, const struct perf_result *r)
 {
     const struct perf_sent *s = &r->sent;
     const char *direct = perf_send_is_large(o) ? "READ" : "SEND";
+    const bool is_near = !o->by_device && !perf_send_is_large(o);
     if (!o->json) {
-        printf("send of %u bytes, depth %u, in %d turns with %ss on the fabric itself: p50 %.3f "
-               "us for %.3f us, %.2f times (%.2f to %.2f); %.0f and %.0f per second\n",
-               o->size, o->depth, PERF_SEND_TURNS, direct, s->p50_ns[PERF_SEND_AGENT] / 1e3,
-               s->p50_ns[PERF_SEND_DIRECT] / 1e3, s->ratio, s->least_ratio, s->most_ratio,
-               s->per_second[PERF_SEND_AGENT], s->per_second[PERF_SEND_DIRECT]);
+        printf(
+            "send of %u bytes, depth %u, %s, in %d turns with %ss on the fabric itself: p50 %.3f "
+            "us for %.3f us, %.2f times (%.2f to %.2f); %.0f and %.0f per second\n",
+            o->size, o->depth, is_near ? "near (by no device)" : "by the device", PERF_SEND_TURNS,
+            direct, s->p50_ns[PERF_SEND_AGENT] / 1e3, s->p50_ns[PERF_SEND_DIRECT] / 1e3, s->ratio,
+            s->least_ratio, s->most_ratio, s->per_second[PERF_SEND_AGENT],
+            s->per_second[PERF_SEND_DIRECT]);
         return;
     }
     struct base_text t;
     base_text_init(&t, 2048);
     base_text_printf(
         &t,
-        "{\"test\":\"send\",\"provider\":\"soft\",\"size\":%u,\"depth\":%u,"
+        "{\"test\":\"send\",\"provider\":\"soft\",\"size\":%u,\"depth\":%u,\"near\":%s,"
         "\"direct\":\"%s\",\"verified\":%s,\"turns\":%d,\"p50_ns\":%.0f,\"direct_p50_ns\":%.0f,"
         "\"ratio\":%.3f,\"least_ratio\":%.3f,\"most_ratio\":%.3f,\"per_second\":%.0f,"
         "\"direct_per_second\":%.0f,\"pinned\":%s,",
-        o->size, o->depth, direct, r->verified ? "true" : "false", PERF_SEND_TURNS,
-        s->p50_ns[PERF_SEND_AGENT], s->p50_ns[PERF_SEND_DIRECT], s->ratio, s->least_ratio,
-        s->most_ratio, s->per_second[PERF_SEND_AGENT], s->per_second[PERF_SEND_DIRECT],
-        o->pinned ? "true" : "false");
+        o->size, o->depth, is_near ? "true" : "false", direct, r->verified ? "true" : "false",
+        PERF_SEND_TURNS, s->p50_ns[PERF_SEND_AGENT], s->p50_ns[PERF_SEND_DIRECT], s->ratio,
+        s->least_ratio, s->most_ratio, s->per_second[PERF_SEND_AGENT],
+        s->per_second[PERF_SEND_DIRECT], o->pinned ? "true" : "false");
     perf_report_machine(&t);
     base_text_printf(&t, "}");
     puts(base_text_str(&t));

@@ -16,7 +16,7 @@ struct passes {
     pass_fn *sender, *receiver; /* receiver: NULL where that is the same lane */
 };
 pass_fn counted_sender, counted_receiver, counted_deep_sender, counted_deep_receiver;
-pass_fn counted_own, counted_deep_own;
+pass_fn counted_own, counted_deep_own, counted_near, counted_deep_near;
 
 __attribute__((noipa)) uint32_t counted_sender(struct lane *lane, uint64_t now_ns)
 {
@@ -48,10 +48,22 @@ __attribute__((noipa)) uint32_t counted_deep_own(struct lane *lane, uint64_t now
     return lane_step(lane, now_ns);
 }
 
+__attribute__((noipa)) uint32_t counted_near(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
+__attribute__((noipa)) uint32_t counted_deep_near(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
 static const struct passes uncounted = {lane_step, lane_step},
                            alone = {counted_sender, counted_receiver},
                            deep = {counted_deep_sender, counted_deep_receiver},
-                           own = {.sender = counted_own}, deep_own = {.sender = counted_deep_own};
+                           own = {.sender = counted_own}, deep_own = {.sender = counted_deep_own},
+                           near = {.sender = counted_near},
+                           deep_near = {.sender = counted_deep_near};
 
 /* Rounds, in which each lane has a pass: until the last message was there, and until its sender
  * knew. */
@@ -137,17 +149,30 @@ START_TEST(between_two_lanes)
 }
 END_TEST
 
-START_TEST(within_a_lane)
+START_TEST(within_a_lane_by_its_device)
 {
     world_receives = RECEIVES;
+    world_by_device = true;
     begin_own();
     send_first();
     run("OWN", 1, &own);
     run("DEEP_OWN", DEPTH, &deep_own);
     end();
+    world_by_device = false;
 }
 END_TEST
 
-#define TESTS(T) T(between_two_lanes) T(within_a_lane)
+START_TEST(within_a_lane)
+{
+    world_receives = RECEIVES;
+    begin_own();
+    send_first();
+    run("NEAR", 1, &near);
+    run("DEEP_NEAR", DEPTH, &deep_near);
+    end();
+}
+END_TEST
+
+#define TESTS(T) T(between_two_lanes) T(within_a_lane_by_its_device) T(within_a_lane)
 
 KEDGE_CHECK_MAIN("cost.message", TESTS)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a message of 8 bytes costs, in instructions, as callgrind counts them, on `soft` over DC: the
 # lane that sends it with its acknowledgement, and the one that takes it, of two agents; and the
-# lane that does both, between two VQPs of one agent. And in how many passes of each it is there,
-# and its sender knows, after one in which its receive was posted.
+# lane that does both, between two VQPs of one agent, by the device and near. And in how many passes
+# of each it is there, and its sender knows, after one in which its receive was posted.
 #
 #   tests/cost/messages.sh BUILD_DIRECTORY
 set -euo pipefail
@@ -12,9 +12,11 @@ for tool in valgrind callgrind_annotate; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
 # 3 % more than they are.
-declare -A MAY=([MESSAGE]=8481 [DEEP]=3480 [OWN]=4816 [DEEP_OWN]=3022)
+declare -A MAY=([MESSAGE]=8481 [DEEP]=3480 [OWN]=5011 [DEEP_OWN]=3110
+    [NEAR]=2714 [DEEP_NEAR]=965)
 # Until it is there, and until its sender knows.
-declare -A ROUNDS=([MESSAGE]="1 2" [DEEP]="1 2" [OWN]="1 1" [DEEP_OWN]="1 1")
+declare -A ROUNDS=([MESSAGE]="1 2" [DEEP]="1 2" [OWN]="1 1" [DEEP_OWN]="1 1"
+    [NEAR]="1 1" [DEEP_NEAR]="1 1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
@@ -50,3 +52,5 @@ count MESSAGE counted_sender counted_receiver
 count DEEP counted_deep_sender counted_deep_receiver
 count OWN counted_own
 count DEEP_OWN counted_deep_own
+count NEAR counted_near
+count DEEP_NEAR counted_deep_near

@@ -196,8 +196,8 @@ static struct stream_receiver *open_receiver(struct exchange *x, struct message_
 
 /* One of another peer with that name is another stream: its name is 64 random bits, and
  * who repeats it harms himself. */
-static struct stream_receiver *find_receiver(const struct exchange *x, const struct message_peer *c,
-                                             uint64_t name)
+struct stream_receiver *lane_exchange_find_stream(const struct exchange *x,
+                                                  const struct message_peer *c, uint64_t name)
 {
     const uint32_t place = *stream_link(x, name);
     return place != 0 && x->receiver[place - 1].from == c ? &x->receiver[place - 1] : NULL;
@@ -247,7 +247,7 @@ struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct sc
     c->heard_ns = now_ns;
     if (m->to_incarnation != x->config.incarnation)
         return NULL;
-    struct stream_receiver *r = find_receiver(x, c, m->stream);
+    struct stream_receiver *r = lane_exchange_find_stream(x, c, m->stream);
     if (r == NULL)
         r = begin_receiver(x, c, m, share, guest, now_ns);
     if (r == NULL)
@@ -268,6 +268,14 @@ void lane_exchange_took(struct exchange *x, struct stream_receiver *r)
         lane_aside_took(&r->aside, r->in.next);
     lane_stream_in_taken(&r->in);
     set_news(x, r, SCHEMA_NOTE_TAKEN);
+}
+
+void lane_exchange_took_near(struct stream_receiver *r, uint64_t now_ns)
+{
+    if (r->aside.by != NULL && r->aside.by->all != 0)
+        lane_aside_took(&r->aside, r->in.next);
+    lane_stream_in_taken(&r->in);
+    r->heard_ns = r->from->heard_ns = now_ns;
 }
 
 void lane_exchange_refuse(struct exchange *x, struct stream_receiver *r, uint32_t wait_us)
@@ -313,7 +321,7 @@ void lane_exchange_left(struct exchange *x, struct stream_receiver *r)
 
 void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t stream)
 {
-    struct stream_receiver *r = find_receiver(x, c, stream);
+    struct stream_receiver *r = lane_exchange_find_stream(x, c, stream);
     if (r == NULL)
         set_extra(x, c, stream, SCHEMA_NOTE_UNKNOWN, 0);
     else if (r->news != SCHEMA_NOTE_REFUSED) /* which says more */
@@ -326,7 +334,7 @@ void lane_exchange_asked(struct exchange *x, struct message_peer *c, uint64_t st
 void lane_exchange_ended(struct exchange *x, struct message_peer *c, uint64_t stream,
                          uint64_t now_ns)
 {
-    struct stream_receiver *r = find_receiver(x, c, stream);
+    struct stream_receiver *r = lane_exchange_find_stream(x, c, stream);
     if (r == NULL || r->ended)
         return;
     r->ended = 1;

@@ -39,6 +39,12 @@ struct stream_receiver {
     TAILQ_ENTRY(stream_receiver) by_news;
 };
 
+/* The one of c's with that name. NULL: it has none. */
+struct stream_receiver *lane_exchange_find_stream(const struct exchange *x,
+                                                  const struct message_peer *c, uint64_t name);
+/* Its next one was taken, and its sender knows: it came by no device. */
+void lane_exchange_took_near(struct stream_receiver *r, uint64_t now_ns);
+
 /* ---- large ones that are heard */
 
 /* It is READ from here on, until lane_exchange_left(), before which it was taken, or all from it on

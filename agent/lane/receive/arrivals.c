@@ -10,6 +10,7 @@
 #include "receive/port_admission.h"
 #include "receive/large.h"
 #include "receive/message_datagrams.h"
+#include "receive/near_messages.h"
 #include "receive/usual_messages.h"
 #include "request/lending.h"
 #include "request/raises.h"
@@ -165,6 +166,7 @@ int lane_messages_new(struct lane *l)
         return -ENOMEM;
     TAILQ_INIT(&l->messages->actives);
     TAILQ_INIT(&l->messages->lendings);
+    TAILQ_INIT(&l->messages->nears.all);
     int status = make_places(l);
     if (status == 0)
         status = lane_larges_new(l, at_least(l, LARGES));
@@ -206,34 +208,6 @@ void lane_messages_free(struct lane *l)
 }
 
 /* ---- messages */
-
-/* By what a header says: which VQP of a worker's hears it, and who pays. NULL: none, or none that
- * that tenant may reach: who sends cannot tell which. */
-static struct vqp *find_vqp(struct lane *l, const struct schema_message *m,
-                            struct admission *admission)
-{
-    uint32_t session = m->to >> 16 & 0xffff;
-    uint32_t index = m->to & 0xffff;
-    if (m->kind == SCHEMA_MESSAGE_TO_PORT) {
-        const struct port *port =
-            lane_port_find(&l->messages->ports, m->to_tenant, (uint32_t)m->to);
-        if (port == NULL)
-            return NULL;
-        session = port->session;
-        index = port->vqp;
-    }
-    if (session >= l->config.max_sessions)
-        return NULL;
-    struct session *s = &l->sessions[session];
-    if (s->state != SESSION_LIVE || index >= s->max_vqps)
-        return NULL;
-    struct vqp *q = &s->vqps[index];
-    if (q->messages == NULL ||
-        (m->kind == SCHEMA_MESSAGE_TO_VQP && q->messages->sender.name != m->to))
-        return NULL;
-    *admission = lane_admission_of(l, q, m->from_tenant);
-    return admission->admitted ? q : NULL;
-}
 
 /* It says that a WRITE is there, as verbs do of one with an immediate. */
 static void become_written(const struct schema_message *m, struct wr *receive)
@@ -349,7 +323,7 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
         take_raise(l, &m);
     } else {
         struct admission from = {.admitted = false};
-        struct vqp *q = find_vqp(l, &m, &from);
+        struct vqp *q = lane_admission_find(l, &m, &from);
         COUNT(l, messages_unadmitted, q == NULL);
         struct stream_receiver *r = lane_exchange_arrive(x, &m, from.share, from.guest, l->now_ns);
         if (r != NULL && r->reads > 0)
@@ -378,9 +352,10 @@ void lane_arrivals_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
     const uint32_t most = l->active_count > 1 ? SHARED : ALONE;
+    const uint32_t near = m->nears.bytes < most / 2 ? (uint32_t)m->nears.bytes : most / 2;
     uint32_t bytes = 0;
     l->messages_due = 0;
-    for (; m->arrived > 0 && bytes < most; m->arrived--) {
+    for (; m->arrived > 0 && bytes < most - near; m->arrived--) {
         const struct arrival a = m->arrivals[m->arrival_at];
         m->arrival_at = m->arrival_at + 1 < m->arrivals_most ? m->arrival_at + 1 : 0;
         if (arrival_kind(a.what) == ARRIVAL_RECEIVE)
@@ -392,7 +367,9 @@ void lane_arrivals_go_on(struct lane *l)
     }
     if (m->unposted_count > 0 && !may_wait(m))
         post_receives(l);
-    if (m->arrived > 0)
+    if (near > 0)
+        lane_near_go_on(l, most - (bytes < most - near ? bytes : most - near));
+    if (m->arrived > 0 || !TAILQ_EMPTY(&m->nears.all))
         messages_wait(l);
     if (m->pulled.head != NULL)
         lane_larges_go_on(l);

@@ -13,6 +13,7 @@
 #include "request/reply.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
+#include "schedule/near_sends.h"
 #include "schedule/sends.h"
 #include "session_state.h"
 #include "transmit/lane_events.h"
@@ -393,14 +394,7 @@ static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah 
         fail_qp(l);
 }
 
-/* This life of this endpoint, where one worker of ours sends to another: what it is told needs no
- * datagram, and is heard in the same pass. */
-static bool is_self(const struct lane *l, const struct message_peer *c)
-{
-    return c->incarnation == l->config.incarnation &&
-           memcmp(c->gid, l->config.gid, sizeof c->gid) == 0;
-}
-
+/* Needs no datagram, and is heard in the same pass. */
 static __attribute__((noinline)) void say_all_to_self(struct lane *l, struct message_peer *c)
 {
     struct schema_datagram d;
@@ -430,7 +424,7 @@ void lane_datagrams_say(struct lane *l)
     for (; n < A_PASS && m->ud_state == UD_WORKS && m->send_count > 0; n++) {
         if ((c = lane_exchange_due(&m->exchange)) == NULL)
             break;
-        if (is_self(l, c)) {
+        if (message_peer_is_self(l, c)) {
             say_to_self(l, c);
             sent++;
             continue;

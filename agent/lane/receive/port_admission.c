@@ -3,6 +3,7 @@
 
 #include "receive/large.h"
 #include "schedule/vqp.h"
+#include "schema/message.h"
 
 enum {
     OWN_FIRST_US = 4000, /* as often as who was told RNR comes again meanwhile, and more */
@@ -36,16 +37,46 @@ struct admission lane_admission_of(const struct lane *l, const struct vqp *q, ui
                               .guest = guest != 0 ? guest : l->messages->guests.most + own};
 }
 
+struct vqp *lane_admission_find(struct lane *l, const struct schema_message *m,
+                                struct admission *admission)
+{
+    uint32_t session = m->to >> 16 & 0xffff;
+    uint32_t index = m->to & 0xffff;
+    if (m->kind == SCHEMA_MESSAGE_TO_PORT) {
+        const struct port *port =
+            lane_port_find(&l->messages->ports, m->to_tenant, (uint32_t)m->to);
+        if (port == NULL)
+            return NULL;
+        session = port->session;
+        index = port->vqp;
+    }
+    if (session >= l->config.max_sessions)
+        return NULL;
+    struct session *s = &l->sessions[session];
+    if (s->state != SESSION_LIVE || index >= s->max_vqps)
+        return NULL;
+    struct vqp *q = &s->vqps[index];
+    if (q->messages == NULL ||
+        (m->kind == SCHEMA_MESSAGE_TO_VQP && q->messages->sender.name != m->to))
+        return NULL;
+    *admission = lane_admission_of(l, q, m->from_tenant);
+    return admission->admitted ? q : NULL;
+}
+
 void lane_admission_unmet(const struct lane *l, struct vqp *q)
 {
     q->messages->unmet_ns = l->now_ns;
 }
 
-bool lane_admission_yields(const struct lane *l, const struct vqp *q, uint32_t tenant)
+bool lane_admission_is_short(const struct lane *l, const struct vqp *q)
 {
     const uint64_t since_ns = q->messages->unmet_ns;
-    return since_ns != 0 && lane_admission_is_foreign(q, tenant) &&
-           l->now_ns - since_ns < OWN_FIRST_US * 1000ull;
+    return since_ns != 0 && l->now_ns - since_ns < OWN_FIRST_US * 1000ull;
+}
+
+bool lane_admission_yields(const struct lane *l, const struct vqp *q, uint32_t tenant)
+{
+    return lane_admission_is_foreign(q, tenant) && lane_admission_is_short(l, q);
 }
 
 bool lane_admission_has_large(const struct lane *l, const struct vqp *q, uint32_t tenant)

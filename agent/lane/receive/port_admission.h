@@ -11,6 +11,8 @@
 
 #include "message_state.h"
 
+struct schema_message;
+
 /* Who pays for the place that a stream has. */
 struct admission {
     bool admitted;
@@ -33,11 +35,17 @@ static inline uint32_t lane_admission_guests(const struct lane *l, uint32_t gues
 /* Of a message of that tenant for q, which has messages. q hears its own tenant, those that it has
  * let in, and the one whose port it sends to, which answers. */
 struct admission lane_admission_of(const struct lane *l, const struct vqp *q, uint32_t tenant);
+/* By what a header says: which VQP of a worker's hears it, and who pays. NULL: none, or none that
+ * that tenant may reach: who sends cannot tell which. */
+struct vqp *lane_admission_find(struct lane *l, const struct schema_message *m,
+                                struct admission *admission);
 /* Whether the tenant is another one than q's own. */
 bool lane_admission_is_foreign(const struct vqp *q, uint32_t tenant);
 /* A message of q's own tenant has found no receive, or no room: those of others wait meanwhile, so
  * that who floods a port that is not its own takes no receive from who wants it there. */
 void lane_admission_unmet(const struct lane *l, struct vqp *q);
+/* One has, a short while ago. */
+bool lane_admission_is_short(const struct lane *l, const struct vqp *q);
 bool lane_admission_yields(const struct lane *l, const struct vqp *q, uint32_t tenant);
 /* Whether t's VQP has a receive for the next message of r, which comes behind those that are READ:
  * not one that is set aside for others. */

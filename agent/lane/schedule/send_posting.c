@@ -9,6 +9,7 @@
 #include "resolve/liveness.h"
 #include "resolve/path.h"
 #include "schedule/large_sends.h"
+#include "schedule/near_sends.h"
 #include "schedule/sends.h"
 #include "schedule/turn_bytes.h"
 #include "schedule/usual.h"
@@ -54,7 +55,7 @@ static_assert((int)SCHEMA_SEND_TO_PORT == SCHEMA_MESSAGE_TO_PORT &&
               "one is the other");
 
 /* As all of a stream's say it. Field by field, since to clear it takes as long as all of this. */
-static inline void begin_message(const struct vqp_messages *t, struct schema_message *m)
+void lane_send_describe(const struct vqp_messages *t, struct schema_message *m)
 {
     const struct stream_sender *k = &t->sender;
     m->kind = t->to_kind;
@@ -85,7 +86,7 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
     struct stream_sender *k = &t->sender;
     struct messages *all = l->messages;
     struct schema_message m;
-    begin_message(t, &m);
+    lane_send_describe(t, &m);
     m.with_imm = (w->remote_addr & SEND_IMM) != 0;
     m.opens = !k->known && w->vkey == k->out.first;
     m.length = (uint32_t)w->length;
@@ -104,6 +105,7 @@ void lane_sends_post(struct lane *l, struct vqp *q, struct wr *w)
     if (is_new)
         lane_sender_stamp(k, l->now_ns);
     t->out++;
+    t->near.wired = k->out.posted;
     large_sends_note(t, w->vkey, (w->special & SPECIAL_LARGE) != 0);
 }
 
@@ -165,22 +167,38 @@ static bool like_holds(const struct vqp_messages *t)
 static __attribute__((noinline)) void learn_like(struct vqp_messages *t)
 {
     struct schema_message m;
-    begin_message(t, &m);
+    lane_send_describe(t, &m);
     lane_exchange_next_credit(t->sender.to, &m);
     t->like = schema_message_like_of(&m);
+}
+
+/* To another VQP of this lane: of what a device asks for there is nothing. */
+static bool begin_near(const struct vqp_messages *t, uint32_t most, struct send_run *r)
+{
+    const struct stream_out *out = &t->sender.out;
+    const uint32_t waiting = out->end - out->first;
+    r->number = out->end;
+    r->most = lower_of(most, NEAR_MOST - lower_of(waiting, NEAR_MOST));
+    r->room = NEAR_EACH - (int64_t)t->near.bytes;
+    return r->most > 0;
 }
 
 bool lane_send_run_begin(struct lane *l, struct vqp *q, uint32_t most, struct send_run *r)
 {
     struct vqp_messages *t = q->messages;
     if (q->state != VQP_ADDRESSED || t == NULL || q->queue.head != NULL || !peer_is_usual(l, q) ||
-        !flow_goes(l, q->flow) || q->session->caps->max_sge < 2 || l->config.streams ||
         !stream_is_usual(l, t) || !receiver_is_usual(l, q))
         return false;
     r->q = q;
-    r->p = flow_phys(l, q->flow);
     r->count = r->behind = 0;
     r->bytes = 0;
+    const enum near_way way = lane_near_ask(l, q);
+    r->is_near = way == NEAR_GOES;
+    if (way != NEAR_BY_DEVICE)
+        return r->is_near && begin_near(t, most, r);
+    if (!flow_goes(l, q->flow) || q->session->caps->max_sge < 2 || l->config.streams)
+        return false;
+    r->p = flow_phys(l, q->flow);
     if (r->p == NULL || !physical_qp_works(r->p))
         return false;
     most = count_room(l, r, most);
@@ -204,12 +222,28 @@ bool lane_send_run_takes(const struct lane *l, const struct send_run *r, uint64_
            turn_takes(l, r->q->session, bytes);
 }
 
+static void post_near(struct send_run *r, struct wr *w)
+{
+    struct vqp_messages *t = r->q->messages;
+    w->fab.num_sge = 1 + (w->length != 0);
+    w->fab.compare_add = (uintptr_t)t;
+    w->back = BACK_ENDED;
+    queue_push(&t->kept, w);
+    r->number++;
+    r->bytes += w->length;
+    r->count++;
+}
+
 void lane_send_run_post(struct lane *l, struct send_run *r, struct wr *w)
 {
     struct messages *all = l->messages;
     struct physical_qp *p = r->p;
     w->vkey = r->number;
     w->remote_addr = SEND_NUMBERED;
+    if (r->is_near) {
+        post_near(r, w);
+        return;
+    }
     w->index = all->header_free[--all->header_count];
     uint8_t *at = header_at(l, w->index);
     schema_message_write_like(r->like, (uint32_t)w->length, r->credit, r->number, at);
@@ -237,10 +271,23 @@ static void use_credits(struct message_peer *c, uint32_t count, uint64_t now_ns)
     c->out += count;
 }
 
+static void end_near(struct lane *l, const struct send_run *r)
+{
+    struct stream_out *out = &r->q->messages->sender.out;
+    if (r->count == 0)
+        return;
+    lane_stream_out_posted_all(out, r->count, messages_clock(l));
+    lane_near_wait(l, r->q, r->number - r->count, r->count, r->bytes);
+}
+
 void lane_send_run_end(struct lane *l, struct send_run *r)
 {
     struct vqp *q = r->q;
     struct vqp_messages *t = q->messages;
+    if (r->is_near) {
+        end_near(l, r);
+        return;
+    }
     if (r->most != r->count)
         lane_places_give_some(&l->messages->header_places, t->share, r->most - r->count);
     if (r->count == 0)
@@ -250,10 +297,11 @@ void lane_send_run_end(struct lane *l, struct send_run *r)
     lane_sender_stamp(&t->sender, l->now_ns);
     messages_join_actives(l, t);
     t->out += r->count;
+    t->near.wired = t->sender.out.posted;
     large_sends_note(t, r->number, false);
     flow_posted(l, q->flow, r->count);
     q->outstanding += r->count;
-    q->begun = 1;
+    vqp_sent(q, r->count);
     r->p->bytes += r->bytes;
     r->p->posted += r->bytes + (uint64_t)LANE_POST_BYTES * r->count;
     session_count_posted(&q->session->memory->shown, r->count, r->bytes);

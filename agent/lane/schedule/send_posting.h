@@ -16,7 +16,12 @@
 
 struct lane;
 struct physical_qp;
+struct schema_message;
 struct vqp;
+struct vqp_messages;
+
+/* What all messages of t's stream say, into m: without what is one's own. */
+void lane_send_describe(const struct vqp_messages *t, struct schema_message *m);
 
 struct send_run {
     struct vqp *q;
@@ -26,6 +31,7 @@ struct send_run {
     uint32_t most;                          /* so many may go */
     uint32_t count, behind;                 /* behind: those that are chained behind others */
     uint32_t place;                         /* of its peer */
+    bool is_near;                           /* by no device (schedule/near_sends.h) */
     uint64_t bytes;
     int64_t room; /* in bytes, of its queue pair and its windows; less than 0: none */
 };

@@ -9,6 +9,7 @@
 #include "resolve/liveness.h"
 #include "resolve/lookup.h"
 #include "schedule/large_sends.h"
+#include "schedule/near_sends.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "schema/peers.h"
@@ -74,6 +75,7 @@ void lane_sends_end(struct lane *l, struct vqp *q)
     lane_large_send_end(l, q);
     lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
+    lane_near_leave(l, t);
     queue_append(&q->session->flushing, &t->kept);
     q->kept = 0;
     q->messages = NULL;
@@ -103,6 +105,7 @@ void lane_sends_forget_address(struct lane *l, struct vqp *q)
     lane_sender_end(&l->messages->exchange, &t->sender);
     leave_actives(l, t);
     t->sender = (struct stream_sender){.name = 0};
+    t->near = (struct near_sends){.waits = 0};
     t->like = (struct schema_message_like){.word = {0}};
     t->roomless_ns = 0;
     t->failed = t->rewinds = t->sought = t->to_kind = 0;
@@ -330,6 +333,7 @@ static void take_kept_back(struct lane *l, struct vqp_messages *t)
 void lane_sends_rewind(struct lane *l, struct vqp_messages *t)
 {
     t->rewinds = 1;
+    lane_near_leave(l, t);
     drain_kept(l, t);
     if (t->out + t->q->behind > 0 || !t->rewinds) /* ended: what was held had failed */
         return;
@@ -393,7 +397,7 @@ bool lane_sends_let_by(struct lane *l, struct vqp *q, struct wr *w)
         return true;
     if (!is_first && t->sender.to != NULL && !is_apart && t->to_kind != SCHEMA_SEND_TO_COUNTER)
         lane_sender_is_before(&l->messages->exchange, t->sender.to, l->now_ns);
-    if (is_apart || t->rewinds || t->bad > 0 ||
+    if (is_apart || t->rewinds || t->bad > 0 || t->near.waits ||
         (!is_first && (t->sender.out.one_by_one || large_sends_before(t, t->sender.out.next) > 0 ||
                        !are_sure(l, t)))) {
         lane_windows_desert(l, q);

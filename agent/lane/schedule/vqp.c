@@ -17,6 +17,7 @@
 #include "schedule/batch_pace.h"
 #include "schedule/refusal_status.h"
 #include "schedule/large_sends.h"
+#include "schedule/near_sends.h"
 #include "schedule/room.h"
 #include "schedule/sends.h"
 #include "schedule/turn_bytes.h"
@@ -344,6 +345,17 @@ static enum vqp_wait enter_windows(struct lane *l, struct vqp *q, struct physica
     return windows_enter(l, q, w);
 }
 
+/* To another VQP of this lane. */
+static enum vqp_wait go_near(struct lane *l, struct vqp *q, struct wr *w)
+{
+    lane_windows_desert(l, q);
+    if (!has_turn(l, q, w))
+        return WAIT_PASS;
+    turn_count(q->session, w->length);
+    lane_near_post(l, q, w);
+    return WAIT_NOTHING;
+}
+
 /* A message. What was posted before it is before it on its queue pair. */
 static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct vqp *q, struct wr *w)
 {
@@ -361,6 +373,11 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
         end_first(l, q, w, IBV_WC_SUCCESS, 0);
     if (over || wait != WAIT_NOTHING)
         return wait;
+    const enum near_way way = usual && near_takes(w)    ? lane_near_ask(l, q)
+                              : q->messages->near.waits ? NEAR_WAITS
+                                                        : NEAR_BY_DEVICE;
+    if (way != NEAR_BY_DEVICE)
+        return way == NEAR_GOES ? go_near(l, q, w) : WAIT_OWN;
     if (!(usual && flow_goes(l, q->flow)) && lane_flow_is_stuck(l, q->flow))
         return WAIT_SIGN;
     struct physical_qp *p = flow_phys(l, q->flow);
@@ -372,7 +389,10 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     if (wait != WAIT_NOTHING)
         return wait;
     lane_sends_post(l, q, w);
+    const uint8_t begun = q->begun;
     post_request(l, q, p, w);
+    q->begun = begun;
+    vqp_sent(q, 1);
     return WAIT_NOTHING;
 }
 

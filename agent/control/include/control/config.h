@@ -116,7 +116,8 @@ struct agent_config {
     struct agent_cpus lane_cpu;
     bool says_spin; /* which is no setting any more, and changes nothing */
     bool merge, cut;
-    bool messages; /* workers send each other messages, with `receives` in each pool */
+    bool messages;      /* workers send each other messages, with `receives` in each pool */
+    bool messages_near; /* those of one lane's workers to each other go by no device */
     uint64_t receives;
     enum lane_window_policy window_policy;
     struct agent_limits window, destination_window; /* of the device, to each endpoint */

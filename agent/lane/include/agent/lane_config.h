@@ -95,6 +95,8 @@ struct lane_config {
                        * have some of their own. 0: they have not */
     bool streams;     /* a DCI serves several targets at a time */
     bool names_culprit, writes_in_order; /* as of the device (fabric.h) */
+    bool by_device; /* messages from one worker of this lane to another go by the device, as those
+                     * of others do */
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;

@@ -54,6 +54,7 @@ struct lane_stats {
     uint64_t messages_received; /* that are in a worker's buffer */
     uint64_t messages_rnr;      /* times that one's receiver had no buffer, as it says */
     uint64_t messages_large;    /* of those received, READ from where their senders have them */
+    uint64_t messages_near;     /* likewise, from another worker of the lane, by no device */
     uint64_t messages_refused;  /* times that a worker here had none, or no room for a completion */
     uint64_t messages_unadmitted; /* for nobody here, or for a port that is not their tenant's */
     uint64_t messages_stray;      /* that came without a credit of ours, or made no sense */

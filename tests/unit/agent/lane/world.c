@@ -207,6 +207,7 @@ static void configure(struct world *w, struct world_node *n)
                              .sq_depth = SQ_DEPTH,
                              .merge_sges = world_merge_sges(n),
                              .cut_bytes = world_cut_bytes,
+                             .by_device = world_by_device,
                              .silent_ns = 20000,
                              .guess_budget = 4,
                              .max_grants = 4,

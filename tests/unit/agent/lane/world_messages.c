@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-bool world_messages, world_no_handles, world_no_ud_repairs, world_handshakes;
+bool world_messages, world_by_device, world_no_handles, world_no_ud_repairs, world_handshakes;
 bool world_mute[WORLD_NODES], world_no_numbers, world_new_uds;
 uint32_t world_receives;
 uint32_t world_ud_broken, world_handles_wanted, world_handles_dropped, world_numbers_wanted;

@@ -10,6 +10,8 @@ enum { WORLD_RECEIVES = 16 };
 
 /* Of the next world's nodes. */
 extern bool world_messages;
+/* Of what one sends to itself its lanes carry nothing without the device. */
+extern bool world_by_device;
 /* Shared receives of each, up to 256; 0: WORLD_RECEIVES. */
 extern uint32_t world_receives;
 /* Handles that are asked for cannot be made, now; how many were asked for, the last

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SENDs from one VQP of this lane to another one, which go by no device (schedule/near_sends.h).
+ * Private to agent/lane, and the lane thread's. */
+#ifndef LANE_NEAR_STATE_H
+#define LANE_NEAR_STATE_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct vqp_messages;
+
+/* Of a VQP that sends. Those that wait are kept, from number `next` on, and all that is kept behind
+ * that: they are of `bytes` together, with what a header would be. */
+struct near_sends {
+    uint32_t next, bytes;
+    uint32_t wired;    /* one past the last number that a device was given */
+    uint8_t waits;     /* some do: it is in the list */
+    uint64_t again_ns; /* by the device until then */
+    TAILQ_ENTRY(vqp_messages) by_near;
+};
+
+/* All VQPs of which some wait. */
+TAILQ_HEAD(near_vqps, vqp_messages);
+struct near_list {
+    struct near_vqps all;
+    uint64_t bytes;
+};
+
+#endif

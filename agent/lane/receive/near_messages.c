@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "receive/near_messages.h"
+
+#include <string.h>
+
+#include "message_state.h"
+#include "receive/port_admission.h"
+#include "receive/usual_messages.h"
+#include "request/raises.h"
+#include "request/reply.h"
+#include "schedule/near_sends.h"
+#include "schedule/send_posting.h"
+#include "session_state.h"
+#include "vqp_state.h"
+
+enum { TURN = 4 * 1024 /* bytes of one VQP, and the rest of a message, before the next one's */ };
+
+/* A stream between two VQPs of this lane, for as long as nothing else is done. */
+struct near_stream {
+    struct vqp_messages *from;
+    struct stream_receiver *to;
+    struct vqp *hearer; /* or a counter, of that session */
+    struct counter *counter;
+    struct session *owner;
+    struct schema_cqe_sender sender;
+    bool is_foreign;
+};
+
+/* ---- payload */
+
+/* Where the lane has what the device knows by that key and address. NULL: nowhere, or where it may
+ * be kept waiting. */
+static const uint8_t *find_piece(const struct session *s, const struct ibv_sge *piece)
+{
+    for (uint32_t i = 0; i < s->arenas; i++) {
+        const struct lane_arena *a = &s->arena[i];
+        const uint64_t offset = piece->addr - a->iova;
+        if (piece->lkey == a->lkey && offset <= a->bytes && piece->length <= a->bytes - offset)
+            return s->touch[i] != NULL ? s->touch[i] + offset : NULL;
+    }
+    return NULL;
+}
+
+/* Its pieces, as the lane has them. False: one of them it has not. */
+static bool find_pieces(const struct wr *w, const uint8_t *at[SCHEMA_MAX_SGE])
+{
+    for (int i = 1; i < w->fab.num_sge && !(w->remote_addr & SEND_INLINE); i++)
+        if ((at[i] = find_piece(w->session, &w->sge[i])) == NULL)
+            return false;
+    return true;
+}
+
+/* Where in a receive the next byte goes. */
+struct receive_cursor {
+    const struct session *s;
+    const struct ibv_sge *sge;
+    uint32_t used;
+};
+
+/* Both may be the same memory, and its worker may write there meanwhile. */
+static void put_piece(struct receive_cursor *c, const uint8_t *from, uint32_t bytes)
+{
+    while (bytes > 0) {
+        const uint32_t left = c->sge->length - c->used, part = bytes < left ? bytes : left;
+        memmove(c->s->touch[c->sge->lkey] + c->sge->addr + c->used, from, part);
+        from += part;
+        bytes -= part;
+        c->used += part;
+        if (c->used == c->sge->length) {
+            c->sge++;
+            c->used = 0;
+        }
+    }
+}
+
+/* It has room for all of it. */
+static void copy_payload(const struct wr *w, const uint8_t *const at[SCHEMA_MAX_SGE],
+                         const struct wr *receive)
+{
+    struct receive_cursor c = {.s = receive->session, .sge = receive->sge};
+    if (w->remote_addr & SEND_INLINE)
+        put_piece(&c, w->inline_data, (uint32_t)w->length);
+    for (int i = 1; i < w->fab.num_sge && !(w->remote_addr & SEND_INLINE); i++)
+        put_piece(&c, at[i], w->sge[i].length);
+}
+
+/* ---- streams */
+
+/* As a message of it would find it. False: it is not as it was, or hears nobody now. */
+static bool find_stream(struct lane *l, struct vqp_messages *t, struct near_stream *n)
+{
+    struct schema_message m;
+    struct admission admission;
+    const struct session *s = t->q->session;
+    *n = (struct near_stream){.from = t};
+    if (s->state != SESSION_LIVE)
+        return false;
+    lane_send_describe(t, &m);
+    n->to = lane_exchange_find_stream(&l->messages->exchange, t->sender.to, t->sender.name);
+    if (n->to == NULL || (n->to->failed | n->to->reads | n->to->stops | n->to->ended) != 0 ||
+        n->to->in.next != t->near.next || m.to_incarnation != l->config.incarnation)
+        return false;
+    if (m.kind == SCHEMA_MESSAGE_TO_COUNTER) {
+        n->counter = lane_counter_find(l, &m, &n->owner);
+        return n->counter != NULL;
+    }
+    n->hearer = lane_admission_find(l, &m, &admission);
+    if (n->hearer == NULL)
+        return false;
+    n->is_foreign = lane_admission_is_foreign(n->hearer, m.from_tenant);
+    n->sender = (struct schema_cqe_sender){
+        .incarnation = n->to->from->incarnation, .tenant = m.from_tenant, .vqp = m.stream};
+    memcpy(n->sender.gid, n->to->from->gid, sizeof n->sender.gid);
+    return true;
+}
+
+/* Whether a receive of the hearer's may be had, as of one that arrives; while who comes by the
+ * device finds none, all go that way. */
+static bool hearer_takes(struct lane *l, const struct near_stream *n, uint32_t length)
+{
+    struct vqp_messages *h = n->hearer->messages;
+    if (!n->is_foreign)
+        lane_aside_hear(&n->to->aside, &h->aside, n->to->in.next);
+    return !lane_admission_is_short(l, n->hearer) && lane_admission_has_receive(l, h, n->to) &&
+           receive_holds(h->receives.head, length) &&
+           lane_session_has_two_places(n->hearer->session);
+}
+
+/* Whether it was taken. */
+static bool take_one(struct lane *l, const struct near_stream *n, const struct wr *w)
+{
+    const uint8_t *at[SCHEMA_MAX_SGE];
+    if (n->counter != NULL) {
+        lane_counter_raise(l, n->owner, n->counter);
+    } else {
+        if (!hearer_takes(l, n, (uint32_t)w->length) || !find_pieces(w, at))
+            return false;
+        struct wr *receive = queue_pop(&n->hearer->messages->receives);
+        copy_payload(w, at, receive);
+        receive->length = w->length;
+        lane_session_deliver(l, receive, (w->remote_addr & SEND_IMM) != 0, w->fab.imm_data,
+                             &n->sender);
+    }
+    lane_exchange_took_near(n->to, l->now_ns);
+    COUNT(l, messages_received, 1);
+    COUNT(l, messages_near, 1);
+    return true;
+}
+
+/* The first of t's that waits. */
+static struct wr *first_of(const struct vqp_messages *t)
+{
+    struct wr *w = t->kept.head;
+    while (w != NULL && w->vkey != t->near.next)
+        w = w->next;
+    return w;
+}
+
+/* Returns how many bytes it were. Then it has been told, and may be anything. */
+static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
+{
+    struct near_stream n;
+    const uint32_t end = t->sender.out.next;
+    uint32_t bytes = 0, next = t->near.next;
+    bool takes = find_stream(l, t, &n);
+    for (const struct wr *w = first_of(t); takes && w != NULL && next != end && bytes < most;
+         w = w->next) {
+        takes = take_one(l, &n, w);
+        bytes += takes ? SCHEMA_MESSAGE_BYTES + (uint32_t)w->length : 0;
+        next += takes;
+    }
+    if (bytes > 0)
+        lane_near_took(l, t, next, bytes);
+    if (bytes == 0 || !takes)
+        lane_near_refused(l, t);
+    return bytes;
+}
+
+void lane_near_go_on(struct lane *l, uint32_t most)
+{
+    struct near_list *all = &l->messages->nears;
+    struct vqp_messages *t;
+    for (uint32_t bytes = 0; bytes < most && (t = TAILQ_FIRST(&all->all)) != NULL;) {
+        const uint32_t left = most - bytes;
+        TAILQ_REMOVE(&all->all, t, near.by_near);
+        TAILQ_INSERT_TAIL(&all->all, t, near.by_near);
+        bytes += take_some(l, t, left < TURN ? left : TURN);
+    }
+}

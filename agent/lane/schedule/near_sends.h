@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Near SENDs: to another VQP of this lane, and what it hears they go to without a device
+ * (docs/messages.md#near-messages). Private to agent/lane, and the lane thread's.
+ *
+ * They are as SENDs that a device has given back and nobody has acknowledged: kept. In the same
+ * pass their receiver takes them (receive/near_messages.h), which is acknowledged at once; or it
+ * does not, and they go again, by the device, which says why. So they need no credit, no window and
+ * no room in a queue pair, and may fail in no way of their own.
+ *
+ * Invariant: while some of a VQP wait, none of its requests is out, all of its stream that went
+ * before them is acknowledged, and nothing else of it is posted. */
+#ifndef LANE_NEAR_SENDS_H
+#define LANE_NEAR_SENDS_H
+
+#include <string.h>
+
+#include "message_state.h"
+#include "schedule/sends.h"
+#include "transmit/wr.h"
+
+enum {
+    NEAR_EACH = 16 * 1024, /* bytes of one VQP that wait at a time, and the rest of a message */
+    NEAR_MOST = NEAR_EACH / SCHEMA_MESSAGE_BYTES,
+    NEAR_ALL = 64 * 1024, /* of all: of more whose first one it would be goes by the device */
+    NEAR_AGAIN_US = 4000  /* what was not taken is not tried again so soon */
+};
+
+/* This life of this endpoint, where one worker of ours sends to another. */
+static inline bool message_peer_is_self(const struct lane *l, const struct message_peer *c)
+{
+    return c->incarnation == l->config.incarnation &&
+           memcmp(c->gid, l->config.gid, sizeof c->gid) == 0;
+}
+
+enum near_way {
+    NEAR_BY_DEVICE,
+    NEAR_WAITS, /* for what went before: then it may go near */
+    NEAR_GOES
+};
+/* How the next one of q's stream goes, of no more than SCHEMA_MESSAGE_MOST, whose endpoint is the
+ * one that it was, and all of whose own allows that it goes. */
+enum near_way lane_near_ask(struct lane *l, const struct vqp *q);
+/* w may, as far as it is concerned itself: it is none of a list, or large. */
+static inline bool near_takes(const struct wr *w)
+{
+    return w->special == SPECIAL_SEND && (w->remote_addr & SEND_OF_WRITE) == 0;
+}
+/* `count` of them, which were numbered and are kept, wait. first: the first of them. */
+void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint64_t bytes);
+/* w, numbered, and the next of its stream: it is kept, and waits. */
+void lane_near_post(struct lane *l, struct vqp *q, struct wr *w);
+/* None of t's wait any more: they were taken, or go again. */
+void lane_near_leave(struct lane *l, struct vqp_messages *t);
+/* Its receiver has taken so many bytes of them, up to the one before `next`. */
+void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t bytes);
+/* It does not take the next one: that one and what is behind it go by the device. */
+void lane_near_refused(struct lane *l, struct vqp_messages *t);
+
+#endif
