@@ -101,6 +101,7 @@ static int configure_agent(const struct play_agent *a, struct agent_config *c,
     if (s->responders != 0)
         c->responders = s->responders;
     c->messages = s->receives != 0;
+    c->messages_near = !s->by_device;
     if (c->messages)
         c->receives = s->receives;
     c->metaservers = s->metaservers;

@@ -24,6 +24,7 @@ struct play_agent_settings {
     const char *transport;                                  /* a literal of [pool] */
     uint64_t connections, responders, connections_per_peer; /* 0: as usual */
     uint64_t receives; /* for messages, of all peers; 0: it carries none */
+    bool by_device;    /* its own workers' messages to each other go so, too */
     uint32_t workers;  /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
     struct agent_limits window; /* of its device */

@@ -60,6 +60,8 @@ static const char *draw_transport(struct base_prng *r, uint32_t number)
 void cluster_give_transport(uint32_t number, struct play_agent_settings *s)
 {
     struct base_prng r = play_random_of(cluster.settings.seed, s->node, play_now_ns());
+    struct base_prng near = play_random_of(cluster.settings.seed, "near", play_now_ns());
+    s->by_device = base_prng_below(&near, 3) == 0;
     s->transport = cluster.rc ? "rc" : "dc";
     if (cluster.settings.messages)
         s->receives = RECEIVES[base_prng_below(&r, sizeof RECEIVES / sizeof RECEIVES[0])];
