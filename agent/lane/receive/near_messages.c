@@ -10,6 +10,7 @@
 #include "request/reply.h"
 #include "schedule/near_sends.h"
 #include "schedule/send_posting.h"
+#include "schedule/sends.h"
 #include "session_state.h"
 #include "vqp_state.h"
 
@@ -156,6 +157,13 @@ static struct wr *first_of(const struct vqp_messages *t)
     return w;
 }
 
+/* What a datagram would say. */
+static void tell_sender(struct lane *l, struct vqp_messages *t, uint32_t number, uint8_t kind)
+{
+    const struct schema_note n = {.stream = t->sender.name, .number = number, .kind = kind};
+    lane_sends_hear(l, t, &n);
+}
+
 /* Returns how many bytes it were. Then it has been told, and may be anything. */
 static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
 {
@@ -169,10 +177,14 @@ static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
         bytes += takes ? SCHEMA_MESSAGE_BYTES + (uint32_t)w->length : 0;
         next += takes;
     }
-    if (bytes > 0)
+    if (bytes > 0) {
         lane_near_took(l, t, next, bytes);
-    if (bytes == 0 || !takes)
+        tell_sender(l, t, next, SCHEMA_NOTE_TAKEN);
+    }
+    if (bytes == 0 || !takes) {
         lane_near_refused(l, t);
+        tell_sender(l, t, next, SCHEMA_NOTE_ANSWER);
+    }
     return bytes;
 }
 

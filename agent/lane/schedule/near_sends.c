@@ -92,21 +92,15 @@ void lane_near_leave(struct lane *l, struct vqp_messages *t)
 void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t bytes)
 {
     struct near_list *all = &l->messages->nears;
-    const struct schema_note taken = {
-        .stream = t->sender.name, .number = next, .kind = SCHEMA_NOTE_TAKEN};
     t->near.next = next;
     t->near.bytes -= bytes;
     all->bytes -= bytes;
     if (next == t->sender.out.next)
         lane_near_leave(l, t);
-    lane_sends_hear(l, t, &taken);
 }
 
 void lane_near_refused(struct lane *l, struct vqp_messages *t)
 {
-    const struct schema_note answer = {
-        .stream = t->sender.name, .number = t->near.next, .kind = SCHEMA_NOTE_ANSWER};
     t->near.again_ns = l->now_ns + NEAR_AGAIN_US * 1000ull;
     lane_near_leave(l, t);
-    lane_sends_hear(l, t, &answer);
 }

@@ -51,9 +51,11 @@ void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t coun
 void lane_near_post(struct lane *l, struct vqp *q, struct wr *w);
 /* None of t's wait any more: they were taken, or go again. */
 void lane_near_leave(struct lane *l, struct vqp_messages *t);
-/* Its receiver has taken so many bytes of them, up to the one before `next`. */
+/* Its receiver has taken so many bytes of them, up to the one before `next`, which its stream is
+ * told behind this. */
 void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t bytes);
-/* It does not take the next one: that one and what is behind it go by the device. */
+/* It does not take the next one: that one and what is behind it go by the device, when its stream
+ * is told. */
 void lane_near_refused(struct lane *l, struct vqp_messages *t);
 
 #endif

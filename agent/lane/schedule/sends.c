@@ -7,16 +7,16 @@
 #include "resolve/endpoint.h"
 #include "resolve/flow_news.h"
 #include "resolve/liveness.h"
-#include "resolve/lookup.h"
 #include "schedule/large_sends.h"
 #include "schedule/near_sends.h"
+#include "schedule/send_receivers.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "schema/peers.h"
 #include "session_state.h"
 #include "transmit/returned.h"
 
-enum { LOOKS = 64 /* at those that wait, at a time */, SOUGHT_MOST = 3 };
+enum { LOOKS = 64 /* at those that wait, at a time */ };
 
 /* ---- making and ending */
 
@@ -136,48 +136,6 @@ static bool hears_messages(const struct lane *l, const struct peer *p)
     return p->ud_qpn != 0 && (!p->has_rc || l->res.messages.asks_numbers);
 }
 
-/* By its record, or since that was READ anew; else it is asked (receive/message_datagrams.c). */
-static void find_number(const struct peer *p, struct message_peer *c)
-{
-    if (c->qpn != 0 || p->has_rc)
-        return;
-    c->qpn = p->ud_qpn;
-    c->qkey = p->ud_qkey;
-}
-
-/* The life of the endpoint that its VQP is bound to. WAIT_CREDIT: there is no room to know it now.
- * What another life has had of the stream nobody can tell, so that it ends: *reason. */
-static enum vqp_wait find_message_peer(struct lane *l, struct vqp *q, uint32_t *reason)
-{
-    struct vqp_messages *t = q->messages;
-    const struct schema_peer *shared = lane_peer_shared(l, q->peer_slot);
-    const struct peer *p = &l->peers[q->peer_slot];
-    struct stream_sender *k = &t->sender;
-    if (k->to != NULL && k->to->incarnation == shared->incarnation && !k->to->over) {
-        find_number(p, k->to);
-        return WAIT_NOTHING;
-    }
-    if (k->to != NULL && k->out.posted != k->out.first) {
-        *reason = SCHEMA_REASON_STALE_PEER;
-        return WAIT_NOTHING;
-    }
-    struct message_peer *c =
-        lane_exchange_know(&l->messages->exchange, shared->gid, shared->incarnation, l->now_ns);
-    if (c == NULL) {
-        t->roomless_ns = t->roomless_ns != 0 ? t->roomless_ns : messages_clock(l);
-        return WAIT_CREDIT;
-    }
-    if (c->qpn == 0)
-        c->lid = p->lid;
-    find_number(p, c);
-    c->slot = q->peer_slot;
-    t->roomless_ns = 0;
-    k->known = 0;
-    lane_sender_unsure(k);
-    lane_sender_address(&l->messages->exchange, k, c);
-    return WAIT_NOTHING;
-}
-
 /* ---- posting */
 
 enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, bool *over,
@@ -198,7 +156,7 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
     if (*reason != 0)
         return WAIT_NOTHING;
     messages_join_actives(l, t);
-    enum vqp_wait wait = find_message_peer(l, q, reason);
+    enum vqp_wait wait = lane_send_find_receiver(l, q, reason);
     if (*reason == 0 && k->to != NULL && k->to->mute)
         *reason = SCHEMA_REASON_MESSAGES;
     if (wait != WAIT_NOTHING || *reason != 0)
@@ -505,39 +463,6 @@ static uint32_t find_creditless(const struct lane *l, const struct vqp_messages 
     return waits_ns >= most_ns && waits_ns >= patience->refused_ns ? SCHEMA_REASON_RECEIVER : 0;
 }
 
-/* Since when it has waited, for credit or for a word of what has gone; 0: it does not. */
-static uint64_t waits_since(const struct stream_sender *k)
-{
-    return k->wait_ns != 0 ? k->wait_ns : k->out.next != k->out.first ? k->out.heard_ns : 0;
-}
-
-/* Who hears nothing may have had its peer's number before that changed: who is not known there is
- * not told, nor who has another number himself since. So it is looked up anew when half of its
- * patience is over, half of the rest, and once more. */
-static void seek_silent(struct lane *l, struct vqp_messages *t,
-                        const struct stream_patience *patience)
-{
-    struct stream_sender *k = &t->sender;
-    const uint64_t most_ns = lane_stream_patience_ns(patience), since_ns = waits_since(k);
-    if (since_ns == 0 || !vqp_names_flow(t->q) || l->now_ns - k->to->heard_ns < most_ns / 2) {
-        t->sought = 0;
-        return;
-    }
-    if (t->sought < SOUGHT_MOST &&
-        messages_clock(l) - since_ns >= most_ns - (most_ns >> (t->sought + 1))) {
-        t->sought++;
-        k->to->qpn = 0;
-        k->to->ask_ns = 0;
-        if (k->wait_ns == 0)
-            lane_sender_ask(&l->messages->exchange, k);
-        lane_flow_look_up_again(l, t->q->flow);
-        lane_flow_notify(l, t->q->flow);
-    }
-    /* Nothing may be left to be posted, by which its record would be READ. */
-    if (k->to->qpn == 0 && lane_peer_refresh(l, t->q->peer_slot, t->q->session->tenant_slot + 1))
-        find_number(&l->peers[t->q->peer_slot], k->to);
-}
-
 static void look_at(struct lane *l, struct vqp_messages *t)
 {
     const struct lane_messages *r = &l->res.messages;
@@ -549,7 +474,7 @@ static void look_at(struct lane *l, struct vqp_messages *t)
         fail_sends(l, t, creditless != 0 ? creditless : SCHEMA_REASON_RECEIVER);
         return;
     }
-    seek_silent(l, t, &patience);
+    lane_send_seek_receiver(l, t, &patience);
     uint64_t due_ns;
     switch (lane_stream_out_look(&t->sender.out, &patience, messages_clock(l), &due_ns)) {
     case STREAM_WAITS:
