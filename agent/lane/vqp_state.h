@@ -71,6 +71,12 @@ static inline void vqp_sent(struct vqp *q, uint32_t count)
     q->begun = (uint8_t)(begun < BEGUN_BY_SENDS ? begun : BEGUN_BY_SENDS);
 }
 
+/* One of those SENDs did not arrive: no receive has ended behind what the device had before it. */
+static inline void vqp_lost_send(struct vqp *q)
+{
+    q->begun = q->begun > BEGUN ? BEGUN : q->begun;
+}
+
 /* Of a worker's request, or NULL. */
 static inline struct vqp *vqp_of(const struct wr *w)
 {

@@ -330,6 +330,7 @@ void lane_sends_lost(struct lane *l, struct wr *w)
 {
     struct vqp_messages *t = messages_of_wr(w);
     lane_stream_out_lost(&t->sender.out, w->vkey);
+    vqp_lost_send(t->q);
     if (t->rewinds) /* which may have waited for this one */
         lane_sends_rewind(l, t);
 }

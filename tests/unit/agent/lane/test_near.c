@@ -407,6 +407,39 @@ START_TEST(what_goes_near_and_what_does_not_comes_in_order)
 }
 END_TEST
 
+/* The WRITE is over, which says less than a receive that has ended behind it: so the message goes
+ * by the device again, though nothing of its VQP is out and nothing of its stream went before. */
+START_TEST(behind_a_write_it_goes_by_the_device_also_when_that_lost_it)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    world_fault = (struct fault_plan){.seed = 1};
+    begin_near();
+    const uint32_t key =
+        world_register(&w, &receiver, ROOM, PAGE, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
+    post(&sender, world_rw(SCHEMA_OP_WRITE, 1, 0, 8, key, ROOM));
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+    post_receive(1, 0, BUFFER);
+    world_run(&w, 10);
+    const struct lane_stats before = world_stats(&w, 1);
+    const struct fault_plan breaks = {
+        .seed = 1, .completion_error_ppm = 1000000, .status = IBV_WC_WR_FLUSH_ERR};
+    fault_set_plan(w.node[1].fab, &breaks);
+    post(&sender, world_message(SCHEMA_OP_SEND, 2, 0, 8));
+    for (unsigned i = 0; world_stats(&w, 1).reposted == before.reposted; i++) {
+        ck_assert_uint_lt(i, PATIENCE);
+        world_run(&w, 1);
+    }
+    fault_set_plan(w.node[1].fab, &(struct fault_plan){.seed = 1});
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_uint_eq(e.wr_id, 1);
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).wr_id, 2);
+    ck_assert_uint_eq(world_stats(&w, 1).messages_near, before.messages_near);
+    end();
+    world_fault.seed = 0;
+}
+END_TEST
+
 /* ---- who pays */
 
 /* Of whoever sends much no more is copied in a pass than of what comes by the device, and who sends
@@ -460,5 +493,6 @@ END_TEST
     T(a_vqp_that_sends_to_its_own_port_hears_it)                                                   \
     T(counters_are_raised_until_they_are_given_back)                                               \
     T(what_goes_near_and_what_does_not_comes_in_order)                                             \
+    T(behind_a_write_it_goes_by_the_device_also_when_that_lost_it)                                 \
     T(a_pass_copies_no_more_than_of_others)
 KEDGE_CHECK_MAIN("agent.lane.near", TESTS)
