@@ -216,6 +216,15 @@ void cluster_look_at_agents(void)
     }
 }
 
+static uint32_t count_pools(const struct play_agent *a)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; a->agent != NULL && i < POOLS; i++)
+        count += a->agent->pools[i] != NULL;
+    return count;
+}
+
+/* A pool has its own part, whenever it is made. */
 void cluster_look_at_memory(struct node *n)
 {
     struct cluster_memory *m = &n->memory;
@@ -223,6 +232,11 @@ void cluster_look_at_memory(struct node *n)
         return;
     if (m->of != n->agent)
         *m = (struct cluster_memory){.of = n->agent, .began_ns = play_now_ns()};
+    const uint32_t pools = count_pools(n->agent);
+    if (pools > m->pools) {
+        m->pools = pools;
+        m->began_ns = play_now_ns();
+    }
     const uint64_t bytes = os_bytes_of(n->agent->process);
     if (play_now_ns() < m->began_ns + YOUNG_S * BASE_NS_PER_S)
         m->bytes = bytes > m->bytes ? bytes : m->bytes;

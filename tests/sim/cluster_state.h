@@ -35,7 +35,8 @@ struct node {
     uint64_t doubted_ns;    /* since when its agent doubts its clock; 0: it does not */
     struct cluster_memory {
         const struct play_agent *of; /* NULL: nobody has looked */
-        uint64_t began_ns, bytes;    /* that it had at the most, when it was young */
+        uint32_t pools;              /* as many as it ever had */
+        uint64_t began_ns, bytes;    /* since it had these; that it had at the most, when young */
     } memory;
     struct cluster_stop {
         uint64_t over_ns; /* 0: there was none, or it was looked at */
