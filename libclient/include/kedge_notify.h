@@ -26,7 +26,8 @@ extern "C" {
  * something failed. If its opcode is IBV_WC_RDMA_WRITE then, and the notification is none, the
  * status is that of the first WRITE that failed: some of those before it may have been carried out,
  * and the notification was not sent. kedge_never_sent() says so of the request that failed, and not
- * of the list. IBV_SEND_SIGNALED of WRITEs before the notification says nothing.
+ * of the list. Where both were under way, so that nobody knows of either, the opcode is the
+ * notification's. IBV_SEND_SIGNALED of WRITEs before the notification says nothing.
  *
  * -EINVAL: malformed, or something else than WRITEs before the last; -ENOMEM: the ring is too full
  * for it now; -EMSGSIZE: it is longer than the ring: post kedge_batch_post()'s batch, and a SEND

@@ -11,7 +11,7 @@
 #include "vqp_state.h"
 
 /* w, of a list, has failed. False: it has no completion. Else its completion says the following,
- * which may be changed. */
+ * which may be changed: a WRITE's opcode says that the message was not sent. */
 bool lane_list_fail(struct vqp *q, const struct wr *w, enum ibv_wc_status *status, uint32_t *reason,
                     uint8_t *opcode);
 
