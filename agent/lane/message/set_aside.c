@@ -16,6 +16,13 @@ uint32_t lane_aside_has(const struct aside *a, uint32_t next)
     return aside_counts(a) && left <= ASIDE_MOST ? left : 0;
 }
 
+/* It has none, whatever numbers come: these come round again, and while none is set aside for
+ * anybody `until` stays where it is. */
+static void has_none(struct aside *a)
+{
+    a->step = a->by->step - ASIDE_STEPS;
+}
+
 static void count_more(struct set_aside *s, uint32_t step, uint32_t more)
 {
     s->count[step % ASIDE_STEPS] += more;
@@ -42,15 +49,18 @@ void lane_aside_hear(struct aside *a, struct set_aside *s, uint32_t next)
     if (a->by == s && a->id == s->id)
         return;
     lane_aside_drop(a, next);
-    *a = (struct aside){.by = s, .id = s->id, .until = next, .step = s->step};
+    *a = (struct aside){.by = s, .id = s->id};
+    has_none(a);
 }
 
 void lane_aside_took(struct aside *a, uint32_t next)
 {
-    if (lane_aside_has(a, next) > 0)
-        count_less(a->by, a->step, 1);
-    else
-        a->until = next + 1;
+    const uint32_t has = lane_aside_has(a, next);
+    if (has == 0)
+        return;
+    count_less(a->by, a->step, 1);
+    if (has == 1)
+        has_none(a);
 }
 
 void lane_aside_renew(struct aside *a, uint32_t next)
@@ -79,6 +89,8 @@ void lane_aside_extend(struct aside *a, uint32_t next)
     count_more(s, s->step, most);
     a->step = s->step;
     a->until = next + most;
+    if (most == 0)
+        has_none(a);
 }
 
 void lane_set_aside_go_on(struct set_aside *s, uint64_t now_ns, uint64_t step_ns)

@@ -166,11 +166,36 @@ START_TEST(what_is_renewed_is_so_for_as_long_again)
 }
 END_TEST
 
+/* Numbers come round again, in an hour of small messages: what was heard at the first of them says
+ * nothing of those that are as far before it as what can be set aside. */
+START_TEST(who_was_given_nothing_has_nothing_when_numbers_come_round)
+{
+    begin(16);
+    next[0] -= ASIDE_MOST / 2;
+    ck_assert_uint_eq(has(0), 0);
+    lane_aside_drop(&a[0], next[0]);
+    ck_assert_uint_eq(s.all, 0);
+    lane_aside_hear(&a[0], &s, next[0]);
+    lane_aside_extend(&a[0], next[0]);
+    while (has(0) > 0)
+        take(0);
+    ck_assert_uint_eq(s.all, 0);
+    next[0] -= 5;
+    ck_assert_uint_eq(has(0), 0);
+    posted = 0;
+    lane_aside_extend(&a[0], next[0]); /* there are none */
+    next[0] -= 5;
+    lane_aside_drop(&a[0], next[0]);
+    ck_assert_uint_eq(s.all, 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_has_three_quarters_and_who_comes_of_what_is_left)                                        \
     T(nobody_else_takes_what_is_set_aside)                                                         \
     T(it_is_so_for_a_term_and_a_step_at_the_most)                                                  \
     T(what_is_renewed_is_so_for_as_long_again)                                                     \
     T(what_goes_gives_back)                                                                        \
+    T(who_was_given_nothing_has_nothing_when_numbers_come_round)                                   \
     T(whatever_happens_what_was_said_holds)
 KEDGE_CHECK_MAIN("agent.lane.set_aside", TESTS)
