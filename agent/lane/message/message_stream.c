@@ -33,12 +33,14 @@ bool lane_stream_out_may_post(const struct stream_out *s, uint64_t now_ns)
 void lane_stream_out_posted(struct stream_out *s, uint64_t now_ns)
 {
     BASE_ASSERT(s->next != s->end);
+    if (s->posted == s->first)
+        s->moved_ns = now_ns;
+    else if (s->next == s->first)
+        s->moved_ns += now_ns - s->heard_ns;
     if (s->next == s->first) {
         s->heard_ns = now_ns;
         s->asked = 0;
     }
-    if (s->posted == s->first)
-        s->moved_ns = now_ns;
     if (s->next++ == s->posted)
         s->posted = s->next;
 }

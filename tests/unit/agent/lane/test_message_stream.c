@@ -77,6 +77,24 @@ START_TEST(who_takes_one_now_and_then_is_not)
 }
 END_TEST
 
+/* Its queue pair broke, and for long there was no other way to its peer: nothing was out. */
+START_TEST(who_could_not_be_reached_for_long_has_all_its_time_yet)
+{
+    const uint64_t most_ns = lane_stream_stuck_ns(&patience), later_ns = 100 * most_ns;
+    struct stream_out s = begin(2);
+    uint64_t due_ns, now_ns = later_ns;
+    post(&s, 2, 0);
+    lane_stream_out_lost(&s, 0);
+    ck_assert_int_eq(lane_stream_out_look(&s, &patience, most_ns, &due_ns), STREAM_WAITS);
+    post(&s, 2, later_ns);
+    ck_assert_int_eq(lane_stream_out_look(&s, &patience, later_ns, &due_ns), STREAM_WAITS);
+    for (; lane_stream_out_look(&s, &patience, now_ns, &due_ns) != STREAM_STARVED; now_ns += 500)
+        ck_assert_int_eq(lane_stream_out_taken(&s, 0, now_ns), 0);
+    ck_assert_uint_ge(now_ns - later_ns, most_ns - 1000);
+    ck_assert_uint_le(now_ns - later_ns, most_ns + 1000);
+}
+END_TEST
+
 START_TEST(what_is_refused_goes_again_alone_until_it_is_taken)
 {
     struct stream_out s = begin(4);
@@ -295,6 +313,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(who_says_for_ever_that_it_took_nothing_is_given_up)                                          \
     T(who_takes_one_now_and_then_is_not)                                                           \
+    T(who_could_not_be_reached_for_long_has_all_its_time_yet)                                      \
     T(what_is_refused_goes_again_alone_until_it_is_taken)                                          \
     T(who_has_no_buffer_for_too_long_starves_its_sender)                                           \
     T(who_says_nothing_is_asked_a_bounded_number_of_times)                                         \
