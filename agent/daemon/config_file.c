@@ -117,7 +117,7 @@ static const struct option options[] = {
      "registrations for regions to come, of each session's first arena and those kept ready, where "
      "regions have their own (any device but soft); each pins arena_bytes once more"},
     {"pool", "lanes", A_COUNT, AT(lanes), 1, LANE_POOL_LANES, "1",
-     "threads that carry requests of this pool's workers, each with queue pairs of its own (dc)"},
+     "threads that carry requests of this pool's workers, each with queue pairs of its own"},
     {"pool", "lane_cpu", A_CPUS, AT(lane_cpu), 0, 0, "any",
      "the CPU that the lane runs on, or a list of one for each; keep others off it (isolcpus)"},
     {"pool", "polling", A_POLLING, AT(polling), 0, 0, "adaptive",

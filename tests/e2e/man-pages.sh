@@ -114,4 +114,7 @@ for option in $options --workers; do
     grep -qE "^\.It .*Fl Fl ${option#--}( |\$)" <<<"$described" ||
         fail "the options of kedge-perf(1) have not: $option"
 done
+for option in $(grep -oE 'Fl Fl [a-z-]+' "$page" | sed 's/^Fl Fl /--/' | sort -u); do
+    grep -qE -- "$option([^a-z-]|\$)" "$work/help" || fail "kedge-perf --help has not: $option"
+done
 echo "ok: $(wc -w <<<"$tests") tests and $(wc -w <<<"$options") options are in kedge-perf(1)"
