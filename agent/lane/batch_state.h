@@ -36,7 +36,9 @@ struct batch_trip {
     uint64_t least_ns[2]; /* 0: none has come back */
     uint64_t until_ns;    /* of the present span */
     uint64_t out;         /* of that peer's pieces, as batch_pace has it of all */
-    uint32_t weight;      /* of each byte of these in batch_pace.load; 0: as where none is known */
+    /* Of each of these bytes in batch_pace.load: the more the nearer the peer is. 0: none has come
+     * back, and it counts as one of the usual time. */
+    uint32_t weight;
 };
 
 /* One piece at a time is. */
@@ -53,9 +55,9 @@ struct batch_pace {
     uint64_t *served;               /* by tenant's place: `posted` at its last piece */
     struct batch_claim next, after; /* whose the next piece is, and the one after it */
     uint8_t opens;                  /* pieces may go now, at the end of a pass */
-    uint64_t load;    /* what is out, the bytes to a near peer more than those to a far one */
-    uint64_t port_ns; /* when the port is done with all that is posted */
-    uint64_t near_ns; /* the least of all trips of late; 0: none is known */
+    uint64_t load;       /* of `out`, each peer's bytes times their weight (batch_trip) */
+    uint64_t port_ns;    /* when the port is done with all that is posted */
+    uint64_t nearest_ns; /* the least of all trips of late; 0: none is known */
     struct batch_timed timed;
     struct batch_trip trip[BATCH_TRIPS];
 };

@@ -92,7 +92,7 @@ static void begin_trip(struct lane *l, const struct wr *w)
     t->carried_ns = l->batches.pace.port_ns;
 }
 
-/* What is out of that peer's has another weight from now on. */
+/* A trip that was seen changes the weight of the peer's bytes, those that are out as well. */
 static void set_weight(struct batch_pace *p, struct batch_trip *t)
 {
     p->load -= t->out * weight_of(t);
@@ -100,16 +100,17 @@ static void set_weight(struct batch_pace *p, struct batch_trip *t)
     p->load += t->out * weight_of(t);
 }
 
-/* Pieces have one length, whosever they are: who has as many as others has as much. */
-static void find_near(struct lane *l)
+/* Pieces have one length, whosever they are, by the nearest peer's time: so who has as many of them
+ * as others has as much. */
+static void find_nearest(struct lane *l)
 {
     struct batch_pace *p = &l->batches.pace;
-    p->near_ns = 0;
+    p->nearest_ns = 0;
     for (uint32_t i = 0; i < BATCH_TRIPS; i++) {
         const struct batch_trip *t = &p->trip[i];
         const bool is_known = t->weight != 0 && l->now_ns < t->until_ns + TRIP_SPAN_NS;
-        if (is_known && (p->near_ns == 0 || trip_ns(t) < p->near_ns))
-            p->near_ns = trip_ns(t);
+        if (is_known && (p->nearest_ns == 0 || trip_ns(t) < p->nearest_ns))
+            p->nearest_ns = trip_ns(t);
     }
 }
 
@@ -129,14 +130,14 @@ static void end_trip(struct lane *l, const struct wr *w, bool well)
     if (well && (t->least_ns[0] == 0 || ns < t->least_ns[0]))
         t->least_ns[0] = ns;
     set_weight(&l->batches.pace, t);
-    find_near(l);
+    find_nearest(l);
 }
 
 /* ---- how much */
 
-static uint64_t near_trip_ns(const struct batch_pace *p)
+static uint64_t nearest_trip_ns(const struct batch_pace *p)
 {
-    return p->near_ns != 0 ? p->near_ns : TRIP_NS;
+    return p->nearest_ns != 0 ? p->nearest_ns : TRIP_NS;
 }
 
 /* What is out takes a part of the port's time there and back, to each peer of that peer's: so near
@@ -146,7 +147,7 @@ static uint64_t near_trip_ns(const struct batch_pace *p)
 static bool has_part(const struct lane *l, uint64_t cost)
 {
     const struct batch_pace *p = &l->batches.pace;
-    const uint64_t weight = WEIGHT * TRIP_MOST_NS / near_trip_ns(p);
+    const uint64_t weight = WEIGHT * TRIP_MOST_NS / nearest_trip_ns(p);
     return p->out + cost <= BESIDE_BYTES ||
            p->load + cost * weight <= l->config.port_rate * TRIP_MOST_NS / 1000000 * WEIGHT;
 }
@@ -167,7 +168,7 @@ uint64_t lane_batch_pace_ahead(struct lane *l, uint32_t peer)
 uint64_t lane_batch_pace_piece(const struct lane *l)
 {
     const uint64_t part =
-        l->config.port_rate * near_trip_ns(&l->batches.pace) / 1000000 / PIECES_OUT;
+        l->config.port_rate * nearest_trip_ns(&l->batches.pace) / 1000000 / PIECES_OUT;
     const uint64_t bytes = part < PIECE_MOST ? part / CUT_BYTES * CUT_BYTES : PIECE_MOST;
     return bytes > BESIDE_BYTES ? bytes : BESIDE_BYTES;
 }

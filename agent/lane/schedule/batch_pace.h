@@ -6,10 +6,10 @@
  * what the port carries in the time that a piece takes to the peer and back, so that a request of
  * theirs takes twice as long as alone and no more. That is also as much as keeps the port busy:
  * with less it would be idle until a piece is back, and more would only queue there. The time is
- * measured, as TCP BBR has it: the least of late, from when the port has carried it. It
- * is each peer's own, and what is out to a peer counts as the part that it is of what the port
- * carries in that peer's time: so near and far ones together have as much as keeps the port busy,
- * and those to a far one no less of it.
+ * measured, as TCP BBR has it: the least of late, from when the port has carried it. It is each
+ * peer's own. What is out to a peer counts as the part that it is of what the port carries in that
+ * peer's time: so near and far peers together have as much as keeps the port busy, and the far ones
+ * no less of it.
  * Where there are no others as much is out as the port carries in 20 us, and two pieces at least,
  * which somebody who comes stands behind once. One piece is out in any case; where the port's rate
  * is not known, one of 1 KiB beside others.

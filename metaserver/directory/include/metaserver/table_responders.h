@@ -77,12 +77,11 @@ struct meta_responders_counts {
 struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and as many further lanes of pools, and no more
- * than the device has. Of that further lanes have half at the most, and where it is less than first
- * ones want, these get theirs. ahead: make the
- * spare ones now, not when somebody has asked. now_ns: the process before has had its last queue
- * pair by then. The world, pd and cq are borrowed until free; in the cq, which has room for a
- * receive of each and a channel, nothing completes but those of queue pairs that broke. -errno and
- * a sentence. */
+ * than the device has. Further lanes have half of that at the most; where the device has too few
+ * for all first lanes, these get what further ones have. ahead: make the spare ones now, not when
+ * somebody has asked. now_ns: the process before has had its last queue pair by then. The world, pd
+ * and cq are borrowed until free; in the cq, which has room for a receive of each and a channel,
+ * nothing completes but those of queue pairs that broke. -errno and a sentence. */
 int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
                         uint32_t max_pools, bool ahead, uint64_t now_ns,
                         struct meta_responders **out, struct base_errbuf *err);
