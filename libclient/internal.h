@@ -59,6 +59,7 @@ struct kedge_session {
     const struct schema_cqe *cq;
     uint32_t sq_mask, sq_tail, sq_head_seen, cq_mask, cq_head, cq_tail_seen;
     uint32_t rung_tail;    /* sq_tail when the doorbell was rung last, or behind it */
+    uint32_t rung_cq_head; /* cq_head then */
     const uint32_t *alive; /* a word that fork() wipes: 0 in a child */
     struct kedge_vqp *vqps;
     uint32_t free_vqps, dying_vqps, used_vqps; /* lists (index + 1); how many were ever created */

@@ -151,9 +151,12 @@ void client_ring_put(struct kedge_session *s, const void *slot)
 
 /* Whoever posts faster than a lane wakes rings once, and not for each post: what it rang for last
  * is still in the ring, and the lane, which is to take that, goes on to what stands behind it, and
- * looks once more before it sets the doorbell again. */
+ * looks once more before it sets the doorbell again. But for want of room for completions it leaves
+ * some in the ring, and looks at these once in a millisecond: who has made room since rings. */
 static bool is_rung(const struct kedge_session *s)
 {
+    if (s->rung_cq_head != s->cq_head)
+        return false;
     const uint32_t head = atomic_load_explicit(&s->ro->sq_head, memory_order_relaxed);
     return (int32_t)(s->rung_tail - head) > 0;
 }
@@ -166,6 +169,7 @@ void client_ring_publish(struct kedge_session *s)
     if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) == 0 || is_rung(s))
         return;
     s->rung_tail = s->sq_tail;
+    s->rung_cq_head = s->cq_head;
     ring_doorbell(s);
 }
 

@@ -316,6 +316,29 @@ START_TEST(a_burst_rings_once_for_what_the_lane_has_not_taken)
 }
 END_TEST
 
+/* The lane left it in the ring since there was no room for its completion, and sleeps. */
+START_TEST(who_has_made_room_for_completions_rings_again)
+{
+    struct fixture f;
+    struct ibv_wc wc;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    fake_lane_take(&f.a, fake_lane_waiting(&f.a));
+    fake_lane_complete(&f.a, kedge_vqp_num(f.q), 1, IBV_WC_SUCCESS);
+    atomic_store(&f.a.ro->doorbell, 1);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 1);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(count_rings(&f), 1);
+    teardown(&f);
+}
+END_TEST
+
 /* More than half of all indices lie between two rings. */
 START_TEST(a_ring_of_long_ago_is_no_reason_not_to_ring)
 {
@@ -426,6 +449,7 @@ END_TEST
     T(malformed_requests_are_refused_and_put_nothing_into_the_ring)                                \
     T(the_doorbell_is_rung_only_if_the_lane_sleeps)                                                \
     T(a_burst_rings_once_for_what_the_lane_has_not_taken)                                          \
+    T(who_has_made_room_for_completions_rings_again)                                               \
     T(a_ring_of_long_ago_is_no_reason_not_to_ring)                                                 \
     T(completions_come_in_order_and_their_room_is_given_back)                                      \
     T(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_changes)                    \
