@@ -126,9 +126,11 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  * atomics behind it are carried out when a receive is posted for it that no other message takes,
  * and not before, as on a queue pair of one's own; but where it fails all the same (it is too long
  * for that receive, the port is gone, the peer is) they may have been, which kedge_never_sent()
- * tells. IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message
- * behind it in the same queue pair that says so: it takes a receive, which ends with
- * IBV_WC_RECV_RDMA_WITH_IMM, the immediate, and the WRITE's byte_len, however long the receive is.
+ * tells. A SEND's memory is its own until it completes: it may go again when a READ or an atomic
+ * behind it has been answered already, and so must not be sent from where that answer goes.
+ * IBV_WR_RDMA_WRITE_WITH_IMM is a WRITE, and a message behind it in the same queue pair that says
+ * so: it takes a receive, which ends with IBV_WC_RECV_RDMA_WITH_IMM, the immediate, and the
+ * WRITE's byte_len, however long the receive is.
  * It has one completion (IBV_WC_RDMA_WRITE), which says how either has failed. Lists of WRITEs that
  * end with a message: kedge_notify.h. */
 KEDGE_API int kedge_connect_port(struct kedge_vqp *q, const uint8_t gid[16], uint32_t port);
