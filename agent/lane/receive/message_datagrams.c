@@ -191,6 +191,15 @@ static void hear_datagram(struct lane *l, const struct schema_datagram *d)
     spread_credit(l, c);
 }
 
+/* We tell ourselves nothing by the device: whoever else has queue pairs of this address could say
+ * so what no receiver of ours does, of what has not been taken by one. */
+static void hear_other(struct lane *l, const struct schema_datagram *d)
+{
+    if (d->from_incarnation != l->config.incarnation ||
+        memcmp(d->from_gid, l->config.gid, sizeof d->from_gid) != 0)
+        hear_datagram(l, d);
+}
+
 static void take_datagram(struct lane *l, const struct arrival *a, uint32_t place)
 {
     const uint8_t *at = datagram_at(l, place);
@@ -198,7 +207,7 @@ static void take_datagram(struct lane *l, const struct arrival *a, uint32_t plac
     if (a->has_grh && a->bytes > FAB_GRH_BYTES &&
         schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) == 0 &&
         fab_grh_is(at, d.from_gid, l->config.gid))
-        hear_datagram(l, &d);
+        hear_other(l, &d);
 }
 
 void lane_datagrams_take(struct lane *l, const struct arrival *a)

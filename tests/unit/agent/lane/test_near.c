@@ -9,6 +9,7 @@
 #include "../../check_main.h"
 #include "lane_state.h"
 #include "message_state.h" /* before a w that they would hide */
+#include "vqp_state.h"
 #include "message_pair.h"
 
 enum {
@@ -318,6 +319,35 @@ START_TEST(counters_are_raised_until_they_are_given_back)
 }
 END_TEST
 
+/* By the device nobody is this lane: not from its address either, where others have queue pairs. */
+START_TEST(who_says_to_be_the_lane_itself_acknowledges_nothing)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin_near();
+    const struct lane *l = w.node[1].lane;
+    const struct stream_sender *k = &l->sessions[sender.id].vqps[0].messages->sender;
+    post(&sender, world_message(SCHEMA_OP_SEND, 7, 0, 8));
+    world_run(&w, 100);
+    ck_assert_uint_eq(k->out.posted - k->out.first, 1);
+    struct schema_datagram d = {
+        .pool = l->config.pool,
+        .from_incarnation = l->config.incarnation,
+        .to_incarnation = l->config.incarnation,
+        .qpn = k->to->qpn,
+        .qkey = k->to->qkey,
+        .notes = 1,
+        .note = {{.stream = k->name, .number = k->out.posted, .kind = SCHEMA_NOTE_TAKEN}}};
+    memcpy(d.from_gid, l->config.gid, sizeof d.from_gid);
+    world_stranger_says(&w, 1, 1, (uint32_t)schema_datagram_write(&d, world_stranger_memory(1)));
+    ck_assert(!world_poll(&w, &sender, &e, 100));
+    post_receive(3, 0, 8);
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).wr_id, 7);
+    end();
+}
+END_TEST
+
 /* ---- order */
 
 struct story {
@@ -500,6 +530,7 @@ END_TEST
     T(a_port_of_another_tenant_lets_in_whom_it_names_and_until_it_ends)                            \
     T(a_vqp_that_sends_to_its_own_port_hears_it)                                                   \
     T(counters_are_raised_until_they_are_given_back)                                               \
+    T(who_says_to_be_the_lane_itself_acknowledges_nothing)                                         \
     T(what_goes_near_and_what_does_not_comes_in_order)                                             \
     T(behind_a_write_it_goes_by_the_device_also_when_that_lost_it)                                 \
     T(a_pass_copies_no_more_than_of_others)

@@ -307,6 +307,11 @@ void world_break_ud(struct world *w, uint32_t node)
 }
 
 /* By the queue pair of a node, whose lane hears that one of its own was sent, which it ignores. */
+void *world_stranger_memory(uint32_t node)
+{
+    return (void *)(uintptr_t)memory_mr[node]->addr;
+}
+
 void world_stranger_says(struct world *w, uint32_t from, uint32_t to, uint32_t bytes)
 {
     struct world_node *n = &w->node[from];

@@ -55,6 +55,8 @@ struct fab_qp *world_ud(uint32_t node);
 void world_publish_ud(struct world *w, uint32_t node);
 /* A datagram that is no lane's, by the UD queue pair of one node to another's. */
 void world_stranger_says(struct world *w, uint32_t from, uint32_t to, uint32_t bytes);
+/* Where that is, of the node that says it. */
+void *world_stranger_memory(uint32_t node);
 /* Those that were left so, and from now on each at once. */
 void world_repair_uds(struct world *w);
 /* The node's UD queue pair goes to ERR by itself. */
