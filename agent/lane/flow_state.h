@@ -133,6 +133,13 @@ static inline struct flow *flow_first(struct flow *f)
     return lead->second ? lead->twin : lead;
 }
 
+/* Whether they are two ways to one endpoint in one life: a VQP that has something out on the one
+ * waits before it goes by the other. Either may be NULL. */
+static inline bool flow_is_other_way(struct flow *a, struct flow *b)
+{
+    return a != NULL && b != NULL && a != b && flow_first(a) == flow_first(b);
+}
+
 /* hybrid: a connection beside DC, the second or one that is beside that. */
 static inline bool flow_is_beside_dc(const struct flow *f)
 {

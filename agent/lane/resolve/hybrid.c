@@ -52,11 +52,6 @@ static uint32_t place_of(const struct lane *l, struct flow *f)
     return (uint32_t)(flow_first(f) - l->flows);
 }
 
-bool lane_hybrid_are_twins(struct flow *a, struct flow *b)
-{
-    return a != NULL && b != NULL && a != b && flow_first(a) == flow_first(b);
-}
-
 /* ---- one comes and goes */
 
 void lane_hybrid_linked(struct lane *l, struct flow *second)

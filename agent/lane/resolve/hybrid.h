@@ -38,8 +38,4 @@ void lane_hybrid_lost(struct lane *l, struct flow *second);
 /* A flow goes, whichever: it is idle. */
 void lane_hybrid_dropped(struct lane *l, struct flow *f);
 
-/* Whether a VQP that has something out on a waits before it goes to b: twins, or others of several
- * ways to one endpoint in one life (flow.h). */
-bool lane_hybrid_are_twins(struct flow *a, struct flow *b);
-
 #endif

@@ -9,7 +9,6 @@
 #include "lane_state.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
-#include "resolve/hybrid.h"
 #include "resolve/liveness.h"
 #include "resolve/lookup.h"
 #include "resolve/path.h"
@@ -149,7 +148,7 @@ static uint32_t take_flow(struct lane *l, struct vqp *q)
     struct flow *before = q->flow;
     q->flow = lane_flow_take(l, q);
     if (q->flow != NULL) {
-        COUNT(l, transfers, lane_hybrid_are_twins(q->flow, before));
+        COUNT(l, transfers, flow_is_other_way(q->flow, before));
         open_window(l, q->flow);
         q->flowless_ns = 0;
         return 0;
@@ -180,7 +179,7 @@ static uint32_t find_flow(struct lane *l, struct vqp *q, struct flow *present, e
     if (!has_flow(q, present)) {
         if (q->outstanding > 0 && q->flow != NULL &&
             (q->flow->quarantined != q->session->quarantined ||
-             lane_hybrid_are_twins(q->flow, present))) {
+             flow_is_other_way(q->flow, present))) {
             *wait = WAIT_OWN;
             return 0;
         }
@@ -305,15 +304,21 @@ static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bo
 }
 
 /* It is addressed, and has entered all that it had to. */
-static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
+static inline void chain_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
     flow_posted(l, q->flow, 1);
     q->outstanding++;
-    q->begun = 1;
     turn_count(q->session, w->length);
     session_count_posted(&q->session->memory->shown, 1, w->length);
     lane_physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
+}
+
+/* Likewise, and it is no SEND. */
+static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
+{
+    q->begun = BEGUN;
+    chain_request(l, q, p, w);
 }
 
 /* On a queue pair in error. */
@@ -389,10 +394,8 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
     if (wait != WAIT_NOTHING)
         return wait;
     lane_sends_post(l, q, w);
-    const uint8_t begun = q->begun;
-    post_request(l, q, p, w);
-    q->begun = begun;
     vqp_sent(q, 1);
+    chain_request(l, q, p, w);
     return WAIT_NOTHING;
 }
 

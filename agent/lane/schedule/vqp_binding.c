@@ -47,7 +47,7 @@ void lane_vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struc
 {
     struct lane_quota *quota = s->quota;
     q->denied = 0;
-    q->begun = 0;
+    q->begun = BEGUN_NOT;
     q->path_ns = 0;
     q->session = s;
     q->region = l->cache;
@@ -82,7 +82,7 @@ void lane_vqp_open_own(struct lane *l, struct session *s, struct vqp *q, uint32_
     q->session = s;
     vqp_forget_flow(q);
     q->region = l->cache;
-    q->begun = 1; /* it follows nobody into another life */
+    q->begun = BEGUN; /* it follows nobody into another life */
     q->path_ns = q->flowless_ns = 0;
     q->peer_slot = slot;
     q->peer_gen = gen;
