@@ -28,7 +28,8 @@ int lane_hybrid_new(struct lane *l)
     l->hybrid = calloc(1, sizeof *l->hybrid);
     if (l->hybrid == NULL)
         return -ENOMEM;
-    /* Where an endpoint may have several, the others have the other half (make_sibling()). */
+    /* Where an endpoint may have several: the others are made while fewer than half of all are in
+     * use (make_sibling()), so that they keep none from its first. */
     const uint32_t links = l->config.max_links;
     const uint32_t most = l->config.connections_per_peer > 1 ? (links + 1) / 2 : links;
     return lane_link_choice_init(&l->hybrid->choice, l->config.max_flows, l->config.max_tenants,
