@@ -16,7 +16,8 @@
 #include "schema/counter.h"
 
 enum {
-    OWN_PORTS = 4, /* at which intruders hear each other */
+    OWN_PORTS = 4, /* at which intruders hear each other, behind FIRST_OWN: no box has those */
+    FIRST_OWN = 1 << 30,
     SENDS_MOST = 12,
     RECEIVES_MOST = 6,
     OWN_BYTES = 4096 /* of its buffer */
@@ -34,7 +35,7 @@ static void hear(struct play_intruder *i)
         i->own = NULL;
         return;
     }
-    (void)kedge_bind(i->own, 1 + (uint32_t)draw(i, OWN_PORTS));
+    (void)kedge_bind(i->own, FIRST_OWN + (uint32_t)draw(i, OWN_PORTS));
     for (uint64_t n = draw(i, RECEIVES_MOST); n > 0; n--) {
         struct ibv_sge sge = {(uintptr_t)i->buffer + draw(i, OWN_BYTES), (uint32_t)draw(i, 8192),
                               i->lkey};
@@ -116,7 +117,7 @@ static void send_own(struct play_intruder *i)
         return;
     struct kedge_vqp *others = i->q;
     i->q = q;
-    if (kedge_connect_port(q, gid, 1 + (uint32_t)draw(i, OWN_PORTS)) == 0)
+    if (kedge_connect_port(q, gid, FIRST_OWN + (uint32_t)draw(i, OWN_PORTS)) == 0)
         send(i, false);
     i->q = others;
     if (draw(i, 2) == 0) {
