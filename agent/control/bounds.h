@@ -52,7 +52,7 @@ enum {
     MESSAGE_QUESTIONS = 6, /* so often at least, since datagrams are lost, each time doubled */
     MESSAGE_QUESTIONS_MOST = 9,
     MESSAGE_SILENCE_MS = 2000, /* for so long at least, until the peer is gone */
-    MESSAGE_REFUSED_MS = 1000, /* a receiver may have no buffer for so long */
+    MESSAGE_REFUSED_MS = 1000, /* a receiver may have no buffer for so long, at least */
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,          /* under way at a time; more wait */

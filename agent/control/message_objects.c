@@ -166,6 +166,16 @@ static uint32_t count_questions(const struct pool *p)
     return n;
 }
 
+/* Longer than receives are set aside for a stream, which is twice the bound at the most
+ * (message/set_aside.h): another one that is told RNR meanwhile finds them when they are given
+ * back. On a wire that is more than the least. */
+static uint64_t refused_ns(const struct pool *p)
+{
+    const uint64_t least_ns = MESSAGE_REFUSED_MS * BASE_NS_PER_MS;
+    const uint64_t aside_ns = 5 * (p->device.bound_ns + p->device.fab->caps.slack_ns) / 2;
+    return aside_ns > least_ns ? aside_ns : least_ns;
+}
+
 struct lane_messages agent_messages_describe(const struct pool *p)
 {
     const struct agent_device *d = &p->device;
@@ -187,7 +197,7 @@ struct lane_messages agent_messages_describe(const struct pool *p)
                                   .ports = vqps,
                                   .ask_ns = ask_ns(p),
                                   .questions = count_questions(p),
-                                  .refused_ns = MESSAGE_REFUSED_MS * BASE_NS_PER_MS,
+                                  .refused_ns = refused_ns(p),
                                   .asks_numbers = d->connector != NULL};
 }
 

@@ -137,12 +137,16 @@ START_TEST(a_peer_that_has_gone_is_silent_for_seconds_on_whatever_device)
         w.pool[0].config = &config;
         d->fab->caps.timeout_stretch = devices[i].stretch;
         d->fab->caps.timeout_least_ns = devices[i].least_ns;
+        d->bound_ns = fab_bound_ns(&d->fab->caps, devices[i].ack_timeout, 7);
         const struct lane_messages m = agent_messages_describe(&w.pool[0]);
         const uint64_t silent_ns = (m.ask_ns << (m.questions + 1)) - m.ask_ns;
         ck_assert_uint_lt(silent_ns, devices[i].most_s * BASE_NS_PER_S);
         ck_assert_uint_ge(silent_ns, 2 * BASE_NS_PER_S);
         ck_assert_uint_ge(silent_ns, fab_bound_ns(&d->fab->caps, devices[i].ack_timeout, 7));
         ck_assert_uint_ge(m.questions, 6);
+        /* else nothing is set aside for any stream, and all wait behind each SEND */
+        ck_assert_uint_gt(m.refused_ns, 2 * (d->bound_ns + d->fab->caps.slack_ns) + 1000);
+        ck_assert_uint_ge(m.refused_ns, BASE_NS_PER_S);
     }
 }
 END_TEST
