@@ -229,8 +229,6 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
     }
     struct session *s = q->session;
     struct wr *receive = q->messages->receives.head;
-    if (m->of_write)
-        r->from->behind_ns = l->now_ns;
     if (!lane_admission_is_foreign(q, m->from_tenant))
         lane_aside_hear(&r->aside, &q->messages->aside, r->in.next);
     struct schema_part parts[SCHEMA_PARTS_MOST];
