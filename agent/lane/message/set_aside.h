@@ -8,7 +8,8 @@
  * becomes of its sender; and from when one was refused since its worker had no room for what it
  * says of it, as what stands behind that may be there.
  *
- * Invariant: for streams together no more is set aside than is posted. */
+ * Invariant: for streams together no more is set aside than is posted, or is taken by a large
+ * message of theirs that is READ. */
 #ifndef LANE_SET_ASIDE_H
 #define LANE_SET_ASIDE_H
 
