@@ -8,6 +8,11 @@
 #include "base/hist.h"
 #include "fabric/model.h"
 
+/* Of cores: the time of a loop while the other processor rests, and while it computes. */
+struct perf_shared_core {
+    uint64_t alone_ns, beside_ns;
+};
+
 /* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
 struct perf_turns {
     uint64_t p50_ns, p99_ns, p999_ns; /* medians of the turns' */

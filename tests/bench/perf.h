@@ -46,6 +46,7 @@ struct perf_result {
         bool known;
         uint64_t requests, made; /* messages, and what came of them */
     } connections;
+    struct perf_shared_core shared_core;
     struct perf_turns turns[2];
     struct perf_lookup lookup;
     struct perf_window window;
@@ -81,14 +82,13 @@ struct perf_path {
 int perf_loop(struct perf_path *path, const struct base_clock_fast *clock, uint64_t count,
               struct perf_result *result, struct base_errbuf *err);
 
-/* How far apart slots are in memory: never adjacent, so that no agent can merge them. */
+/* How far apart slots are in memory: not adjacent, so that no agent merges them. */
 uint32_t perf_stride(uint32_t size);
 /* The pattern that targets hold, and that WRITEs carry. */
 void perf_pattern(void *memory, uint64_t bytes);
 bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
 
-/* read and write on the fabric itself, on a soft device made for it, against a process that sleeps.
- */
+/* Likewise on the fabric itself, on a soft device made for it, against a process that sleeps. */
 int perf_direct(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
 /* A metaserver and two agents of our own, and those that isolation kills, or the ones that renewal,

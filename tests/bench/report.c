@@ -89,6 +89,14 @@ static void storm_as_text(const struct perf_options *o, const struct perf_result
     puts("");
 }
 
+static void cores_as_text(const struct perf_shared_core *c)
+{
+    printf("a loop beside the other processor's: %.2f times its time alone (%.1f us); 1.00 where "
+           "each has a core\n",
+           c->alone_ns > 0 ? (double)c->beside_ns / (double)c->alone_ns : 0,
+           (double)c->alone_ns / 1e3);
+}
+
 static void as_json(const struct perf_options *o, const struct perf_result *r, double per_second)
 {
     const struct base_hist *h = &r->hist;
@@ -114,6 +122,10 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
                          (unsigned long long)r->agents_ns);
     if (o->test == PERF_STORM)
         storm_as_json(&t, o, r);
+    if (o->test == PERF_CORES)
+        base_text_printf(&t, "\"loop_alone_ns\":%llu,\"loop_beside_ns\":%llu,",
+                         (unsigned long long)r->shared_core.alone_ns,
+                         (unsigned long long)r->shared_core.beside_ns);
     if (o->test == PERF_MEMORY)
         base_text_printf(&t, "\"peers\":%llu,\"bytes_with\":%llu,\"bytes_without\":%llu,",
                          (unsigned long long)o->count, (unsigned long long)r->large,
@@ -218,6 +230,8 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
                (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed);
         return;
     }
+    if (o->test == PERF_CORES)
+        cores_as_text(&r->shared_core);
     if (o->model != NULL)
         printf("modelled: %s\n", o->model);
     if (has_depth(o))

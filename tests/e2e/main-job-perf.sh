@@ -34,7 +34,7 @@ for test in read write; do
     measure ".test == \"$test\" and .verified and .direct" "$test" --direct --depth 64 --count 20000
 done
 if (($(nproc) >= 2)); then
-    measure '.test == "cores"' cores --count 1000
+    measure '.test == "cores" and .loop_alone_ns > 0 and .loop_beside_ns > 0' cores --count 1000
 else
     skip "kedge-perf cores (one processor)"
 fi
