@@ -168,20 +168,20 @@ static int check_lookup(const struct perf_options *o, struct base_errbuf *err)
 }
 
 /* The same, of all. */
-static int check(struct perf_options *o, bool cached, bool uncached, struct base_errbuf *err)
+static int check(struct perf_options *o, struct base_errbuf *err)
 {
     bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
-    if (o->test == PERF_CONNECT && cached == uncached)
+    if (o->test == PERF_CONNECT && o->cached == o->uncached)
         return base_err(err, -EINVAL, "connect needs either --cached or --uncached");
-    if (o->test != PERF_CONNECT && (cached || uncached))
+    if (o->test != PERF_CONNECT && (o->cached || o->uncached))
         return base_err(err, -EINVAL, "--cached and --uncached are for connect");
     if (o->direct && !one_sided)
         return base_err(err, -EINVAL, "--direct is for read and write");
     if (o->spin && !o->direct)
         return base_err(err, -EINVAL, "--spin is for --direct");
     if (o->count == 0)
-        o->count = cached ? CACHED : UNCACHED;
-    if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
+        o->count = o->cached ? CACHED : UNCACHED;
+    if ((o->uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
         return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
     if (o->test == PERF_STORM && o->local && o->admin_socket != NULL)
         return base_err(err, -EINVAL, "--local knows its agent's socket: leave out --admin-socket");
@@ -224,7 +224,6 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct base
         o->regions = 1;
     if (o->lease_ms == 0)
         o->lease_ms = LEASE_MS;
-    o->cached = cached;
     status = check_local(o, err);
     return status != 0 ? status : check_fresh(o, err);
 }
@@ -322,7 +321,7 @@ static const struct {
 #undef AT
 };
 
-/* One option with a number. */
+/* One option with a number. -ENOENT: it is none of these. */
 static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -339,56 +338,53 @@ static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
         o->windows |= c == 'o' || c == 'B';
         return status;
     }
-    return -EINVAL;
+    return -ENOENT;
 }
 
-/* One with a text. */
-static void set_text(struct perf_options *o, int c)
-{
-    switch (c) {
-    case 'a':
-        o->socket = optarg;
-        break;
-    case 'p':
-        o->peer_socket = optarg;
-        break;
-    case 'A':
-        o->admin_socket = optarg;
-        break;
-    case 'm':
-        o->server = optarg;
-        break;
-    case 'b':
-        o->bin = optarg;
-        break;
-    case 'T':
-        o->transport = optarg;
-        break;
-    case 'O':
-        o->load = optarg;
-        break;
-    case 'I':
-        o->gids = optarg;
-        break;
-    case 'M':
-        o->model = optarg;
-        break;
-    default:
-        o->token = optarg;
-    }
-}
+static const struct {
+    char c;
+    size_t at; /* in perf_options */
+} texts[] =
+    {
+        {'a', offsetof(struct perf_options, socket)},
+        {'p', offsetof(struct perf_options, peer_socket)},
+        {'A', offsetof(struct perf_options, admin_socket)},
+        {'m', offsetof(struct perf_options, server)},
+        {'b', offsetof(struct perf_options, bin)},
+        {'T', offsetof(struct perf_options, transport)},
+        {'O', offsetof(struct perf_options, load)},
+        {'I', offsetof(struct perf_options, gids)},
+        {'M', offsetof(struct perf_options, model)},
+        {'t', offsetof(struct perf_options, token)},
+},
+  flags[] = {
+      {'l', offsetof(struct perf_options, local)},
+      {'j', offsetof(struct perf_options, json)},
+      {'D', offsetof(struct perf_options, direct)},
+      {'W', offsetof(struct perf_options, wrong_keys)},
+      {'F', offsetof(struct perf_options, defaults)},
+      {'S', offsetof(struct perf_options, storm)},
+      {'E', offsetof(struct perf_options, lane)},
+      {'z', offsetof(struct perf_options, spin)},
+      {'v', offsetof(struct perf_options, by_device)},
+      {'c', offsetof(struct perf_options, cached)},
+      {'u', offsetof(struct perf_options, uncached)},
+};
 
-static void set_flag(struct perf_options *o, int c)
+/* One with a text, or with nothing. False: it is neither. */
+static bool set_plain(struct perf_options *o, int c)
 {
-    o->local |= c == 'l';
-    o->json |= c == 'j';
-    o->direct |= c == 'D';
-    o->wrong_keys |= c == 'W';
-    o->defaults |= c == 'F';
-    o->storm |= c == 'S';
-    o->lane |= c == 'E';
-    o->spin |= c == 'z';
-    o->by_device |= c == 'v';
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].c == c) {
+            memcpy((char *)o + texts[i].at, &optarg, sizeof optarg);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (flags[i].c == c) {
+            *(bool *)((char *)o + flags[i].at) = true;
+            return true;
+        }
+    return false;
 }
 
 /* What there is instead. */
@@ -441,73 +437,30 @@ static void tell_about(int c)
         printf("kedge-perf %s\n", base_version_text());
 }
 
+static int set_option(struct perf_options *o, int c, struct base_errbuf *err)
+{
+    if (set_plain(o, c))
+        return 0;
+    const int status = set_number(o, c, err);
+    return status == -ENOENT ? set_verbs(o, c, err) : status;
+}
+
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err)
 {
     struct perf_options o = {.dead = 4, .silent = 4, .server = find_server()};
-    bool cached = false, uncached = false;
     int c, status = 0;
-    while (status == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        switch (c) {
-        case 's':
-        case 'd':
-        case 'n':
-        case 'w':
-        case 'k':
-        case 'i':
-        case 'o':
-        case 'R':
-        case 'L':
-        case 'B':
-        case 'N':
-        case 'q':
-        case 'x':
-        case 'y':
-            status = set_number(&o, c, err);
-            break;
-        case 'r':
-        case 'g':
-        case 'G':
-        case 'C':
-            status = set_verbs(&o, c, err);
-            break;
-        case 'a':
-        case 'p':
-        case 'A':
-        case 'm':
-        case 'b':
-        case 'T':
-        case 'I':
-        case 'M':
-        case 't':
-        case 'O':
-            set_text(&o, c);
-            break;
-        case 'l':
-        case 'j':
-        case 'D':
-        case 'W':
-        case 'F':
-        case 'S':
-        case 'E':
-        case 'z':
-        case 'v':
-            set_flag(&o, c);
-            break;
-        case 'c':
-        case 'u':
-            *(c == 'c' ? &cached : &uncached) = true;
-            break;
-        case 'h':
-        case 'V':
+    while (status == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (c == 'h' || c == 'V') {
             tell_about(c);
             return 1;
-        default:
-            return base_err(err, -EINVAL, "see kedge-perf --help");
         }
+        status =
+            c == '?' ? base_err(err, -EINVAL, "see kedge-perf --help") : set_option(&o, c, err);
+    }
     if (status == 0)
         status = parse_test(argc, argv, &o, err);
     if (status == 0)
-        status = check(&o, cached, uncached, err);
+        status = check(&o, err);
     if (status == 0 && !o.local)
         status = check_server(o.server, err);
     *out = status == 0 ? o : *out;

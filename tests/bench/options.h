@@ -77,11 +77,12 @@ struct perf_options {
     bool lane;              /* window: of a lane, */
     const char *load;       /* in this load alone; NULL: in all */
     bool defaults;          /* nothing is set in [pool] */
-    bool direct, local, json, cached;
-    bool by_device;  /* send: no message goes near */
-    bool spin;       /* --direct: on the other processor */
-    bool wrong_keys; /* isolation: the bad neighbour guesses keys of the live node */
-    bool storm;      /* lookup: nodes register meanwhile */
+    bool direct, local, json;
+    bool cached, uncached; /* connect: one of them */
+    bool by_device;        /* send: no message goes near */
+    bool spin;             /* --direct: on the other processor */
+    bool wrong_keys;       /* isolation: the bad neighbour guesses keys of the live node */
+    bool storm;            /* lookup: nodes register meanwhile */
     struct bench_choice
         verbs;        /* verbs-connect, verbs-data: device and GIDs; --local: the device, or NULL */
     const char *gids; /* --local on a device: of the metaserver and of two agents */
