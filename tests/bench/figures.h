@@ -13,6 +13,11 @@ struct perf_shared_core {
     uint64_t alone_ns, beside_ns;
 };
 
+/* Of --ucx: medians, and what its own program says of a second. */
+struct perf_ucx {
+    double p50_ns, per_second;
+};
+
 /* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
 struct perf_turns {
     uint64_t p50_ns, p99_ns, p999_ns; /* medians of the turns' */

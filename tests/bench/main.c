@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "perf.h"
+#include "ucx.h"
 #include "verbs_data.h"
 
 static int measure(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
@@ -64,6 +65,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct b
 static int run(struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct perf_local local;
+    if (o->ucx && perf_ucx_find(err) != 0)
+        return -ENOENT;
     if (o->direct || !o->local || o->test == PERF_CORES)
         return measure(o, r, err);
     int status = perf_local_start(&local, o, err);
@@ -71,7 +74,7 @@ static int run(struct perf_options *o, struct perf_result *r, struct base_errbuf
         return status;
     status = measure(o, r, err);
     perf_local_stop(&local);
-    return status;
+    return status == 0 && o->ucx ? perf_ucx(o, &r->ucx, err) : status;
 }
 
 int main(int argc, char **argv)

@@ -129,6 +129,8 @@ static int check_local(const struct perf_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "send needs --local: it is compared with its device");
     if (o->by_device && o->test != PERF_SEND)
         return base_err(err, -EINVAL, "--by-device is for send");
+    if (o->ucx && (!o->local || o->direct || (o->test != PERF_SEND && o->test != PERF_READ)))
+        return base_err(err, -EINVAL, "--ucx is for read and send, with --local");
     if (o->test == PERF_NOTIFY && (!o->local || o->depth != 1))
         return base_err(err, -EINVAL, "notify needs --local, and has one list at a time");
     if (o->test == PERF_BATCH && (!o->local || o->count > PERF_MAX_BATCH))
@@ -266,6 +268,7 @@ static const struct option long_options[] = {
     {"direct", no_argument, NULL, 'D'},
     {"spin", no_argument, NULL, 'z'},
     {"by-device", no_argument, NULL, 'v'},
+    {"ucx", no_argument, NULL, 'U'},
     {"cached", no_argument, NULL, 'c'},
     {"uncached", no_argument, NULL, 'u'},
     {"help", no_argument, NULL, 'h'},
@@ -367,6 +370,7 @@ static const struct {
       {'E', offsetof(struct perf_options, lane)},
       {'z', offsetof(struct perf_options, spin)},
       {'v', offsetof(struct perf_options, by_device)},
+      {'U', offsetof(struct perf_options, ucx)},
       {'c', offsetof(struct perf_options, cached)},
       {'u', offsetof(struct perf_options, uncached)},
 };

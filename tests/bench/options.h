@@ -81,6 +81,7 @@ struct perf_options {
     bool cached, uncached; /* connect: one of them */
     bool by_device;        /* send: no message goes near */
     bool spin;             /* --direct: on the other processor */
+    bool ucx;              /* read, send: UCX is measured too */
     bool wrong_keys;       /* isolation: the bad neighbour guesses keys of the live node */
     bool storm;            /* lookup: nodes register meanwhile */
     struct bench_choice

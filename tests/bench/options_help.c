@@ -58,6 +58,7 @@ const char perf_options_help[] =
     "                            of their own\n"
     "  --spin                    with --direct: the other processor spins, as a lane's does\n"
     "  --by-device               send: messages go by the device, as those to other nodes do\n"
+    "  --ucx                     read, send: then UCX over shared memory, by ucx_perftest\n"
     "  --transport dc|rc         of --local's agents (dc)\n"
     "  --size BYTES              of an operation (8; fairness: 65536; window: 131072)\n"
     "  --depth N                 operations under way at a time (1; fairness, poll: 64; window:\n"

@@ -47,6 +47,7 @@ struct perf_result {
         uint64_t requests, made; /* messages, and what came of them */
     } connections;
     struct perf_shared_core shared_core;
+    struct perf_ucx ucx;
     struct perf_turns turns[2];
     struct perf_lookup lookup;
     struct perf_window window;
@@ -68,8 +69,7 @@ void perf_report(const struct perf_options *o, const struct perf_result *r);
 /* Appends "machine":{...}: what a figure was measured on. */
 void perf_report_machine(struct base_text *t);
 
-/* A way to do one-sided operations, `depth` of them at a time, in slots that are used in turn and
- * complete in order. */
+/* A way to do operations, `depth` of them at a time, in slots used in turn that end in order. */
 struct perf_path {
     /* Posts slots first, first + 1, ... (modulo depth), count of them, as one list. */
     int (*post)(struct perf_path *path, uint32_t first, uint32_t count, struct base_errbuf *err);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "perf.h"
+#include "ucx.h"
 #include "verbs_data.h"
 
 /* The processor's name, as the kernel has it. */
@@ -155,6 +156,8 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
         (unsigned long long)base_hist_percentile(h, 99.9), (unsigned long long)h->max,
         base_hist_mean(h), (unsigned long long)r->elapsed_ns, per_second);
     base_text_printf(&t, "\"pinned\":%s,", o->pinned ? "true" : "false");
+    if (o->ucx)
+        perf_ucx_report(o, &r->ucx, &t);
     perf_report_machine(&t);
     base_text_printf(&t, "}");
     puts(base_text_str(&t));
@@ -250,4 +253,6 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
     printf("%s%s: p50 %.3f us, p99 %.3f us, mean %.3f us, %.0f per second (%llu)\n", o->name, what,
            (double)base_hist_percentile(h, 50) / 1e3, (double)base_hist_percentile(h, 99) / 1e3,
            base_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);
+    if (o->ucx)
+        perf_ucx_report(o, &r->ucx, NULL);
 }

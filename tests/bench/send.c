@@ -11,6 +11,8 @@
 
 #include <kedge_msg.h>
 
+#include "ucx.h"
+
 enum { POLL = 64, PORT = 1 };
 
 static struct {
@@ -196,6 +198,8 @@ void perf_send_report(const struct perf_options *o, const struct perf_result *r)
             direct, s->p50_ns[PERF_SEND_AGENT] / 1e3, s->p50_ns[PERF_SEND_DIRECT] / 1e3, s->ratio,
             s->least_ratio, s->most_ratio, s->per_second[PERF_SEND_AGENT],
             s->per_second[PERF_SEND_DIRECT]);
+        if (o->ucx)
+            perf_ucx_report(o, &r->ucx, NULL);
         return;
     }
     struct base_text t;
@@ -210,6 +214,8 @@ void perf_send_report(const struct perf_options *o, const struct perf_result *r)
         PERF_SEND_TURNS, s->p50_ns[PERF_SEND_AGENT], s->p50_ns[PERF_SEND_DIRECT], s->ratio,
         s->least_ratio, s->most_ratio, s->per_second[PERF_SEND_AGENT],
         s->per_second[PERF_SEND_DIRECT], o->pinned ? "true" : "false");
+    if (o->ucx)
+        perf_ucx_report(o, &r->ucx, &t);
     perf_report_machine(&t);
     base_text_printf(&t, "}");
     puts(base_text_str(&t));

@@ -38,6 +38,29 @@ if (($(nproc) >= 2)); then
 else
     skip "kedge-perf cores (one processor)"
 fi
+if command -v ucx_perftest >/dev/null && (($(nproc) >= 2)); then
+    measure '.test == "read" and .ucx.test == "ucp_get" and .ucx.per_second > 0' \
+        read --count 2000 --ucx
+    for depth in 1 16; do
+        out=$(timeout 120 "$bin/kedge-perf" send --local --ucx --count 500 --depth $depth --json \
+            2>&1) &&
+            jq -e --arg test "$([[ $depth == 1 ]] && echo ucp_am_lat || echo ucp_am_bw)" \
+                '.verified and .ucx.test == $test and .ucx.p50_ns > 0' <<<"$out" >/dev/null || {
+            echo "FAILED: kedge-perf send --ucx --depth $depth: $out"
+            exit 1
+        }
+        ok "UCX beside a message, $depth at a time: $(jq -c .ucx <<<"$out")"
+    done
+else
+    skip "kedge-perf --ucx (ucx_perftest, and two processors)"
+fi
+code=0
+out=$(PATH=/nonexistent "$bin/kedge-perf" read --local --ucx 2>&1) || code=$?
+[[ $code == 1 && $out == *"--ucx needs ucx_perftest, of Debian's ucx-utils"* ]] || {
+    echo "FAILED: without UCX --ucx ends with $code: $out"
+    exit 1
+}
+ok "without UCX --ucx says so: $out"
 measure '.test == "memory" and .peers == 20000 and .bytes_with > .bytes_without' \
     memory --count 20000
 measure '.test == "isolation" and .alone_p99_ns > 0 and .bad_failed > 0' isolation --count 20000
