@@ -42,12 +42,18 @@ void meta_responder_index_clear(struct responder_index *x)
     x->index.count = 0;
 }
 
+uint32_t meta_responder_index_find(const struct responder_index *x, const char *id, uint16_t pool,
+                                   uint8_t lane)
+{
+    bool found;
+    const uint32_t at = meta_index_find(&x->index, &(struct key){id, pool, lane}, &found);
+    return found ? at : RESPONDER_NONE;
+}
+
 bool meta_responder_index_has(const struct responder_index *x, const char *id, uint16_t pool,
                               uint8_t lane)
 {
-    bool found;
-    (void)meta_index_find(&x->index, &(struct key){id, pool, lane}, &found);
-    return found;
+    return meta_responder_index_find(x, id, pool, lane) != RESPONDER_NONE;
 }
 
 uint32_t meta_responder_index_put(struct responder_index *x, const char *id, uint16_t pool,

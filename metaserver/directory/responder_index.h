@@ -30,6 +30,9 @@ void meta_responder_index_clear(struct responder_index *x);
 
 bool meta_responder_index_has(const struct responder_index *x, const char *id, uint16_t pool,
                               uint8_t lane);
+/* Its place, or RESPONDER_NONE. */
+uint32_t meta_responder_index_find(const struct responder_index *x, const char *id, uint16_t pool,
+                                   uint8_t lane);
 /* Returns the number that was there for them, or RESPONDER_NONE. */
 uint32_t meta_responder_index_put(struct responder_index *x, const char *id, uint16_t pool,
                                   uint8_t lane, uint32_t number);

@@ -122,34 +122,6 @@ static uint32_t wanted_ahead(const struct meta_responders *r)
 
 /* ---- requests */
 
-void meta_responders_count_fresh(struct meta_responders *r,
-                                 const struct meta_responder_request *request, int more)
-{
-    *(request->peer.lane == 0 ? &r->fresh : &r->fresh_further) += (uint32_t)more;
-}
-
-/* First lanes that have one, or are to. */
-static uint32_t count_first(const struct meta_responders *r)
-{
-    return r->in_state[KEPT] - r->further + r->fresh;
-}
-
-/* How many others may: no more than there is room for beside first ones. */
-static uint32_t further_room(const struct meta_responders *r)
-{
-    const uint32_t first = count_first(r), all = meta_responders_shared(r);
-    const uint32_t left = first < all ? all - first : 0;
-    return left < r->further_limit ? left : r->further_limit;
-}
-
-/* Whether all are in use that there are for a request of a lane that has none. A first one is given
- * what others have, when it is kept. */
-static bool is_full(const struct meta_responders *r, const struct meta_responder_request *request)
-{
-    return request->peer.lane == 0 ? count_first(r) >= r->limit
-                                   : r->further + r->fresh_further >= further_room(r);
-}
-
 static void conclude_request(struct meta_responders *r, struct meta_responder_request *request,
                              int status)
 {
@@ -184,13 +156,7 @@ static void refuse_unmade(struct meta_responders *r, struct meta_responder_reque
 static void refuse_full(struct meta_responders *r, struct meta_responder_request *request)
 {
     r->count.refused++;
-    conclude_request(
-        r, request,
-        base_err(&request->err, -ENOSPC,
-                 "all %u queue pairs that this metaserver has for %s are in use: remove "
-                 "nodes that are gone, or raise max_endpoints if the device has more",
-                 request->peer.lane == 0 ? r->limit : further_room(r),
-                 request->peer.lane == 0 ? "readers" : "further lanes"));
+    conclude_request(r, request, meta_responders_say_full(r, request));
 }
 
 /* ---- what the device did */
@@ -357,7 +323,7 @@ static bool serve_request(struct meta_responders *r, struct meta_responder_reque
     bool fresh =
         !meta_responder_index_has(&r->kept, request->id, request->peer.pool, request->peer.lane);
     bool wanted = request->wanted == NULL || request->wanted(request);
-    bool full = fresh && is_full(r, request);
+    bool full = fresh && meta_responders_is_full(r, request);
     if (wanted && !full && r->spare == NONE)
         return false;
     TAILQ_REMOVE(&r->waiting, request, link);
@@ -391,7 +357,7 @@ void meta_responders_serve(struct meta_responders *r)
         return;
     while ((request = TAILQ_FIRST(&r->waiting)) != NULL) {
         /* The device makes fewer than it says: what goes is made anew. */
-        if (request->peer.lane == 0 && meta_responders_take_further(r))
+        if (meta_responders_make_room(r, request))
             return;
         TAILQ_REMOVE(&r->waiting, request, link);
         if (r->make_error != 0)

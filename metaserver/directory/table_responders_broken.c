@@ -36,14 +36,28 @@ void meta_responders_hear(struct meta_responders *r)
     r->news = true;
 }
 
-void meta_responder_note_taken(struct responder *p)
+void meta_responder_note_taken(struct responder *p, const struct meta_responder_request *taker)
 {
     struct meta_responders *r = p->owner;
     struct taken_responder *t = &r->taken[r->takes++ % TAKEN];
     const char *id = r->kept.owner[meta_responder_number(p)].id;
-    *t = (struct taken_responder){.qpn = p->qp->qpn};
+    *t = (struct taken_responder){
+        .qpn = p->qp->qpn, .taker_pool = taker->peer.pool, .at_ns = r->now_ns};
     memcpy(t->id, id, strnlen(id, sizeof t->id - 1));
+    if (strcmp(id, taker->id) != 0)
+        memcpy(t->taker, taker->id, sizeof t->taker);
     r->untold = true;
+}
+
+bool meta_responders_took_lately(const struct meta_responders *r,
+                                 const struct meta_responder_request *taker)
+{
+    uint32_t i = 0;
+    while (i < TAKEN && (r->taken[i].taker_pool != taker->peer.pool ||
+                         r->now_ns - r->taken[i].at_ns >= TAKE_AGAIN_NS ||
+                         strcmp(r->taken[i].taker, taker->id) != 0))
+        i++;
+    return i < TAKEN;
 }
 
 void meta_responder_note_kept(const struct responder *p, const char *id)

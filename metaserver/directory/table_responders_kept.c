@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "table_responders_private.h"
 
 /* Its responder, which belongs to no request any more. */
@@ -32,8 +31,7 @@ static void end_one(struct responder *p)
     meta_responder_end(p);
 }
 
-/* A node that expired or was removed may be there still, and READ: unheard. */
-static void end_kept(struct meta_responders *r, uint32_t at, bool unheard)
+void meta_responders_end_kept(struct meta_responders *r, uint32_t at, bool unheard)
 {
     struct responder *p = &r->responders[meta_responder_index_take(&r->kept, at)];
     p->unheard = unheard;
@@ -55,50 +53,6 @@ static void bound_node(struct meta_responders *r, const char *id, const struct r
     end_one(&r->responders[meta_responder_index_take(&r->kept, is_newest ? first + 1 : first)]);
 }
 
-/* ---- a further lane's, for a first one */
-
-enum { LOOKS = 512 }; /* at those of some nodes, if any of these has one */
-
-/* Of the node that has the most of them, of those that are looked at: the last in its order. */
-static uint32_t choose_further(struct meta_responders *r)
-{
-    const uint32_t count = r->in_state[KEPT];
-    const struct responder_owner *before = NULL;
-    uint32_t best = NONE, most = 0, own = 0, n = 0;
-    for (; n < count && (n < LOOKS || best == NONE); n++) {
-        const uint32_t at = (r->hand + n) % count;
-        const struct responder_owner *owner = meta_responder_index_at(&r->kept, at);
-        if (before == NULL || strcmp(owner->id, before->id) != 0)
-            own = 0;
-        before = owner;
-        own += owner->lane != 0;
-        if (owner->lane != 0 && own > most) {
-            most = own;
-            best = at;
-        }
-    }
-    r->hand = count > 0 ? (r->hand + n) % count : 0;
-    return best;
-}
-
-bool meta_responders_take_further(struct meta_responders *r)
-{
-    const uint32_t at = r->further > 0 ? choose_further(r) : NONE;
-    uint32_t suppressed;
-    if (at == NONE)
-        return false;
-    const struct responder_owner *owner = meta_responder_index_at(&r->kept, at);
-    if (base_log_allow(&r->taken_log, r->now_ns, 10 * BASE_NS_PER_S, 3, &suppressed))
-        meta_world_log(r->world, BASE_LOG_WARN,
-                       "a further lane's queue pair goes, for a first one: the device has too few",
-                       "node=%s pool=%u lane=%u suppressed=%u", owner->id, owner->pool, owner->lane,
-                       suppressed);
-    meta_responder_note_taken(&r->responders[owner - r->kept.owner]);
-    r->count.taken++;
-    end_kept(r, at, true); /* its agent READs until it hears of that */
-    return true;
-}
-
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request)
 {
     struct responder *p = take_responder(r, request);
@@ -111,8 +65,8 @@ void meta_responders_keep(struct meta_responders *r, struct meta_responder_reque
     if (former != NONE)
         end_one(&r->responders[former]);
     bound_node(r, request->id, p);
-    if (r->in_state[KEPT] > meta_responders_shared(r))
-        (void)meta_responders_take_further(r);
+    if (r->in_state[KEPT] > meta_responders_shared(r) && r->further > 0)
+        meta_responders_take_further(r, request);
     meta_responders_serve(r);
 }
 
@@ -145,7 +99,7 @@ void meta_responders_drop(struct meta_responders *r, const char *id, const uint1
         if (is_among(but, count, owner->pool))
             at++;
         else
-            end_kept(r, at, but == NULL);
+            meta_responders_end_kept(r, at, but == NULL);
 }
 
 void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, const char *id),
@@ -157,7 +111,7 @@ void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, c
         if (live(user, owner->id))
             at++;
         else
-            end_kept(r, at, true);
+            meta_responders_end_kept(r, at, true);
 }
 
 struct meta_responders_counts meta_responders_count(const struct meta_responders *r)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the table responders: what they are, in table_responders.c; which of them pools keep,
- * in table_responders_kept.c; which have broken, in table_responders_broken.c. */
+ * in table_responders_kept.c; which have broken, in
+ * table_responders_broken.c; how many there may be, in table_responders_room.c. */
 #ifndef METASERVER_TABLE_RESPONDERS_PRIVATE_H
 #define METASERVER_TABLE_RESPONDERS_PRIVATE_H
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fabric/port.h"
 #include "fabric/reuse.h"
@@ -13,6 +15,10 @@
 #define NONE RESPONDER_NONE
 
 enum { TAKEN = 64 }; /* further lanes' that a first one has got, and of which agents are told */
+
+/* For so long a pool that has got another node's gets no other one: who registers again and again,
+ * and gives up what it gets, would end all of them, and each as often as it comes back. */
+#define TAKE_AGAIN_NS (60 * BASE_NS_PER_S)
 
 enum responder_state {
     FREE,
@@ -44,8 +50,11 @@ struct responder {
 /* Its agent is told as of one that is broken, and READs no more through it. */
 struct taken_responder {
     char id[META_STORE_ID_BYTES];
-    uint32_t qpn; /* 0: none */
-    bool told;    /* meta_responders_broken() has said it */
+    uint32_t qpn;                    /* 0: none */
+    bool told;                       /* meta_responders_broken() has said it */
+    char taker[META_STORE_ID_BYTES]; /* another node that has got it; "": none */
+    uint16_t taker_pool;
+    uint64_t at_ns;
 };
 
 TAILQ_HEAD(requests, meta_responder_request);
@@ -102,12 +111,34 @@ static inline uint32_t meta_responders_shared(const struct meta_responders *r)
 }
 
 /* table_responders_kept.c */
-/* A further lane's goes, to make room for a first one. False: none has any. */
-bool meta_responders_take_further(struct meta_responders *r);
+/* The one at that place of `kept` is kept no more. unheard: its node expired or was removed, or has
+ * not heard of it, and may READ still. */
+void meta_responders_end_kept(struct meta_responders *r, uint32_t at, bool unheard);
+
+/* table_responders_room.c */
+/* A request that is fresh is no more, or one comes. */
+void meta_responders_count_fresh(struct meta_responders *r,
+                                 const struct meta_responder_request *request, int more);
+/* Whether all are in use that there are for a request of a lane that has none. A first one is given
+ * what others have, when it is kept. */
+bool meta_responders_is_full(const struct meta_responders *r,
+                             const struct meta_responder_request *request);
+/* Its sentence, and -ENOSPC. */
+int meta_responders_say_full(const struct meta_responders *r,
+                             struct meta_responder_request *request);
+/* A further lane's goes, for a first one. There must be one. */
+void meta_responders_take_further(struct meta_responders *r,
+                                  const struct meta_responder_request *request);
+/* One goes, to make room for that request, for which the device makes none. False: none may. */
+bool meta_responders_make_room(struct meta_responders *r,
+                               const struct meta_responder_request *request);
 
 /* table_responders_broken.c */
-/* Its agent is to hear that it goes. */
-void meta_responder_note_taken(struct responder *p);
+/* Its agent is to hear that it goes, for a lane of taker's. */
+void meta_responder_note_taken(struct responder *p, const struct meta_responder_request *taker);
+/* Whether that pool has got another node's of late. */
+bool meta_responders_took_lately(const struct meta_responders *r,
+                                 const struct meta_responder_request *taker);
 /* It is a lane's of that node: what was said of its number is over. */
 void meta_responder_note_kept(const struct responder *p, const char *id);
 
@@ -117,8 +148,5 @@ void meta_responder_move(struct responder *p, enum responder_state to);
 /* The device destroys it; whoever waits gets what that leaves room for. */
 void meta_responder_end(struct responder *p);
 void meta_responders_serve(struct meta_responders *r);
-/* A request that is fresh is no more, or one comes. */
-void meta_responders_count_fresh(struct meta_responders *r,
-                                 const struct meta_responder_request *request, int more);
 
 #endif

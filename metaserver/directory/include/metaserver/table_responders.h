@@ -78,7 +78,8 @@ struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and as many further lanes of pools, and no more
  * than the device has. Further lanes have half of that at the most; where the device has too few
- * for all first lanes, these get what further ones have. ahead: make the spare ones now, not when
+ * for all first lanes, these get what further ones have, of other nodes' each pool one in a minute.
+ * ahead: make the spare ones now, not when
  * somebody has asked. now_ns: the process before has had its last queue pair by then. The world, pd
  * and cq are borrowed until free; in the cq, which has room for a receive of each and a channel,
  * nothing completes but those of queue pairs that broke. -errno and a sentence. */
@@ -107,8 +108,8 @@ int meta_responders_request(struct meta_responders *r, struct meta_responder_req
  * meta_responders_stop(). */
 struct meta_responder_request *meta_responders_next(struct meta_responders *r);
 /* The lane has it from now on; the one that it had goes, and where its node has too many, another
- * one of that node's. Where there is no room for it, a further lane's goes, of which its agent
- * hears as of one that has broken. */
+ * one of that node's. Where there is no room for it, a further lane's goes, its own
+ * node's before others', of which its agent hears as of one that has broken. */
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request);
 void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request);
 
