@@ -341,21 +341,33 @@ static void share_count(void)
     BASE_ASSERT(kedge_plant_count != MAP_FAILED);
 }
 
+static void try_seed(const struct play_plant *plant, struct play_cluster_settings *s, uint64_t seed,
+                     struct find *f)
+{
+    s->seed = seed;
+    const struct verdict v = judge_cluster(s);
+    f->simulated_ns += v.simulated_ns;
+    f->in_effect += v.in_effect;
+    if (!is_seen(plant, &v))
+        return;
+    f->seed = seed;
+    f->in_effect = v.in_effect;
+    memcpy(f->why, v.why, sizeof f->why);
+}
+
+/* known: the seed that found it once is tried first. Those before it are as long as it, and find
+ * nothing. */
 static struct find find_plant(const struct play_plant *plant, struct play_cluster_settings *s,
-                              uint64_t first, uint64_t count)
+                              uint64_t first, uint64_t count, bool known)
 {
     const uint64_t began_ns = children_ns();
     struct find f = {.seed = 0};
-    for (s->seed = first; f.seed == 0 && s->seed < first + count; s->seed++) {
-        const struct verdict v = judge_cluster(s);
-        f.simulated_ns += v.simulated_ns;
-        f.in_effect += v.in_effect;
-        if (!is_seen(plant, &v))
-            continue;
-        f.seed = s->seed;
-        f.in_effect = v.in_effect;
-        memcpy(f.why, v.why, sizeof f.why);
-    }
+    known = known && plant->seed >= first && plant->seed - first < count;
+    if (known)
+        try_seed(plant, s, plant->seed, &f);
+    for (uint64_t seed = first; f.seed == 0 && seed < first + count; seed++)
+        if (!known || seed != plant->seed)
+            try_seed(plant, s, seed, &f);
     f.processor_ns = children_ns() - began_ns;
     return f;
 }
@@ -400,9 +412,11 @@ static void print_find(const struct play_plant *plant, const struct find *f, boo
                plant->what, f->seed, settings_of(plant, settings), f->in_effect, simulated_s,
                processor_s);
     else
-        printf("%-34s seed %3" PRIu64 ", %6.0f s simulated in %5.2f s, in effect %" PRIu64
+        printf("%-34s seed %3" PRIu64 "%s, %6.0f s simulated in %5.2f s, in effect %" PRIu64
                " times: %.80s\n",
-               plant->name, f->seed, simulated_s, processor_s, f->in_effect, f->why);
+               plant->name, f->seed,
+               plant->seed != 0 && plant->seed != f->seed ? " (its list has another)" : "",
+               simulated_s, processor_s, f->in_effect, f->why);
     fflush(stdout);
 }
 
@@ -446,7 +460,7 @@ bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64
         }
         kedge_planted = i + 1;
         set_for_plant(s, &PLAY_PLANTS[i], &usual);
-        const struct find f = find_plant(&PLAY_PLANTS[i], s, first, count);
+        const struct find f = find_plant(&PLAY_PLANTS[i], s, first, count, !table);
         all++;
         found += f.seed != 0;
         print_find(&PLAY_PLANTS[i], &f, table);

@@ -18,8 +18,9 @@ bool play_explore_one(struct play_cluster_settings *s);
  * of them it still breaks the same one, be it at another place. False: it breaks none. */
 bool play_explore_shrink(struct play_cluster_settings *s);
 /* Switches on each planted bug, or goes on with the one that is switched on alone, and tries up to
- * so many seeds for each. True: all were found. table: as Markdown; with_long: those too that take
- * many seeds each. */
+ * so many seeds for each: of those first the one that its list has, if any. True: all were found.
+ * table: as Markdown, and seeds are tried in their order; with_long: those too that take many seeds
+ * each. */
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,
                          bool table, bool with_long);
 

@@ -16,7 +16,8 @@
 # both transports, `messages` of one that takes workers that send some, `liar` of
 # one that takes an agent that lies, `lanes` says how many lanes
 # an agent has, `long` is said of one that takes many seeds to find: `--planted` has it with
-# `--long` only. `sees` is a part of what the violation
+# `--long` only. `seed` is one that found it, and is tried first; the others are when it finds it
+# no more. `sees` is a part of what the violation
 # has to say that finds it: each bug has one, or up to three of which any will do, since a rule
 # that is broken by something else would find any bug.
 #
@@ -51,6 +52,7 @@ FILENAME == ARGV[1] {
     if ($1 == "lanes:") lanes[count] = rest($0)
     if ($1 == "slack:") slack[count] = rest($0)
     if ($1 == "long:") takes_long[count] = 1
+    if ($1 == "seed:") seed[count] = rest($0)
     if ($1 == "file:") { of = rest($0); changes[count]++ }
     if ($1 == "line:") line = rest($0)
     if ($1 == "with:" && of == file) {
@@ -70,9 +72,9 @@ END {
     if (failed) exit 1
     for (i = 1; table && i <= count; i++) {
         if (!(i in sees)) fail(name[i] ": nothing says what sees it (sees)")
-        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, {%s}},\n", name[i],
-            what[i], workers[i], rate[i], clocks[i], slack[i], shared[i], hybrid[i],
-            messages[i], liar[i], lanes[i], changes[i], takes_long[i], sees[i]
+        printf "    {\"%s\", \"%s\", %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, {%s}},\n",
+            name[i], what[i], workers[i], rate[i], clocks[i], slack[i], shared[i], hybrid[i],
+            messages[i], liar[i], lanes[i], changes[i], seed[i], takes_long[i], sees[i]
     }
     if (table) print "    {0},\n};"
     for (line in text)

@@ -20,6 +20,7 @@ struct play_plant {
     uint32_t liar;       /* 1: one of its agents lies */
     uint32_t lanes;      /* of an agent; 0: one */
     uint32_t lines;      /* that it replaces; 0: it is in the clocks or the devices alone */
+    uint32_t seed;       /* that found it, and is tried first; 0: the first ones do */
     bool takes_long;     /* many seeds are tried until it is found */
     const char *sees[3]; /* the violation says one of them; but for the first they may be NULL */
 };
