@@ -186,6 +186,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct schema_handshake h;
     struct bed b;
     (void)schema_handshake_read(data, size, &h);
+    if (size % STEP != 0) /* the steps are those without what is behind the last one */
+        return 0;
     bed_open(&b);
     for (uint32_t i = 0; i < MAX_STEPS && size >= STEP; i++, data += STEP, size -= STEP) {
         if (data[0] & 8 && data[0] & 4)
