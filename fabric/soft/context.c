@@ -102,6 +102,7 @@ void soft_reclaim(struct soft_fab *f, soft_owner dead)
         atomic_store(&s->qp[i].ident, 0);
         atomic_store(&s->qp[i].inside, 0);
         atomic_store(&s->qp[i].inside_local, 0);
+        atomic_store(&s->qp[i].unseen, 0);
     })
     RECLAIM(mr, mr_high, {
         atomic_store(&s->mr[i].key, 0);

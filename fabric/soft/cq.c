@@ -13,6 +13,7 @@
 #include "soft/chan.h"
 #include "soft/soft_qp.h"
 #include "soft/soft_qp_error.h"
+#include "soft/unseen.h"
 
 static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
 
@@ -162,7 +163,7 @@ void soft_cq_timer(struct soft_cq *cq)
     TAILQ_FOREACH(qp, &cq->waiters, by_turn) {
         if (!qp->waiting)
             continue;
-        due = qp->next_try_ns < due ? qp->next_try_ns : due;
+        due = soft_has_unseen(qp) ? 0 : qp->next_try_ns < due ? qp->next_try_ns : due;
         if (qp->deadline_ns != 0 && qp->deadline_ns < due)
             due = qp->deadline_ns;
     }

@@ -9,6 +9,7 @@
 #include "soft/maps.h"
 #include "soft/one_sided.h"
 #include "soft/soft_watch.h"
+#include "soft/unseen.h"
 
 /* ---- targets */
 
@@ -153,6 +154,11 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, cons
     if (length > (ud ? (uint32_t)SOFT_UD_PAYLOAD : 1u << 30)) {
         *status = IBV_WC_LOC_LEN_ERR;
         return SOFT_DONE;
+    }
+    if (soft_has_unseen(qp)) {
+        const struct soft_target *behind = reach_target(qp, wr, dgid);
+        if (behind != NULL)
+            soft_unseen_before(qp, wr, behind, length);
     }
     /* Both regions behind one barrier; a message's own is known only when its receive is. */
     soft_mr_hold(qp, fab_opcode_is_send(wr->opcode) ? qp->held : wr->key.rkey, local_key(wr));

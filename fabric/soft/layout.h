@@ -16,7 +16,7 @@
 #include "fabric/fabric.h"
 
 #define SOFT_MAGIC   0x4b534f46u /* "KSOF" */
-#define SOFT_VERSION 5
+#define SOFT_VERSION 6
 
 enum {
     SOFT_CONTEXTS = 1024,
@@ -86,6 +86,7 @@ struct soft_qp_shared {
     _Atomic uint32_t epoch;           /* grows at RESET: completions of before are dropped */
     _Atomic uint32_t sq_freed;        /* send slots given back, running */
     _Atomic uint32_t cause;           /* enum ibv_event_type + 1: why somebody else broke it */
+    _Atomic uint32_t unseen;          /* a hazard too: WRITEs to there are acknowledged alone */
 };
 #define SOFT_ANY_KEY 0xffffffffu
 

@@ -96,6 +96,7 @@ static bool names_key(const struct soft_qp_shared *qp, uint32_t key)
 static bool begins_in(const struct soft_qp_shared *qp, uint32_t key, uint64_t now_ns)
 {
     return names_key(qp, key) || atomic_load(&qp->middle_local) == key ||
+           atomic_load(&qp->unseen) == key ||
            (atomic_load(&qp->middle) == key && now_ns <= atomic_load(&qp->middle_until_ns));
 }
 

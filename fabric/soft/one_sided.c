@@ -8,6 +8,7 @@
 #include "soft/maps.h"
 #include "soft/pieces.h"
 #include "soft/soft_qp_error.h"
+#include "soft/unseen.h"
 
 static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_t *at)
 {
@@ -74,6 +75,8 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
     switch (soft_mr_enter(qp, t->owner, atomic_load_explicit(&t->qp->pd, memory_order_relaxed),
                           wr->key.rkey, wr->remote_addr, length, access, &at)) {
     case SOFT_MR_OK:
+        if (qp->unseen != NULL && soft_unseen_keep(qp, wr, t, length))
+            return SOFT_DONE;
         if (length > SOFT_WHOLE)
             return soft_move_in_turns(qp, wr, at, length, status);
         qp->send_cq->pace.whole += length;

@@ -4,7 +4,8 @@
  * order. So when a READ is refused, what is flushed behind it may have been executed. A device that
  * places data in the order in which packets come may have a WRITE overtaken by WRITEs too, and by
  * no SEND: when a receive has ended, what was written before is to be relied on (the same section).
- * Asked for by KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
+ * That a WRITE is acknowledged before it is seen is unseen.h's. Asked for by KEDGE_SOFT_ORDER
+ * (fabric.h), or it never happens here. */
 #include "soft/order.h"
 
 #include <errno.h>
@@ -23,13 +24,14 @@ int soft_order_init(struct soft_order *order, struct base_errbuf *err)
     if (text == NULL || *text == '\0')
         return 0;
     order->writes = strncmp(text, "late-writes:", 12) == 0;
-    if ((!order->writes && strncmp(text, "late:", 5) != 0) ||
+    order->unseen = strncmp(text, "unseen-writes:", 14) == 0;
+    order->late = order->writes || strncmp(text, "late:", 5) == 0;
+    if ((!order->late && !order->unseen) ||
         base_parse_u64(strchr(text, ':') + 1, 0, UINT64_MAX, &order->seed) != 0)
         return base_err(err, -EINVAL,
-                        "KEDGE_SOFT_ORDER = %s: must be late:SEED or late-writes:SEED, such as "
-                        "late:7",
+                        "KEDGE_SOFT_ORDER = %s: must be late:SEED, late-writes:SEED or "
+                        "unseen-writes:SEED, such as late:7",
                         text);
-    order->late = true;
     return 0;
 }
 

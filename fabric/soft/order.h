@@ -12,7 +12,7 @@ struct soft_qp;
 
 /* The control thread's. */
 struct soft_order {
-    bool late, writes;
+    bool late, writes, unseen;
     uint64_t seed;
     uint32_t queue_pairs; /* so far: each draws from numbers of its own */
 };

@@ -10,6 +10,7 @@
 #include "ibta/ibta.h"
 #include "soft/exec.h"
 #include "soft/hazards.h"
+#include "soft/unseen.h"
 
 /* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
  */
@@ -172,7 +173,8 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
 void soft_qp_flush(struct soft_qp *qp)
 {
     struct soft_fab *f = soft_of(qp->base.pd->fab);
-    stop_waiting(qp);
+    if (!soft_has_unseen(qp))
+        stop_waiting(qp);
     head_is_over(qp);
     for (; qp->pending_head != qp->pending_tail; qp->pending_head++)
         soft_cq_push(qp, &soft_pending_at(qp, qp->pending_head)->wr, IBV_WC_WR_FLUSH_ERR,
@@ -222,6 +224,7 @@ static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_sta
 /* Goes on from the head until something waits. */
 void soft_qp_progress(struct soft_qp *qp)
 {
+    soft_unseen_poll(qp);
     while (soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_RTS &&
            qp->pending_head != qp->pending_tail) {
         struct soft_pending *p = soft_pending_at(qp, qp->pending_head);
@@ -241,7 +244,7 @@ void soft_qp_progress(struct soft_qp *qp)
         }
     }
     soft_mr_step_out(qp);
-    if (qp->pending_head == qp->pending_tail)
+    if (qp->pending_head == qp->pending_tail && !soft_has_unseen(qp))
         stop_waiting(qp);
 }
 
@@ -278,6 +281,10 @@ static void execute_now(struct soft_qp *qp, const struct fab_wr *wr)
     soft_cq_push(qp, wr, status, qp->posted);
     if (status != IBV_WC_SUCCESS)
         break_own(qp);
+    if (soft_has_unseen(qp) && !qp->waiting) { /* it is polled until all is seen */
+        start_waiting(qp);
+        soft_cq_timer(qp->send_cq);
+    }
 }
 
 int soft_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)

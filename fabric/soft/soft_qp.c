@@ -9,6 +9,7 @@
 #include "soft/objects.h"
 #include "soft/soft_model.h"
 #include "soft/soft_tables.h"
+#include "soft/unseen.h"
 
 struct soft_dct {
     struct fab_dct base;
@@ -34,6 +35,7 @@ static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *s
     atomic_store(&s->inside_local, 0);
     atomic_store(&s->middle, 0);
     atomic_store(&s->middle_local, 0);
+    atomic_store(&s->unseen, 0);
     atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->sq_freed, 0);
     atomic_store(&s->cause, 0);
@@ -97,6 +99,8 @@ static int claim_parts(struct soft_fab *f, struct soft_qp *qp, const struct fab_
     if (qp->pending == NULL)
         return -ENOMEM;
     qp->shared = claim_qp(f, qpn, &status);
+    if (status == 0 && f->order.unseen && (qp->unseen = calloc(1, sizeof *qp->unseen)) == NULL)
+        status = -ENOMEM;
     if (status == 0)
         status = soft_model_qp_begin(f, qp);
     if (status == 0 && cap->recv_wr > 0)
@@ -105,6 +109,7 @@ static int claim_parts(struct soft_fab *f, struct soft_qp *qp, const struct fab_
         soft_model_qp_end(f, qp);
         if (qp->shared != NULL)
             atomic_store(&qp->shared->owner, 0);
+        free(qp->unseen);
         free(qp->pending);
     }
     return status;
@@ -183,11 +188,13 @@ int soft_qp_destroy(struct soft_fab *f, struct fab_ctl *ctl)
     if (qp->listed)
         TAILQ_REMOVE(&cq->waiters, qp, by_turn);
     soft_mr_resign(qp);
+    soft_unseen_end(qp);
     pthread_mutex_unlock(&cq->qps_lock);
     fab_events_purge(&f->events, &qp->base);
     hold_objects(qp, -1);
     atomic_store(&qp->shared->owner, 0);
     soft_model_qp_end(f, qp);
+    free(qp->unseen);
     free(qp->pending);
     free(qp);
     return 0;

@@ -70,6 +70,7 @@ struct soft_qp {
     bool late_writes;              /* and WRITEs by WRITEs and SENDs */
     uint32_t held_polls;           /* for so many more the head is held back for that */
     struct base_prng order;
+    struct soft_unseen *unseen; /* NULL: its WRITEs are seen before they are acknowledged */
     /* From MODIFY. */
     uint8_t timeout, retry_cnt, rnr_retry, max_reads;
     struct soft_model_qp *model; /* NULL: the device has no model */

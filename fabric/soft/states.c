@@ -7,6 +7,7 @@
 #include "soft/hazards.h"
 #include "soft/objects.h"
 #include "soft/soft_qp_error.h"
+#include "soft/unseen.h"
 
 static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -43,14 +44,16 @@ static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, 
 static void forget_queued(struct soft_qp *qp)
 {
     struct soft_qp_shared *s = qp->shared;
-    if (qp->waiting)
+    const bool waits = soft_has_unseen(qp); /* which is its responder's matter */
+    if (qp->waiting && !waits)
         atomic_fetch_sub(&qp->send_cq->waiting, 1);
     atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->cause, 0);
     atomic_store(&s->sq_freed, 0);
     qp->posted = qp->reads = qp->reads_over = qp->ahead = 0;
     qp->pending_head = qp->pending_tail = 0;
-    qp->waiting = qp->flushed = false;
+    qp->waiting = waits;
+    qp->flushed = false;
     qp->deadline_ns = qp->resumed_ns = 0;
     qp->waits_for = SOFT_DONE;
     soft_mr_resign(qp);

@@ -266,10 +266,10 @@ void fab_mem_lose(struct fab_mem *mem);
 /* KEDGE_SOFT_KEYS in the environment makes `soft` as unkind as a device may be: "return" or
  * "return:SEED", the keys of a region that is gone are those of the next one, the last one's first;
  * with a seed other than 0 now and then an earlier one's, or new ones.
- * KEDGE_SOFT_ORDER=late:SEED in the environment makes `soft` execute requests in an order as unkind
- * as a responder may take: half of the READs and atomics are held back for a moment, and WRITEs,
- * SENDs and atomics without a fence that come behind them are executed first. late-writes:SEED: so
- * are WRITEs behind a WRITE, and caps.writes_in_order says so. */
+ * KEDGE_SOFT_ORDER=late:SEED makes `soft` as unkind in its order as a responder may be: half of the
+ * READs and atomics are overtaken by WRITEs, SENDs and atomics without a fence that come behind
+ * them; late-writes:SEED: WRITEs by WRITEs too (caps.writes_in_order); unseen-writes:SEED: WRITEs
+ * are acknowledged before anybody sees them (docs/fabric.md). */
 struct fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */

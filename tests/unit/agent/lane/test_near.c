@@ -411,7 +411,8 @@ static void tell_story(uint64_t seed, uint64_t *near, uint64_t *others)
     const uint8_t timeout = world_ack_timeout;
     uint64_t buffers = 0;
     char order[32];
-    (void)snprintf(order, sizeof order, "late-writes:%llu", (unsigned long long)seed);
+    (void)snprintf(order, sizeof order, "%s:%llu", seed % 2 ? "late-writes" : "unseen-writes",
+                   (unsigned long long)seed);
     (void)setenv("KEDGE_SOFT_ORDER", order, 1);
     s = (struct story){.posted = 0};
     random_state = seed;
