@@ -82,6 +82,7 @@ struct flow {
     uint64_t heard_ns;    /* when it last gave a sign of life; 0: it has not, or was silent since */
     uint64_t distrust_ns;
     uint64_t used_ns;         /* when something was last posted to it */
+    uint64_t moved_ns;        /* when it took another DCI */
     uint64_t apart_until_ns;  /* nothing that goes to it is merged before (merge.h) */
     uint64_t doubted_ns;      /* since when */
     uint64_t dead_ns;         /* and for how long it is dead then */

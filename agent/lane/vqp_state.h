@@ -18,9 +18,15 @@ struct window;
  * ADDRESSED: connected, and its SENDs are addressed. */
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_CUTTING, VQP_STATES };
 
-/* What a device was given of a VQP's since it was bound. From BY_SEND on SENDs were the last: one
- * more each time, up to many. */
-enum vqp_begun { BEGUN_NOT, BEGUN, BEGUN_BY_SEND, BEGUN_BY_SENDS = BEGUN_BY_SEND + 16 };
+/* What a device was given of a VQP's since it was bound. LEAVES: nothing of it is out, and it waits
+ * to go by another flow. From BY_SEND on SENDs were the last: one more each time, up to many. */
+enum vqp_begun {
+    BEGUN_NOT,
+    BEGUN_LEAVES,
+    BEGUN,
+    BEGUN_BY_SEND,
+    BEGUN_BY_SENDS = BEGUN_BY_SEND + 16
+};
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
@@ -53,6 +59,7 @@ struct vqp {
     /* Since when its head has had no path, or no flow, whatever it waited for meanwhile: so long is
      * that tried. 0: it has one. */
     uint64_t path_ns, flowless_ns;
+    uint64_t leaves_ns;            /* BEGUN_LEAVES: since when (schedule/unseen_writes.h) */
     struct vqp_messages *messages; /* NULL: it has no messages */
     uint32_t kept; /* that the device has given back, and that wait for SENDs to be acknowledged */
     uint32_t behind; /* of those that are out, how many went behind SENDs: SPECIAL_BEHIND */
@@ -67,7 +74,7 @@ static inline bool vqp_is_busy(const struct vqp *q)
 /* The device has so many SENDs of it, and nothing behind. */
 static inline void vqp_sent(struct vqp *q, uint32_t count)
 {
-    const uint32_t begun = (q->begun == BEGUN_NOT ? BEGUN : q->begun) + count;
+    const uint32_t begun = (q->begun < BEGUN ? BEGUN : q->begun) + count;
     q->begun = (uint8_t)(begun < BEGUN_BY_SENDS ? begun : BEGUN_BY_SENDS);
 }
 

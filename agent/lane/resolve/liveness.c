@@ -48,13 +48,11 @@ static void liveness_move(struct lane *l, struct flow *f, enum liveness_event ev
 /* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
  * reconnection. Some of them are for endpoints that have not shown that they are alive: a worker
  * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
-static void choose_dci(struct lane *l, struct flow *f)
+static uint32_t find_dci(const struct lane *l, const struct flow *f)
 {
-    if (f->apart) {
-        f->dci = f->narrow ? lane_initiator_narrow_place(l, f->quarantined || flow_is_suspect(f))
-                           : lane_quarantine_dci(l, f);
-        return;
-    }
+    if (f->apart)
+        return f->narrow ? lane_initiator_narrow_place(l, f->quarantined || flow_is_suspect(f))
+                         : lane_quarantine_dci(l, f);
     uint32_t ordinary = l->narrow.ordinary, unproven = ordinary / 2;
     const bool proven = flow_is_proven(f);
     uint32_t from = proven ? 0 : ordinary - unproven, to = proven ? ordinary - unproven : ordinary;
@@ -71,7 +69,16 @@ static void choose_dci(struct lane *l, struct flow *f)
     const struct physical_qp *p = &l->phys[l->dci[best]];
     if (!physical_qp_works(p))
         best = lane_initiator_that_works(l, from, to, best);
-    f->dci = flow_is_suspect(f) ? l->res.dcis - 1 : best;
+    return flow_is_suspect(f) ? l->res.dcis - 1 : best;
+}
+
+static void choose_dci(struct lane *l, struct flow *f)
+{
+    const uint32_t dci = find_dci(l, f);
+    if (dci == f->dci)
+        return;
+    f->dci = dci;
+    f->moved_ns = l->now_ns;
 }
 
 void lane_flow_suspect(struct lane *l, struct flow *f)

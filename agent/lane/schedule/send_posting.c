@@ -12,6 +12,7 @@
 #include "schedule/near_sends.h"
 #include "schedule/sends.h"
 #include "schedule/turn_bytes.h"
+#include "schedule/unseen_writes.h"
 #include "schedule/usual.h"
 #include "schedule/window_run.h"
 #include "session_state.h"
@@ -196,7 +197,8 @@ bool lane_send_run_begin(struct lane *l, struct vqp *q, uint32_t most, struct se
     r->is_near = way == NEAR_GOES;
     if (way != NEAR_BY_DEVICE)
         return r->is_near && begin_near(t, most, r);
-    if (!flow_goes(l, q->flow) || q->session->caps->max_sge < 2 || l->config.streams)
+    if (!flow_goes(l, q->flow) || q->session->caps->max_sge < 2 || l->config.streams ||
+        message_is_ahead(l, q))
         return false;
     r->p = flow_phys(l, q->flow);
     if (r->p == NULL || !physical_qp_works(r->p))

@@ -23,6 +23,7 @@
 #include "schedule/usual.h"
 #include "schedule/wait.h"
 #include "schedule/wait_queue.h"
+#include "schedule/unseen_writes.h"
 #include "schedule/window.h"
 #include "schedule/window_pass.h"
 #include "session_state.h"
@@ -183,6 +184,8 @@ static uint32_t find_flow(struct lane *l, struct vqp *q, struct flow *present, e
             *wait = WAIT_OWN;
             return 0;
         }
+        if ((*wait = vqp_is_unseen(l, q, present) ? WAIT_NEWS : WAIT_NOTHING) != WAIT_NOTHING)
+            return 0;
         lane_windows_desert(l, q);
         reason = take_flow(l, q);
     }

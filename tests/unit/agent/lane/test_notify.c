@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "flow_state.h"
+#include "lane_state.h"
+#include "transmit/physical_qp.h"
+#include "vqp_state.h"
 #include "message_pair.h"
 #include "schema/record.h"
 
@@ -208,12 +212,12 @@ END_TEST
 /* Of a device that places what comes later earlier. */
 START_TEST(a_list_is_heard_once_it_is_there_whatever_order_the_device_takes)
 {
-    static const char *const orders[] = {"late", "late-writes"};
+    static const char *const orders[] = {"late", "late-writes", "unseen-writes"};
     struct schema_cqe e;
     struct schema_cqe_sender from;
     char order[32];
-    for (uint32_t seed = 0; seed < 2 * SEEDS; seed++) {
-        snprintf(order, sizeof order, "%s:%u", orders[seed % 2], seed);
+    for (uint32_t seed = 0; seed < 3 * SEEDS; seed++) {
+        snprintf(order, sizeof order, "%s:%u", orders[seed % 3], seed);
         setenv("KEDGE_SOFT_ORDER", order, 1);
         world_ack_timeout = 19; /* 2 s: what is held back is not to run into its time-out */
         begin_with_region();
@@ -234,11 +238,51 @@ START_TEST(a_list_is_heard_once_it_is_there_whatever_order_the_device_takes)
 }
 END_TEST
 
+/* A WRITE has ended, and is not seen yet: its queue pair breaks, so that the message takes another
+ * one, of which no receive makes it seen. */
+START_TEST(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_the_former)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    char order[32];
+    uint32_t moved = 0;
+    for (uint32_t seed = 0; seed < SEEDS; seed++) {
+        snprintf(order, sizeof order, "unseen-writes:%u", seed);
+        setenv("KEDGE_SOFT_ORDER", order, 1);
+        begin_with_region();
+        post_receive(0, 0, 64); /* so that the stream is known */
+        post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        post_receive(1, 0, 64);
+        memset(memory_of(&sender, 4096), 0x5a, BYTES);
+        struct schema_sq_desc d = listed_write(2, 0, 4096);
+        d.flags = SCHEMA_OP_SIGNALED;
+        post(&sender, d);
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        struct lane *l = w.node[0].lane;
+        const struct flow *f = l->sessions[sender.id].vqps[0].flow;
+        struct fab_qp *qp = l->phys[l->dci[f->dci]].qp;
+        world_break(&w, 0, qp);
+        world_run(&w, 1);
+        post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_mem_eq(memory_of(&receiver, ROOM), memory_of(&sender, 4096), BYTES);
+        moved += l->phys[l->dci[f->dci]].qp != qp;
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        end();
+        unsetenv("KEDGE_SOFT_ORDER");
+    }
+    ck_assert_uint_gt(moved, 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_write_with_immediate_consumes_a_receive_and_says_its_own_length)                           \
     T(one_that_has_pieces_or_no_immediate_is_refused)                                              \
     T(a_list_has_one_completion_and_is_heard_once_it_is_there)                                     \
     T(a_list_in_which_one_fails_ends_with_that_error_and_is_not_heard)                             \
     T(a_list_that_the_device_refuses_is_not_heard)                                                 \
-    T(a_list_is_heard_once_it_is_there_whatever_order_the_device_takes)
+    T(a_list_is_heard_once_it_is_there_whatever_order_the_device_takes)                            \
+    T(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_the_former)
 KEDGE_CHECK_MAIN("agent.lane.notify", TESTS)

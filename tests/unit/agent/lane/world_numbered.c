@@ -14,10 +14,11 @@
 enum {
     TENANT = 1,
     PASSES = 6000,
-    SLOTS = 16,   /* a VQP's requests that are out or wait, so that one worker's ring has room */
-    CELL = 64,    /* bytes between two VQPs' words, and between two of one's */
-    WORDS = 3,    /* data, flag, counter */
-    LONG = 400000 /* passes: a time-out of the device is in real time */
+    SEEN_POLLS = 80, /* by then soft has all seen that is acknowledged */
+    SLOTS = 16,      /* a VQP's requests that are out or wait, so that one worker's ring has room */
+    CELL = 64,       /* bytes between two VQPs' words, and between two of one's */
+    WORDS = 3,       /* data, flag, counter */
+    LONG = 400000    /* passes: a time-out of the device is in real time */
 };
 /* Seeds of each kind; and when there are minutes (ops/test --long). A sanitizer takes ten times as
  * long for each. */
@@ -326,10 +327,13 @@ static void happen(void)
 
 /* ---- */
 
+const char *numbered_kind = "late";
+
 uint64_t numbered_run(const char *transport, uint64_t seed, uint32_t fault_every)
 {
     char order[32];
-    snprintf(order, sizeof order, "late:%lu", (unsigned long)seed);
+    const bool is_unseen = strcmp(numbered_kind, "unseen-writes") == 0;
+    snprintf(order, sizeof order, "%s:%lu", numbered_kind, (unsigned long)seed);
     state = seed;
     world_ack_timeout = fault_every > 0 ? SHORT : PATIENT;
     numbered_open(transport, seed % 4 != 0 ? order : NULL);
@@ -337,8 +341,11 @@ uint64_t numbered_run(const char *transport, uint64_t seed, uint32_t fault_every
         post_some();
         if (below(12) == 0 && w->hybrid)
             world_transfer(w, 0, below(64));
-        if (below(24) == 0)
+        if (below(24) == 0) {
+            for (int polls = 0; is_unseen && polls < SEEN_POLLS; polls++)
+                numbered_pass();  /* the device has that time too */
             w->now_ns += 1000000; /* so that the lane keeps house often */
+        }
         numbered_pass();
         if (fault_every > 0 && below(fault_every) == 0)
             happen();

@@ -27,6 +27,10 @@ extern struct world_worker numbered_worker;
 /* transport: "hybrid" or "rc"; order: KEDGE_SOFT_ORDER, or NULL. */
 void numbered_open(const char *transport, const char *order);
 void numbered_close(void);
+/* "late" but where a test has another one of KEDGE_SOFT_ORDER: what numbered_run() has, with its
+ * seed, but for one in four. */
+extern const char *numbered_kind;
+
 /* How many VQPs went from one way to another: much of all VQPs, with something that happens to
  * nodes and queue pairs every so many passes (0: never), until all is over. */
 uint64_t numbered_run(const char *transport, uint64_t seed, uint32_t fault_every);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRITEs that have ended, and that their responder may not see yet (docs/messages.md#order): its
+ * NIC has them. What goes behind them on their queue pair makes them seen. What takes another one,
+ * and is to be seen behind them, waits. Private to agent/lane, and the lane thread's. */
+#ifndef LANE_UNSEEN_WRITES_H
+#define LANE_UNSEEN_WRITES_H
+
+#include "flow_state.h"
+#include "lane_state.h"
+#include "vqp_state.h"
+
+/* By then it is in memory, however a device puts off what it has acknowledged. No document says
+ * so; a NIC takes some microseconds. */
+#define SEEN_NS 100000u
+
+/* q, of which nothing is out on another way to the endpoint, is to go on by another flow, of which
+ * `present` is one. */
+static inline bool vqp_is_unseen(const struct lane *l, struct vqp *q, struct flow *present)
+{
+    if (q->flow == NULL ||
+        (q->flow->quarantined == q->session->quarantined && !flow_is_other_way(q->flow, present)))
+        return false;
+    if (q->begun == BEGUN) {
+        q->begun = BEGUN_LEAVES;
+        q->leaves_ns = l->now_ns;
+    }
+    return q->begun == BEGUN_LEAVES && l->now_ns - q->leaves_ns < SEEN_NS;
+}
+
+/* Whether a message of q may be heard before what it has WRITTEN is seen: its flow has another
+ * initiator since then, or a queue pair broke. */
+static inline bool message_is_ahead(const struct lane *l, const struct vqp *q)
+{
+    return q->begun == BEGUN && q->flow != NULL &&
+           (l->now_ns - q->flow->moved_ns < SEEN_NS || l->now_ns - l->broke_ns < SEEN_NS);
+}
+
+#endif
