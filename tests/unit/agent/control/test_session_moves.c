@@ -3,6 +3,8 @@
 #include "../../check_main.h"
 #include "base/clock.h"
 #include "control/lane_choice.h"
+#include "lane_state.h"
+#include "pool_lanes.h"
 #include "session_bed.h"
 #include "session_memory.h"
 #include "session_moves.h"
@@ -118,8 +120,90 @@ START_TEST(one_that_is_still_on_its_way_is_not_idle)
 }
 END_TEST
 
+/* ---- lanes that are looked at */
+
+static struct lane lanes[2];
+
+static void have_lanes(void)
+{
+    static struct agent_session none[4];
+    memset(lanes, 0, sizeof lanes);
+    other.sessions = none;
+    agent.config.lanes = 2;
+    agent.config.metaservers = 1;
+    agent.pools[1] = &other;
+    other.place = 1;
+    pool.lane = &lanes[0];
+    other.lane = &lanes[1];
+    pool.registration[0].state = other.registration[0].state = REGISTRATION_DONE;
+}
+
+/* The first lane posts 100,000 a second, of which the session has half. */
+static void be_uneven(struct agent_session *s, uint32_t looks)
+{
+    while (looks-- > 0) {
+        test_world_advance(&world, STEP_MS * BASE_NS_PER_MS);
+        atomic_fetch_add(&lanes[0].counters.posted, 10000);
+        atomic_fetch_add(&s->rings.memory->shown.operations, 5000);
+        agent_lanes_tick(&agent);
+    }
+}
+
+/* By the other one: it is at home again. */
+static void come_home(void)
+{
+    ck_assert(
+        agent_session_moves_event(&other, &(struct lane_event){.kind = LANE_EVENT_LODGER_LEFT}));
+}
+
+START_TEST(a_session_of_a_lane_that_has_more_to_do_goes_to_another)
+{
+    uint32_t number;
+    struct agent_session *s = begin(&number);
+    have_lanes();
+    enter(number);
+    come_home();
+    test_world_advance(&world, 3600 * BASE_NS_PER_S); /* it has rested */
+    be_uneven(s, 1);
+    ck_assert_ptr_null(s->move);
+    be_uneven(s, 2 * LANE_UNEVEN_LOOKS);
+    ck_assert_ptr_nonnull(s->move);
+    ck_assert_ptr_eq(agent_session_is_at(s), &other);
+    enter(number);
+    end(s);
+}
+END_TEST
+
+/* Nor does it go to one that could look nobody up. */
+START_TEST(a_lane_that_no_metaserver_has_gets_no_session_and_sends_home_what_it_has)
+{
+    uint32_t number;
+    struct agent_session *s = begin(&number);
+    have_lanes();
+    enter(number);
+    be_uneven(s, 2 * LANE_UNEVEN_LOOKS);
+    ck_assert_uint_eq(called, 0);
+    pool.device.rc = other.device.rc = true;
+    other.registration[0].state = REGISTRATION_LOST;
+    test_world_advance(&world, STEP_MS * BASE_NS_PER_MS);
+    agent_lanes_tick(&agent);
+    ck_assert_uint_eq(called, 1);
+    come_home();
+    test_world_advance(&world, 3600 * BASE_NS_PER_S);
+    be_uneven(s, 4 * LANE_UNEVEN_LOOKS);
+    ck_assert_ptr_null(s->move);
+    other.registration[0].state = REGISTRATION_DONE;
+    be_uneven(s, 2 * LANE_UNEVEN_LOOKS);
+    ck_assert_ptr_nonnull(s->move);
+    enter(number);
+    end(s);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_that_posts_stays_and_one_that_is_silent_goes_home_once)                                  \
     T(one_that_has_posted_nothing_since_it_came_goes_home_too)                                     \
-    T(one_that_is_still_on_its_way_is_not_idle)
+    T(one_that_is_still_on_its_way_is_not_idle)                                                    \
+    T(a_session_of_a_lane_that_has_more_to_do_goes_to_another)                                     \
+    T(a_lane_that_no_metaserver_has_gets_no_session_and_sends_home_what_it_has)
 KEDGE_CHECK_MAIN("agent.control.session_moves", TESTS)
