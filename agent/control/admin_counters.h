@@ -37,6 +37,7 @@
       "Times that all metaservers were to be asked again, since one knows a node which none has "  \
       "yet.",                                                                                      \
       COUNTER)                                                                                     \
+    C(relays, "READs of metaservers' tables for other lanes of the pool.", COUNTER)                \
     C(proofs, "READs that were to show whether a node or a metaserver is reached.", COUNTER)       \
     C(proofs_failed, "Times that one was not reached.", COUNTER)                                   \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \

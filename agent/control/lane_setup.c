@@ -16,6 +16,7 @@
 #include "peer_setup.h"
 #include "pool_lanes.h"
 #include "quotas.h"
+#include "relays.h"
 #include "session_moves.h"
 #include "sessions.h"
 
@@ -216,6 +217,12 @@ static void take_event(struct pool *p, const struct lane_event *e)
         return;
     case LANE_EVENT_UD_BROKEN:
         agent_messages_ud_broken(p, e->qp);
+        return;
+    case LANE_EVENT_WANT_RELAY:
+        agent_relays_want(p, e);
+        return;
+    case LANE_EVENT_RELAYED:
+        agent_relays_answer(p, e);
         return;
     case LANE_EVENT_WANT_PATH:
     case LANE_EVENT_DROP_PATH:

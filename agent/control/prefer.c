@@ -77,18 +77,48 @@ uint32_t agent_prefer_place(const struct pool *p, uint32_t metaserver)
     return place;
 }
 
-/* All lanes that have the same ways there. */
-void agent_prefer_tell_lane(struct pool *p)
+static void list_reached(const struct pool *p, struct lane_command *c)
 {
-    p = pool_registered(p);
-    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
     uint8_t order[AGENT_METASERVERS];
     const uint32_t n = agent_prefer_order(p, order);
+    *c = (struct lane_command){.kind = LANE_COMMAND_METASERVERS};
     for (uint32_t i = 0; i < n; i++) {
         const struct lane_metaserver *m = &p->registration[order[i]].lane;
         if (m->ah != NULL || m->qp != NULL)
-            c.metaservers.at[c.metaservers.count++] = *m;
+            c->metaservers.at[c->metaservers.count++] = *m;
     }
-    for (struct pool *l = p; l != NULL; l = p->device.rc ? NULL : agent_pools_next_lane(p, l))
-        agent_pool_command(l, &c);
+}
+
+/* A further lane with RC: its own ways there, or else those of the first one, which READs for it.
+ */
+static void tell_further(struct pool *p)
+{
+    struct lane_command c;
+    list_reached(p, &c);
+    const bool has_own = c.metaservers.count > 0;
+    if (!has_own)
+        list_reached(pool_endpoint(p), &c);
+    for (uint32_t i = 0; i < c.metaservers.count && !has_own; i++) {
+        c.metaservers.at[i].qp = NULL;
+        c.metaservers.at[i].relayed = true;
+    }
+    agent_pool_command(p, &c);
+}
+
+/* All lanes that have the same ways there, and those that have none. */
+void agent_prefer_tell_lane(struct pool *p)
+{
+    struct lane_command c;
+    p = pool_registered(p);
+    if (p->first != NULL) {
+        tell_further(p);
+        return;
+    }
+    list_reached(p, &c);
+    agent_pool_command(p, &c);
+    for (struct pool *l = p; (l = agent_pools_next_lane(p, l)) != NULL;)
+        if (p->device.rc)
+            tell_further(l);
+        else
+            agent_pool_command(l, &c);
 }

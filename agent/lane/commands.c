@@ -23,6 +23,7 @@
 #include "resolve/peer_room.h"
 #include "resolve/prove.h"
 #include "resolve/readdress.h"
+#include "resolve/relay.h"
 #include "schedule/window.h"
 #include "schedule/window_find.h"
 #include "session_state.h"
@@ -204,7 +205,8 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
     memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
     lane_lookups_set_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
-        take_connection(l, i, lost);
+        if (!l->metaserver[i].relayed)
+            take_connection(l, i, lost);
     lane_returns_ring(l);
     give_handles_back(l, list, listed);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
@@ -343,6 +345,12 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         break;
     case LANE_COMMAND_WINDOW_POLICY:
         lane_windows_choose(l, c->window_policy);
+        break;
+    case LANE_COMMAND_RELAY:
+        lane_relay_post(l, &c->relay);
+        break;
+    case LANE_COMMAND_RELAY_DONE:
+        lane_lookup_relayed(l, c->relayed.tag, c->relayed.status);
         break;
     case LANE_COMMAND_PROVE:
         lane_proof_begin(l, c);

@@ -151,13 +151,14 @@ static int make_arrays(struct lane *l)
                                &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
                         pending, paths that are wanted, those that flows drop (flow.c), those that
-                        are given back as they come (endpoint.c), and metaservers' handles, of which
-                        the control side gives none in the place of one that it waits for */
-        status =
-            base_spsc_new(c->max_sessions * (9 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 3) +
-                              LANE_LODGERS + 3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
-                              LANE_MAX_METASERVERS + 2 * l->res.messages.peers + 1,
-                          sizeof(struct lane_event), &l->events);
+                        are given back as they come (endpoint.c), metaservers' handles, of which
+                        the control side gives none in the place of one that it waits for, and READs
+                        that other lanes post for this one and this one for others */
+        status = base_spsc_new(
+            c->max_sessions * (9 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 3) + LANE_LODGERS +
+                3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS + LANE_MAX_METASERVERS +
+                2 * l->res.messages.peers + LANE_RELAYS_OF_LANE + LANE_RELAYS + 1,
+            sizeof(struct lane_event), &l->events);
     return status;
 }
 
@@ -553,8 +554,8 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(passes), COPY(empty_polls), COPY(sleeps), COPY(wakes), COPY(handovers), COPY(posted),
         COPY(completed), COPY(failed), COPY(refused), COPY(doorbells);
     COPY(endpoint_reads), COPY(name_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
-        COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(shares_compared),
-        COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
+        COPY(lookups_failed), COPY(lookups_awaited), COPY(lookups_compared), COPY(relays),
+        COPY(shares_compared), COPY(proofs), COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(merged), COPY(merged_failed), COPY(batches), COPY(batches_refused), COPY(pieces);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links_taken), COPY(links_left),

@@ -62,11 +62,13 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
     if (w->flow != NULL)
         flow_completed(l, w->flow, sign_of(status));
     if (w->kind == WR_LOOKUP_READ)
-        lane_lookup_done(l, w, status);
+        lane_lookup_done(l, w->index, status);
     else if (w->kind == WR_PROOF_READ)
         lane_proof_done(l, status);
     else if (w->kind == WR_SIGNAL_READ)
         lane_signal_read_done(l, w, status);
+    else if (w->kind == WR_RELAY_READ)
+        lane_relay_done(l, w, status);
     else
         lane_remote_done(l, w, status);
     lane_own_read_give(l, w);

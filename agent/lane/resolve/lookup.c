@@ -16,6 +16,7 @@
 #include "resolve/name_lookup.h"
 #include "resolve/path.h"
 #include "resolve/peer_room.h"
+#include "resolve/relay.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/own_read.h"
@@ -74,7 +75,7 @@ static struct physical_qp *phys_to(struct lane *l, uint32_t metaserver)
 /* With rc one whose queue pair broke has another one in its next list. */
 static bool is_there(struct lane *l, uint32_t metaserver)
 {
-    return !l->config.rc || phys_to(l, metaserver) != NULL;
+    return !l->config.rc || phys_to(l, metaserver) != NULL || l->metaserver[metaserver].relayed;
 }
 
 static struct lookup_span endpoint_span(const struct lane *l, const struct lane_metaserver *m,
@@ -86,9 +87,40 @@ static struct lookup_span endpoint_span(const struct lane *l, const struct lane_
                                 .bytes = SCHEMA_TABLE_SPAN_BYTES};
 }
 
+static void count_read(struct lane *l, const struct lookup *k, struct lookup_read *r)
+{
+    r->read_ns = l->now_ns;
+    if (k->name != NULL)
+        COUNT(l, name_reads, 1);
+    else
+        COUNT(l, endpoint_reads, 1);
+}
+
+static struct lookup_span span_of(const struct lane *l, const struct lane_metaserver *m,
+                                  struct lookup *k)
+{
+    return k->name != NULL ? lane_name_span(m, k->name) : endpoint_span(l, m, k);
+}
+
+/* By the first lane: what it was posted for is known again when it is back. */
+static void have_relayed(struct lane *l, struct lookup *k, struct lookup_read *r)
+{
+    const struct lane_metaserver *m = &l->metaserver[r->metaserver];
+    const struct lookup_span span = span_of(l, m, k);
+    lane_relay_want(l, m, k->name != NULL ? m->names.generation : m->table.generation, &span,
+                    r->scratch, (uint32_t)(r - l->lookups.all_reads));
+    count_read(l, k, r);
+}
+
 static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
+    if (m->relayed) {
+        if (!relays_may_want(&l->lookups.relays, k->tenant))
+            return false;
+        have_relayed(l, k, r);
+        return true;
+    }
     struct physical_qp *p = phys_to(l, r->metaserver);
     struct wr *w = lane_physical_qp_has_room(p) ? lane_own_read_take(l) : NULL;
     if (w == NULL)
@@ -98,8 +130,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
     w->flow = NULL;
     w->index = (uint32_t)(r - l->lookups.all_reads);
     w->signaled = 1;
-    const struct lookup_span span =
-        k->name != NULL ? lane_name_span(m, k->name) : endpoint_span(l, m, k);
+    const struct lookup_span span = span_of(l, m, k);
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)lane_scratch_at(l, r->scratch),
                                  .length = span.bytes,
                                  .lkey = l->res.scratch_system_lkey};
@@ -112,11 +143,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
                              .dest_qpn = m->dctn,
                              .dc_key = m->dc_key};
     lane_physical_qp_chain(l, p, w);
-    r->read_ns = l->now_ns;
-    if (k->name != NULL)
-        COUNT(l, name_reads, 1);
-    else
-        COUNT(l, endpoint_reads, 1);
+    count_read(l, k, r);
     return true;
 }
 
@@ -387,9 +414,9 @@ void lane_lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status a
         note_silence(l, metaserver);
 }
 
-void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
+void lane_lookup_done(struct lane *l, uint32_t number, enum ibv_wc_status answer)
 {
-    struct lookup_read *r = &l->lookups.all_reads[w->index];
+    struct lookup_read *r = &l->lookups.all_reads[number];
     struct lookup *k = r->lookup;
     int status = -EHOSTUNREACH;
     if (r->metaserver != NO_METASERVER)
@@ -421,6 +448,33 @@ void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
         ask_next(l, k);
     else
         conclude_lookup(l, k, status);
+}
+
+/* One that was not posted: the first lane has no room for it, or its queue pair broke. */
+static void take_back(struct lane *l, struct lookup_read *r, int status)
+{
+    struct lookup *k = r->lookup;
+    if (k != NULL)
+        LIST_REMOVE(r, one);
+    release_read(l, r);
+    if (k == NULL)
+        return;
+    if (status == -EAGAIN) {
+        k->next = r->metaserver < k->next ? r->metaserver : k->next;
+        k->hedge_ns = l->now_ns + AGAIN_NS;
+    } else {
+        ask_next(l, k);
+    }
+}
+
+void lane_lookup_relayed(struct lane *l, uint32_t number, int status)
+{
+    lane_relay_answered(l, l->lookups.all_reads[number].scratch);
+    if (status < 0)
+        take_back(l, &l->lookups.all_reads[number], status);
+    else
+        lane_lookup_done(l, number, (enum ibv_wc_status)status);
+    l->changed |= l->wanting;
 }
 
 /* Records that were READ of the one are records of the other. */

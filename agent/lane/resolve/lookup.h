@@ -14,7 +14,6 @@
 struct lane;
 struct lane_metaserver;
 struct session;
-struct wr;
 
 /* What the lane has heard of a metaserver lately. */
 struct silence {
@@ -36,7 +35,10 @@ int lane_peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], 
  * many under way as it may; -EHOSTUNREACH: there is nobody to ask. */
 int lane_lookup_start(struct lane *l, struct session *s, const uint8_t key[16],
                       const struct lookup_name *name, uint32_t tenant);
-void lane_lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
+/* The READ of that number among lookups.all_reads is back. */
+void lane_lookup_done(struct lane *l, uint32_t number, enum ibv_wc_status status);
+/* Likewise, as RELAY_DONE says. */
+void lane_lookup_relayed(struct lane *l, uint32_t number, int status);
 /* The list of metaservers is another one than this, which has room for all that there can be: a
  * READ of one that is not in it any more, or whose table is another now, says nothing. */
 void lane_lookups_set_metaservers(struct lane *l, const struct lane_metaserver *before);

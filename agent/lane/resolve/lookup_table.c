@@ -38,9 +38,10 @@ int lane_lookups_init(struct lane *l)
     all->all_reads = calloc(all->reads, sizeof all->all_reads[0]);
     all->groups = calloc(l->config.max_sessions, sizeof all->groups[0]);
     all->tenants = calloc(l->config.max_tenants, sizeof all->tenants[0]);
+    all->relays.of = calloc(l->config.max_tenants + 1, sizeof all->relays.of[0]);
     TAILQ_INIT(&all->turns);
     if (status != 0 || all->all == NULL || all->names == NULL || all->all_reads == NULL ||
-        all->groups == NULL || all->tenants == NULL)
+        all->groups == NULL || all->tenants == NULL || all->relays.of == NULL)
         return -ENOMEM;
     put_in_lists(l, lookups);
     return 0;
@@ -54,6 +55,7 @@ void lane_lookups_free(struct lane *l)
     free(l->lookups.all_reads);
     free(l->lookups.groups);
     free(l->lookups.tenants);
+    free(l->lookups.relays.of);
 }
 
 static struct lookup_list *bucket_of(struct lane *l, const uint8_t key[16])

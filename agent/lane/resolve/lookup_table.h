@@ -16,6 +16,7 @@
 #include "agent/lane_config.h"
 #include "schema/name_record.h"
 #include "message/places.h"
+#include "resolve/relay.h"
 
 struct lane;
 struct session;
@@ -113,6 +114,7 @@ struct lookups {
     struct lookup_turns turns; /* those with somebody who is to be told */
     uint64_t told_pass;        /* the pass of told_left */
     uint32_t told_left;        /* so many more may be told in that pass */
+    struct relays relays;      /* of the first lane, for others */
 };
 
 /* 0 or -ENOMEM; freed in either case. */

@@ -45,7 +45,14 @@ enum wr_back {
     BACK_HELD      /* it was out, and ended as `ended` says, which waits for messages before it */
 };
 /* WR_SIGNAL_READ: of no use but that its completion stands for those before it. */
-enum wr_kind { WR_WORKER, WR_LOOKUP_READ, WR_MR_READ, WR_PROOF_READ, WR_SIGNAL_READ };
+enum wr_kind {
+    WR_WORKER,
+    WR_LOOKUP_READ,
+    WR_MR_READ,
+    WR_PROOF_READ,
+    WR_SIGNAL_READ,
+    WR_RELAY_READ
+};
 
 /* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
  * ring, it holds all it takes to post it again. */
@@ -73,8 +80,8 @@ struct wr {
      * fab's are its own. */
     uint8_t ahead, behind, pieces;
     uint8_t rides;  /* when it was posted last it was part of another's work request */
-    uint32_t index; /* own READs: of the lookup or the cached region, or the place of a
-                     * WR_SIGNAL_READ; SPECIAL_COPY: its place; PULL: of the message */
+    uint32_t index; /* own READs: of the lookup, the cached region or the relayed READ, or the
+                     * place of a WR_SIGNAL_READ; SPECIAL_COPY: its place; PULL: of the message */
     _Alignas(8) uint8_t inline_data[SCHEMA_MAX_INLINE]; /* CUT: struct cut; LARGE: large_send */
 };
 

@@ -49,6 +49,9 @@ enum lane_event_kind {
     LANE_EVENT_QP_BROKEN,          /* broken: with DC reset and bring back to RTS with an MTU of
                                     * `most` at most, answer QP_READY;
                                     * with rc the lane is done with that connection */
+    LANE_EVENT_WANT_RELAY,         /* of a metaserver that is `relayed`: have the first lane READ
+                                    * that, answer RELAY_DONE with the same tag */
+    LANE_EVENT_RELAYED,            /* the first lane has, or cannot */
     LANE_EVENT_UD_BROKEN,          /* qp: the queue pair of messages' datagrams is in ERR, or sends
                                     * no more: bring it back to RTS, or make another one, and
                                     * answer UD_READY. All that it had is back, or of no use */
@@ -111,6 +114,18 @@ struct lane_event {
             uint32_t tag;
             int status;
         } proved;
+        struct {
+            uint64_t addr, generation;
+            uint32_t rkey, bytes;
+            uint32_t place; /* of LANE_SCRATCH_BYTES, in the lane's scratch memory */
+            uint32_t tag;
+            uint8_t metaserver; /* its number */
+        } want_relay;
+        struct {
+            uint32_t tag;
+            uint8_t lane;
+            int status; /* as of RELAY_DONE */
+        } relayed;
         struct lane_path path;
         struct fab_qp *qp;
         struct {

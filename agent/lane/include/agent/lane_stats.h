@@ -35,6 +35,7 @@ struct lane_stats {
     uint64_t lookups_again; /* times that an endpoint was silent or not reached, for which it is
                                looked up anew */
     uint64_t lookups_failed;
+    uint64_t relays;           /* READs of metaservers' tables for other lanes of the pool */
     uint64_t lookups_awaited;  /* times that all are to be asked again for what one awaits */
     uint64_t lookups_compared; /* with an endpoint that was asked for: what finding one costs */
     uint64_t shares_compared;  /* tenants whose part of the MR table was looked at */

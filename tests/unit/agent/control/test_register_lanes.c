@@ -2,7 +2,9 @@
 /* A pool of two lanes with RC, and a metaserver that does not have the further one. */
 #include "../../check_main.h"
 #include "pool_lanes.h"
+#include "prefer.h"
 #include "register_bed.h"
+#include "relays.h"
 
 enum { A = 1, WORKERS = 100 };
 
@@ -100,8 +102,89 @@ START_TEST(with_dc_each_lane_gets_workers)
 }
 END_TEST
 
+/* By the first one, until it has a metaserver of its own; and again when it loses that. */
+START_TEST(the_first_lane_reads_for_one_that_no_metaserver_has)
+{
+    struct registration *r = begin_lanes();
+    const uint32_t told = w.told;
+    answer(0);
+    raise_initiator();
+    ck_assert_uint_eq(w.told, told + 2); /* both */
+    ck_assert_uint_eq(w.listed, 1);
+    ck_assert(w.heard.relayed && w.heard.qp == NULL);
+    ck_assert_uint_eq(w.heard.table.generation, 1);
+    answer_with(1, 200);
+    raise_initiator();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert(!w.heard.relayed && w.heard.qp != NULL);
+    r->lane.qp = NULL; /* it broke */
+    agent_prefer_tell_lane(&w.other);
+    ck_assert(w.heard.relayed && w.heard.qp == NULL);
+    w.pool.registration[0].lane.qp = NULL; /* and so did the first one's */
+    agent_prefer_tell_lane(&w.pool);
+    ck_assert_uint_eq(w.listed, 0);
+    end();
+}
+END_TEST
+
+/* What lanes were told of relayed READs. */
+enum { RELAYED = 3 };
+static struct lane_command said[RELAYED + 1];
+static uint32_t said_count;
+
+static void hear_relays(const struct lane_command *c)
+{
+    ck_assert_uint_le(said_count, RELAYED);
+    said[said_count++] = *c;
+}
+
+START_TEST(what_a_lane_wants_goes_to_the_first_one_and_back)
+{
+    static struct fab_mr scratch = {.lkey = 9};
+    static char memory[4 * LANE_SCRATCH_BYTES];
+    begin_lanes();
+    w.world.lane_told = hear_relays;
+    said_count = 0;
+    w.other.device.scratch_system_mr = &scratch;
+    w.other.device.scratch.addr = memory;
+    for (uint32_t i = 0; i < RELAYED; i++)
+        agent_relays_want(&w.other, &(struct lane_event){.kind = LANE_EVENT_WANT_RELAY,
+                                                         .want_relay = {.addr = 64,
+                                                                        .generation = 3,
+                                                                        .rkey = 7,
+                                                                        .bytes = 1024,
+                                                                        .place = 2,
+                                                                        .tag = i,
+                                                                        .metaserver = 1}});
+    ck_assert_uint_eq(said_count, RELAYED);
+    for (uint32_t i = 0; i < RELAYED; i++) {
+        ck_assert_int_eq(said[i].kind, LANE_COMMAND_RELAY);
+        ck_assert_uint_eq(said[i].relay.tag, i);
+        ck_assert_uint_eq(said[i].relay.lane, 1);
+        ck_assert_uint_eq(said[i].relay.metaserver, 1);
+        ck_assert_uint_eq(said[i].relay.lkey, 9);
+        ck_assert_uint_eq(said[i].relay.local, (uintptr_t)&memory[2 * LANE_SCRATCH_BYTES]);
+    }
+    said_count = 0;
+    for (uint32_t i = 0; i < RELAYED; i++)
+        agent_relays_answer(
+            &w.pool, &(struct lane_event){.kind = LANE_EVENT_RELAYED,
+                                          .relayed = {.lane = 1, .tag = i, .status = (int)i}});
+    ck_assert_uint_eq(said_count, RELAYED);
+    for (uint32_t i = 0; i < RELAYED; i++) {
+        ck_assert_int_eq(said[i].kind, LANE_COMMAND_RELAY_DONE);
+        ck_assert_uint_eq(said[i].relayed.tag, i);
+        ck_assert_int_eq(said[i].relayed.status, (int)i);
+    }
+    w.world.lane_told = tell_lane;
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_lane_that_an_older_metaserver_does_not_know_gets_no_workers)                               \
     T(a_lane_for_which_there_is_no_queue_pair_gets_no_workers)                                     \
-    T(with_dc_each_lane_gets_workers)
+    T(with_dc_each_lane_gets_workers)                                                              \
+    T(the_first_lane_reads_for_one_that_no_metaserver_has)                                         \
+    T(what_a_lane_wants_goes_to_the_first_one_and_back)
 KEDGE_CHECK_MAIN("agent.control.register_lanes", TESTS)

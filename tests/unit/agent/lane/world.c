@@ -391,6 +391,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     case LANE_EVENT_WANT_AH:
     case LANE_EVENT_WANT_NUMBER:
     case LANE_EVENT_UD_BROKEN:
+    case LANE_EVENT_WANT_RELAY:
+    case LANE_EVENT_RELAYED:
         return;
     case LANE_EVENT_SPARE_DROPPED:
     case LANE_EVENT_READDRESSED:

@@ -154,13 +154,20 @@ void world_rc_close(struct world *w, struct world_node *n)
 
 bool world_rc_is_about(const struct lane_event *e)
 {
-    return (e->kind == LANE_EVENT_WANT_PATH && e->want_path.rc) ||
+    return e->kind == LANE_EVENT_WANT_RELAY || e->kind == LANE_EVENT_RELAYED ||
+           (e->kind == LANE_EVENT_WANT_PATH && e->want_path.rc) ||
            (e->kind == LANE_EVENT_DROP_PATH && e->path.qp != NULL) ||
            (e->kind == LANE_EVENT_QP_BROKEN && e->broken.qp->type == FAB_QP_RC);
 }
 
+void (*world_on_relay)(struct world *w, struct world_node *n, const struct lane_event *e);
+
 void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e)
 {
+    if (e->kind == LANE_EVENT_WANT_RELAY || e->kind == LANE_EVENT_RELAYED) {
+        world_on_relay(w, n, e);
+        return;
+    }
     if (e->kind == LANE_EVENT_WANT_PATH) {
         struct connector_peer peer = {.incarnation = e->want_path.incarnation,
                                       .ud_qpn = e->want_path.ud_qpn,

@@ -10,7 +10,9 @@ void world_rc_close(struct world *w, struct world_node *n);
 /* The connection through which the node's lane READs the metaserver's table, made (again): the
  * former one is the lane's until it says so. */
 struct fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
-/* Whether an event is about a connection. */
+/* WANT_RELAY and RELAYED, which a test takes. */
+extern void (*world_on_relay)(struct world *w, struct world_node *n, const struct lane_event *e);
+/* Whether an event is about a connection, or a READ that is relayed. */
 bool world_rc_is_about(const struct lane_event *e);
 void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e);
 void world_rc_run(struct world *w, struct world_node *n);
