@@ -10,9 +10,10 @@
 struct vqp_messages;
 
 /* Of a VQP that sends. Those that wait are kept, from number `next` on, and all that is kept behind
- * that: they are of `bytes` together, with what a header would be. */
+ * that: they count as `bytes` together, with what a header would be. */
 struct near_sends {
     uint32_t next, bytes;
+    uint32_t done;     /* bytes of the first one that are in its receive, if that is a large one */
     uint32_t wired;    /* one past the last number that a device was given */
     uint8_t waits;     /* some do: it is in the list */
     uint64_t again_ns; /* by the device until then */

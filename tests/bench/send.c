@@ -189,7 +189,7 @@ void perf_send_report(const struct perf_options *o, const struct perf_result *r)
 {
     const struct perf_sent *s = &r->sent;
     const char *direct = perf_send_is_large(o) ? "READ" : "SEND";
-    const bool is_near = !o->by_device && !perf_send_is_large(o);
+    const bool is_near = perf_send_is_near(o);
     if (!o->json) {
         printf(
             "send of %u bytes, depth %u, %s, in %d turns with %ss on the fabric itself: p50 %.3f "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of 8 bytes, one and several at a time, in a world that does the same each time: from a
- * worker of one node to one of another, and between two of one node. What messages.sh has callgrind
- * count, of either lane by itself. */
+ * worker of one node to one of another, and between two of one node; and of 64 KiB, there. What
+ * messages.sh has callgrind count, of either lane by itself. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -9,6 +9,7 @@
 #include "message_pair.h"
 
 enum { WARM = 64, COUNTED = 1000, BYTES = 8, DEPTH = 8, ROUNDS = 2000 };
+enum { LARGE = WORLD_ARENA };
 enum { RECEIVES = 256 /* as in a pool of which nothing is said */ };
 
 typedef uint32_t pass_fn(struct lane *lane, uint64_t now_ns);
@@ -17,6 +18,9 @@ struct passes {
 };
 pass_fn counted_sender, counted_receiver, counted_deep_sender, counted_deep_receiver;
 pass_fn counted_own, counted_deep_own, counted_near, counted_deep_near;
+pass_fn counted_large_own, counted_large_near;
+
+static uint32_t message_bytes = BYTES;
 
 __attribute__((noipa)) uint32_t counted_sender(struct lane *lane, uint64_t now_ns)
 {
@@ -58,12 +62,24 @@ __attribute__((noipa)) uint32_t counted_deep_near(struct lane *lane, uint64_t no
     return lane_step(lane, now_ns);
 }
 
+__attribute__((noipa)) uint32_t counted_large_own(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
+__attribute__((noipa)) uint32_t counted_large_near(struct lane *lane, uint64_t now_ns)
+{
+    return lane_step(lane, now_ns);
+}
+
 static const struct passes uncounted = {lane_step, lane_step},
                            alone = {counted_sender, counted_receiver},
                            deep = {counted_deep_sender, counted_deep_receiver},
                            own = {.sender = counted_own}, deep_own = {.sender = counted_deep_own},
                            near = {.sender = counted_near},
-                           deep_near = {.sender = counted_deep_near};
+                           deep_near = {.sender = counted_deep_near},
+                           large_own = {.sender = counted_large_own},
+                           large_near = {.sender = counted_large_near};
 
 /* Rounds, in which each lane has a pass: until the last message was there, and until its sender
  * knew. */
@@ -98,13 +114,15 @@ static void send_messages(uint32_t count, struct took *took, const struct passes
 {
     uint32_t there = 0, known = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct schema_sq_desc receive = world_message(SCHEMA_OP_RECV, i, 4096, BYTES);
+        struct schema_sq_desc receive =
+            world_message(SCHEMA_OP_RECV, i, message_bytes == LARGE ? 0 : 4096, message_bytes);
         receive.vqp = 3;
         world_post(&receiver, &receive);
     }
     round_of(passes);
     for (uint32_t i = 0; i < count; i++) {
-        const struct schema_sq_desc send = world_message(SCHEMA_OP_SEND, i, 100, BYTES);
+        const struct schema_sq_desc send =
+            world_message(SCHEMA_OP_SEND, i, message_bytes == LARGE ? 0 : 100, message_bytes);
         world_post(&sender, &send);
     }
     for (uint32_t n = 0; there < count || known < count; n++) {
@@ -157,6 +175,9 @@ START_TEST(within_a_lane_by_its_device)
     send_first();
     run("OWN", 1, &own);
     run("DEEP_OWN", DEPTH, &deep_own);
+    message_bytes = LARGE;
+    run("LARGE_OWN", 1, &large_own);
+    message_bytes = BYTES;
     end();
     world_by_device = false;
 }
@@ -169,6 +190,9 @@ START_TEST(within_a_lane)
     send_first();
     run("NEAR", 1, &near);
     run("DEEP_NEAR", DEPTH, &deep_near);
+    message_bytes = LARGE;
+    run("LARGE_NEAR", 1, &large_near);
+    message_bytes = BYTES;
     end();
 }
 END_TEST

@@ -3,7 +3,8 @@
 # What a message of 8 bytes costs, in instructions, as callgrind counts them, on `soft` over DC: the
 # lane that sends it with its acknowledgement, and the one that takes it, of two agents; and the
 # lane that does both, between two VQPs of one agent, by the device and near. And in how many passes
-# of each it is there, and its sender knows, after one in which its receive was posted.
+# of each it is there, and its sender knows, after one in which its receive was posted. Of 64 KiB
+# likewise, without what the copies themselves take, two sessions being awake.
 #
 #   tests/cost/messages.sh BUILD_DIRECTORY
 set -euo pipefail
@@ -13,10 +14,10 @@ for tool in valgrind callgrind_annotate; do
 done
 # 3 % more than they are.
 declare -A MAY=([MESSAGE]=8741 [DEEP]=3552 [OWN]=5026 [DEEP_OWN]=3088
-    [NEAR]=2740 [DEEP_NEAR]=979)
+    [NEAR]=2794 [DEEP_NEAR]=996 [LARGE_OWN]=9668 [LARGE_NEAR]=6739)
 # Until it is there, and until its sender knows.
 declare -A ROUNDS=([MESSAGE]="1 2" [DEEP]="1 2" [OWN]="1 1" [DEEP_OWN]="1 1"
-    [NEAR]="1 1" [DEEP_NEAR]="1 1")
+    [NEAR]="1 1" [DEEP_NEAR]="1 1" [LARGE_OWN]="2 2" [LARGE_NEAR]="4 4")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
@@ -25,6 +26,11 @@ inclusive() { # function...
     callgrind_annotate --threshold=100 --inclusive=yes "$work/out" |
         sed -nE 's/^ *([0-9,]+) \([^)]*\) +[^ ]*:([A-Za-z0-9_.]+) .*/\2 \1/p' | tr -d , |
         awk -v names=" $* " 'index(names, " " $1 " ") { n += $2 } END { print n }'
+}
+copying() {
+    callgrind_annotate --threshold=100 "$work/out" |
+        sed -nE 's/^ *([0-9,]+) \([^)]*\) +[^ ]*:__mem(cpy|move)_.*/\1/p' | tr -d , |
+        awk '{ n += $1 } END { print n + 0 }'
 }
 count() { # row sender [receiver]
     CK_FORK=no valgrind -q --tool=callgrind --callgrind-out-file="$work/out" \
@@ -37,6 +43,10 @@ count() { # row sender [receiver]
     device=$(inclusive fab_post_send fab_post_recv fab_post_srq_recv fab_poll)
     [[ -n $sends && -n $takes && -n $device ]] || fail "nothing was counted: $(cat "$work/says")"
     all=$((sends + takes))
+    if [[ $1 == LARGE_* ]]; then # whoever copies, the device or the lane
+        all=$((all - $(copying)))
+        device=0
+    fi
     awk -v a="$at_a_time" -v n="$messages" -v all=$all -v s="$sends" -v t="$takes" -v d="$device" \
         'BEGIN { printf "%5s %9d %8.1f %8.1f %8.1f %10.1f %10.1f\n", (t > 0 ? "two" : "one"), a,
                  all / n, s / n, t / n, d / n, (all - d) / n }'
@@ -54,3 +64,6 @@ count OWN counted_own
 count DEEP_OWN counted_deep_own
 count NEAR counted_near
 count DEEP_NEAR counted_deep_near
+echo "for one of 64 KiB, by the device and near (without copies)"
+count LARGE_OWN counted_large_own
+count LARGE_NEAR counted_large_near

@@ -20,12 +20,13 @@
 #include "session_state.h"
 
 enum {
-    SWEEP = 16,         /* peers, in a millisecond */
-    ALONE = 64 * 1024,  /* bytes that are copied in a pass, and the rest of a message */
-    SHARED = 16 * 1024, /* likewise, while another session is polled */
-    RNR_WAIT_US = 200,  /* for who finds no buffer posted */
-    LARGES = 64,        /* messages that are READ */
-    POSTED = 16         /* receives, at once */
+    SWEEP = 16,              /* peers, in a millisecond */
+    ALONE = 64 * 1024,       /* bytes that are copied in a pass, and the rest of a message */
+    SHARED = 16 * 1024,      /* likewise, while another session is polled */
+    NEAR_ALONE = 256 * 1024, /* near ones, of the one session that is polled */
+    RNR_WAIT_US = 200,       /* for who finds no buffer posted */
+    LARGES = 64,             /* messages that are READ */
+    POSTED = 16              /* receives, at once */
 };
 
 /* ---- receives */
@@ -349,7 +350,8 @@ static void set_gauges(struct lane *l)
 void lane_arrivals_go_on(struct lane *l)
 {
     struct messages *m = l->messages;
-    const uint32_t most = l->active_count > 1 ? SHARED : ALONE;
+    const bool is_alone = l->active_count <= 1;
+    const uint32_t most = is_alone ? ALONE : SHARED;
     const uint32_t near = m->nears.bytes < most / 2 ? (uint32_t)m->nears.bytes : most / 2;
     uint32_t bytes = 0;
     l->messages_due = 0;
@@ -366,7 +368,8 @@ void lane_arrivals_go_on(struct lane *l)
     if (m->unposted_count > 0 && !may_wait(m))
         post_receives(l);
     if (near > 0)
-        lane_near_go_on(l, most - (bytes < most - near ? bytes : most - near));
+        lane_near_go_on(l, (is_alone ? NEAR_ALONE : most) -
+                               (bytes < most - near ? bytes : most - near));
     if (m->arrived > 0 || !TAILQ_EMPTY(&m->nears.all))
         messages_wait(l);
     if (m->pulled.head != NULL)

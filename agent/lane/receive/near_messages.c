@@ -14,7 +14,11 @@
 #include "session_state.h"
 #include "vqp_state.h"
 
-enum { TURN = 4 * 1024 /* bytes of one VQP, and the rest of a message, before the next one's */ };
+enum {
+    TURN = 4 * 1024,        /* bytes of one VQP, and the rest of a message, before the next one's */
+    TURN_LARGE = 16 * 1024, /* of one that is not small, which has no more than that of a turn */
+    LOOK = 512              /* as so many counts a look at one that waits for another one */
+};
 
 /* A stream between two VQPs of this lane, for as long as nothing else is done. */
 struct near_stream {
@@ -74,6 +78,42 @@ static void put_piece(struct receive_cursor *c, const uint8_t *from, uint32_t by
     }
 }
 
+/* Behind the first `bytes`. It has room for more. */
+static struct receive_cursor find_place(const struct wr *receive, uint32_t bytes)
+{
+    struct receive_cursor c = {.s = receive->session, .sge = receive->sge};
+    for (; bytes >= c.sge->length; c.sge++)
+        bytes -= c.sge->length;
+    c.used = bytes;
+    return c;
+}
+
+/* The lane may touch all that a large one has. */
+static bool has_parts(const struct wr *w)
+{
+    const struct large_send *n = large_send_of(w);
+    bool has = true;
+    for (uint32_t i = 0; i < n->parts; i++)
+        has &= w->session->touch[n->part[i].arena] != NULL;
+    return has;
+}
+
+/* `bytes` of a large one behind the first `done`. */
+static void copy_part(const struct wr *w, const struct wr *receive, uint32_t done, uint32_t bytes)
+{
+    struct receive_cursor c = find_place(receive, done);
+    for (const struct schema_sge *from = large_send_of(w)->part; bytes > 0; from++) {
+        if (done >= from->length) {
+            done -= from->length;
+            continue;
+        }
+        const uint32_t left = from->length - done, part = bytes < left ? bytes : left;
+        put_piece(&c, w->session->touch[from->arena] + from->offset + done, part);
+        bytes -= part;
+        done = 0;
+    }
+}
+
 /* It has room for all of it. */
 static void copy_payload(const struct wr *w, const uint8_t *const at[SCHEMA_MAX_SGE],
                          const struct wr *receive)
@@ -115,6 +155,14 @@ static bool find_stream(struct lane *l, struct vqp_messages *t, struct near_stre
     return true;
 }
 
+/* What becomes of one. */
+enum near_end {
+    NEAR_TAKEN,
+    NEAR_PART,   /* of a large one so much is there as had its turn: the rest comes next */
+    NEAR_BEHIND, /* another VQP's large one, which is being copied to that receive */
+    NEAR_REFUSED /* it goes by the device */
+};
+
 /* Whether a receive of the hearer's may be had, as of one that arrives; while who comes by the
  * device finds none, all go that way. */
 static bool hearer_takes(struct lane *l, const struct near_stream *n, uint32_t length)
@@ -127,25 +175,79 @@ static bool hearer_takes(struct lane *l, const struct near_stream *n, uint32_t l
            lane_session_has_two_places(n->hearer->session);
 }
 
-/* Whether it was taken. */
-static bool take_one(struct lane *l, const struct near_stream *n, const struct wr *w)
+/* A receive that has a part of a large one bears the place of the VQP that it is from, until it is
+ * taken, or posted anew. The receive stays where it is: whoever comes by the device may take it,
+ * and that large one then goes by the device too. */
+static uint32_t mark_of(const struct lane *l, const struct vqp_messages *t)
 {
+    return (uint32_t)(t - l->messages->vqps) + 1;
+}
+
+/* Whether another VQP's has begun there, and goes on. */
+static bool is_anothers(const struct lane *l, const struct vqp_messages *t,
+                        const struct wr *receive)
+{
+    return receive->vkey != 0 && receive->vkey != mark_of(l, t) &&
+           l->messages->vqps[receive->vkey - 1].near.done != 0;
+}
+
+/* Of a large one: no more than `most` bytes, of which *copied are there then. */
+static enum near_end copy_large(struct lane *l, struct vqp_messages *t, const struct wr *w,
+                                struct wr *receive, uint32_t most, uint32_t *copied)
+{
+    const uint32_t left = (uint32_t)large_send_of(w)->bytes - t->near.done;
+    const uint32_t bytes = left < most ? left : most;
+    if ((t->near.done != 0 && receive->vkey != mark_of(l, t)) || !has_parts(w))
+        return NEAR_REFUSED;
+    receive->vkey = mark_of(l, t);
+    copy_part(w, receive, t->near.done, bytes);
+    *copied = bytes;
+    t->near.done = bytes < left ? t->near.done + bytes : 0;
+    return bytes < left ? NEAR_PART : NEAR_TAKEN;
+}
+
+/* Of a worker: *copied bytes of it are there then. */
+static enum near_end hear_one(struct lane *l, const struct near_stream *n, const struct wr *w,
+                              uint32_t most, uint32_t *copied)
+{
+    struct wr_queue *receives = &n->hearer->messages->receives;
     const uint8_t *at[SCHEMA_MAX_SGE];
+    const uint32_t length = (uint32_t)near_length(w);
+    if (!hearer_takes(l, n, length))
+        return NEAR_REFUSED;
+    if (is_anothers(l, n->from, receives->head))
+        return NEAR_BEHIND;
+    if (w->special & SPECIAL_LARGE) {
+        const enum near_end end = copy_large(l, n->from, w, receives->head, most, copied);
+        if (end != NEAR_TAKEN)
+            return end;
+    } else {
+        if (!find_pieces(w, at))
+            return NEAR_REFUSED;
+        copy_payload(w, at, receives->head);
+        *copied = length;
+    }
+    struct wr *receive = queue_pop(receives);
+    receive->vkey = 0;
+    receive->length = length;
+    lane_session_deliver(l, receive, (w->remote_addr & SEND_IMM) != 0, w->fab.imm_data, &n->sender);
+    return NEAR_TAKEN;
+}
+
+static enum near_end take_one(struct lane *l, const struct near_stream *n, const struct wr *w,
+                              uint32_t most, uint32_t *copied)
+{
     if (n->counter != NULL) {
         lane_counter_raise(l, n->owner, n->counter);
     } else {
-        if (!hearer_takes(l, n, (uint32_t)w->length) || !find_pieces(w, at))
-            return false;
-        struct wr *receive = queue_pop(&n->hearer->messages->receives);
-        copy_payload(w, at, receive);
-        receive->length = w->length;
-        lane_session_deliver(l, receive, (w->remote_addr & SEND_IMM) != 0, w->fab.imm_data,
-                             &n->sender);
+        const enum near_end end = hear_one(l, n, w, most, copied);
+        if (end != NEAR_TAKEN)
+            return end;
     }
     lane_exchange_took_near(n->to, l->now_ns);
     COUNT(l, messages_received, 1);
     COUNT(l, messages_near, 1);
-    return true;
+    return NEAR_TAKEN;
 }
 
 /* The first of t's that waits. */
@@ -164,28 +266,41 @@ static void tell_sender(struct lane *l, struct vqp_messages *t, uint32_t number,
     lane_sends_hear(l, t, &n);
 }
 
-/* Returns how many bytes it were. Then it has been told, and may be anything. */
+/* Returns as how many bytes that counts. Then it has been told, and may be anything. */
 static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
 {
     struct near_stream n;
     const uint32_t end = t->sender.out.next;
-    uint32_t bytes = 0, next = t->near.next;
-    bool takes = find_stream(l, t, &n);
-    for (const struct wr *w = first_of(t); takes && w != NULL && next != end && bytes < most;
-         w = w->next) {
-        takes = take_one(l, &n, w);
-        bytes += takes ? SCHEMA_MESSAGE_BYTES + (uint32_t)w->length : 0;
-        next += takes;
+    uint32_t bytes = 0, counted = 0, next = t->near.next;
+    enum near_end took = find_stream(l, t, &n) ? NEAR_TAKEN : NEAR_REFUSED;
+    for (const struct wr *w = first_of(t);
+         took == NEAR_TAKEN && w != NULL && next != end && bytes < most; w = w->next) {
+        uint32_t copied = 0;
+        took = take_one(l, &n, w, most - bytes, &copied);
+        bytes += copied;
+        if (took == NEAR_TAKEN) {
+            bytes += SCHEMA_MESSAGE_BYTES;
+            counted += near_counts(near_length(w));
+            next++;
+        }
     }
-    if (bytes > 0) {
-        lane_near_took(l, t, next, bytes);
+    if (counted > 0) {
+        lane_near_took(l, t, next, counted);
         tell_sender(l, t, next, SCHEMA_NOTE_TAKEN);
     }
-    if (bytes == 0 || !takes) {
+    if (took == NEAR_REFUSED || (took == NEAR_TAKEN && counted == 0)) {
         lane_near_refused(l, t);
         tell_sender(l, t, next, SCHEMA_NOTE_ANSWER);
     }
-    return bytes;
+    return took == NEAR_BEHIND ? bytes + LOOK : bytes;
+}
+
+/* Whoever waits alone has all. */
+static uint32_t turn_of(const struct lane *l, const struct vqp_messages *t, uint32_t left)
+{
+    const struct wr *w = first_of(t);
+    const uint32_t turn = w != NULL && (w->special & SPECIAL_LARGE) ? TURN_LARGE : TURN;
+    return TAILQ_FIRST(&l->messages->nears.all) == t || left < turn ? left : turn;
 }
 
 void lane_near_go_on(struct lane *l, uint32_t most)
@@ -193,9 +308,8 @@ void lane_near_go_on(struct lane *l, uint32_t most)
     struct near_list *all = &l->messages->nears;
     struct vqp_messages *t;
     for (uint32_t bytes = 0; bytes < most && (t = TAILQ_FIRST(&all->all)) != NULL;) {
-        const uint32_t left = most - bytes;
         TAILQ_REMOVE(&all->all, t, near.by_near);
         TAILQ_INSERT_TAIL(&all->all, t, near.by_near);
-        bytes += take_some(l, t, left < TURN ? left : TURN);
+        bytes += take_some(l, t, turn_of(l, t, most - bytes));
     }
 }

@@ -45,11 +45,11 @@ enum near_way lane_near_ask(struct lane *l, const struct vqp *q)
     return q->begun == BEGUN_BY_SENDS ? NEAR_WAITS : NEAR_BY_DEVICE;
 }
 
-void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint64_t bytes)
+void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint64_t bytes,
+                    uint32_t counted)
 {
     struct vqp_messages *t = q->messages;
     struct near_list *all = &l->messages->nears;
-    const uint32_t counted = (uint32_t)bytes + count * SCHEMA_MESSAGE_BYTES;
     BASE_ASSERT(q->outstanding == 0);
     q->kept += count;
     if (!t->near.waits) {
@@ -59,6 +59,7 @@ void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t coun
     }
     t->near.bytes += counted;
     all->bytes += counted;
+    large_sends_note(t, first, false); /* none is announced */
     lane_sender_stamp(&t->sender, l->now_ns);
     messages_join_actives(l, t);
     session_count_posted(&q->session->memory->shown, count, bytes);
@@ -74,7 +75,7 @@ void lane_near_post(struct lane *l, struct vqp *q, struct wr *w)
     w->back = BACK_ENDED;
     queue_push(&t->kept, w);
     lane_stream_out_posted(&t->sender.out, messages_clock(l));
-    lane_near_wait(l, q, w->vkey, 1, w->length);
+    lane_near_wait(l, q, w->vkey, 1, near_length(w), near_counts(near_length(w)));
 }
 
 void lane_near_leave(struct lane *l, struct vqp_messages *t)
@@ -85,16 +86,16 @@ void lane_near_leave(struct lane *l, struct vqp_messages *t)
     TAILQ_REMOVE(&all->all, t, near.by_near);
     BASE_ASSERT(all->bytes >= t->near.bytes);
     all->bytes -= t->near.bytes;
-    t->near.bytes = 0;
+    t->near.bytes = t->near.done = 0;
     t->near.waits = 0;
 }
 
-void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t bytes)
+void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t counted)
 {
     struct near_list *all = &l->messages->nears;
     t->near.next = next;
-    t->near.bytes -= bytes;
-    all->bytes -= bytes;
+    t->near.bytes -= counted;
+    all->bytes -= counted;
     if (next == t->sender.out.next)
         lane_near_leave(l, t);
 }

@@ -357,9 +357,8 @@ static enum vqp_wait enter_windows(struct lane *l, struct vqp *q, struct physica
 static enum vqp_wait go_near(struct lane *l, struct vqp *q, struct wr *w)
 {
     lane_windows_desert(l, q);
-    if (!has_turn(l, q, w))
+    if (!turn_takes(l, q->session, near_length(w)))
         return WAIT_PASS;
-    turn_count(q->session, w->length);
     lane_near_post(l, q, w);
     return WAIT_NOTHING;
 }
