@@ -227,6 +227,7 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         lane_free(l);
         return status;
     }
+    l->away_ns = config->suspect_ns / 4;
     l->batch = LANE_BATCH;
     l->evictor.culprits = l->culprits;
     l->quarantine_evictor.of_quarantine = 1;
@@ -357,6 +358,12 @@ static uint32_t count_taken(const struct lane *l)
     return taken;
 }
 
+/* Whether one of two lists has something, by one branch: most often neither has. */
+static inline bool has_either(const void *a, const void *b)
+{
+    return ((uintptr_t)a | (uintptr_t)b) != 0;
+}
+
 static void keep_house(struct lane *l)
 {
     if (l->waiting > 0 && l->lets_go > 0)
@@ -401,7 +408,7 @@ static void keep_house(struct lane *l)
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
-    if (l->lets_go > 0 && (!TAILQ_EMPTY(&l->crowd) || !STAILQ_EMPTY(&l->due_windows)))
+    if (has_either(TAILQ_FIRST(&l->crowd), STAILQ_FIRST(&l->due_windows)) && l->lets_go > 0)
         lane_rounds_serve(l);
     if (l->doomed != NULL)
         lane_sessions_end_doomed(l);
@@ -427,7 +434,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
 {
     /* A lane that was not scheduled for long must look at its completions before it blames a peer
      * for the pause. */
-    if (now_ns - l->now_ns > l->config.suspect_ns / 4)
+    if (now_ns - l->now_ns > l->away_ns)
         l->trust_ns = now_ns + l->config.suspect_ns;
     l->now_ns = now_ns;
     l->lease_now_ns = now_ns | l->lease_doubt;
@@ -440,11 +447,14 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     if (!base_spsc_is_empty(l->commands))
         lane_commands_take(l);
     intake_poll(l);
-    if (fair_queue_first(&l->controls) != NULL || !TAILQ_EMPTY(&l->paused))
+    if (has_either(fair_queue_first(&l->controls), TAILQ_FIRST(&l->paused)))
         lane_intake_controls(l);
     keep_house(l);
-    if (l->chained != NULL)
+    if (l->chained != NULL) {
+        if (l->counters.latencies.wanted)
+            lane_latency_follow(l);
         lane_physical_qp_ring(l);
+    }
     if (l->returned.first != NULL || lookups_have_ended(&l->lookups))
         lane_returns_take(l);
     const uint32_t polled = lane_returns_poll(l);
@@ -453,7 +463,8 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         lane_arrivals_go_on(l);
         lane_returns_ring(l); /* READs of large messages */
     }
-    lane_sessions_publish(l);
+    if (sessions_have_news(l))
+        lane_sessions_publish(l);
     if ((l->batching.count | l->refreshes) != 0)
         end_pass(l);
     if (l->did == 0)

@@ -68,8 +68,8 @@ struct lane {
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
     uint64_t retry_ns, park_ns; /* when the blocked, and some of the parked, are tried anyway */
     uint64_t housekeeping_ns, await_due_ns; /* for what a queue pair that broke does not return */
-    uint64_t look_due_ns; /* for what is out too long; NEVER: the device keeps deadlines */
-    uint64_t trust_ns;    /* nobody is suspect before: the lane itself was away */
+    uint64_t look_due_ns;       /* for what is out too long; NEVER: the device keeps deadlines */
+    uint64_t trust_ns, away_ns; /* nobody is suspect before: the lane itself was away, so long */
     struct session *sessions;
     /* active.c: of each tenant; those with sessions that are polled, in turn, how many, and how
      * many sessions. wakes, stalled: those with workers that are to be woken; with sessions that

@@ -23,7 +23,7 @@ struct fab_ah;
 struct vqp;
 
 /* Of a VQP; all of them are given back in one step when it ends. */
-enum { PORTS_EACH = 16 };
+enum { PORTS_EACH = 16, UD_POSTED = 8 /* receives for datagrams, at once */ };
 
 /* Of a VQP that sends messages, or hears some. */
 struct vqp_messages {
@@ -127,7 +127,8 @@ struct messages {
     uint64_t looked_ns, away_ns;         /* sends.c: the clock of patience */
     uint32_t *unposted, unposted_count;  /* receives that the device does not have */
     uint8_t ud_state, ud_life;           /* enum ud_state */
-    uint32_t ud_in;                      /* receives that the UD queue pair has */
+    /* Receives that the UD queue pair has, and that it does not have. */
+    uint32_t ud_in, ud_unposted_count, ud_unposted[UD_POSTED];
     uint64_t ud_failed_ns;
     uint32_t send_free[LANE_DATAGRAMS_OUT], send_count;
     uint32_t sent_by[LANE_DATAGRAMS_OUT]; /* of those that are out: whose handle */

@@ -14,7 +14,7 @@
 #include "message/credit.h"
 #include "message/places.h"
 #include "message/stream_ends.h"
-#include "schema/message.h"
+#include "schema/datagram_like.h"
 
 /* Streams that are over, and such as have no place: of more it is not told at once. */
 enum { PEER_ENDED = 8, PEER_EXTRAS = 8 };
@@ -39,11 +39,11 @@ struct message_peer {
     /* When it last said that something stands behind its messages, 0: never; and when it was told
      * so of ours, which is said once in bound_ns. */
     uint64_t behind_ns, told_behind_ns;
-    uint8_t behind;            /* it is to be told */
-    uint64_t over_ns, used_ns; /* used: when a credit of its was last granted or taken */
-    uint32_t settled;          /* as it was told last */
-    uint32_t told;             /* so often, while nobody used any */
-    uint64_t over_since_ns;    /* of itself: these were over then (self_news.c) */
+    uint8_t behind;                    /* it is to be told */
+    uint64_t over_ns, used_ns;         /* used: when a credit of its was last granted or taken */
+    struct schema_datagram_like heard; /* as what it said last of one stream (one_note.h) */
+    uint32_t settled, told;            /* as it was told last; so often, while nobody used any */
+    uint64_t over_since_ns;            /* of itself: these were over then (self_news.c) */
     uint32_t over_first, over_epoch;
     struct schema_note extra[PEER_EXTRAS]; /* of streams that have no place here */
     uint32_t extras;

@@ -334,17 +334,26 @@ static void take_message(struct lane *l, const struct arrival *a, uint32_t place
 
 /* ---- */
 
-static void set_gauges(struct lane *l)
+static void set_gauge(_Atomic uint64_t *gauge, uint64_t value)
+{
+    atomic_store_explicit(gauge, value, memory_order_relaxed);
+}
+
+/* In each pass, what no look may find at odds. */
+static inline void show_credits(struct lane *l)
+{
+    const struct credit_bank *b = &l->messages->exchange.bank;
+    set_gauge(&l->counters.receives_posted, b->posted);
+    set_gauge(&l->counters.credits_granted, b->promised);
+}
+
+static void show_all(struct lane *l)
 {
     const struct exchange *x = &l->messages->exchange;
-#define SET(what, value)                                                                           \
-    atomic_store_explicit(&l->counters.what, (uint64_t)(value), memory_order_relaxed)
-    SET(messages_stray, x->strays);
-    SET(receives_posted, x->bank.posted);
-    SET(credits_granted, x->bank.promised);
-    SET(message_peers, x->used);
-    SET(port_guests, l->messages->guests.used);
-#undef SET
+    show_credits(l);
+    set_gauge(&l->counters.messages_stray, x->strays);
+    set_gauge(&l->counters.message_peers, x->used);
+    set_gauge(&l->counters.port_guests, l->messages->guests.used);
 }
 
 void lane_arrivals_go_on(struct lane *l)
@@ -378,7 +387,7 @@ void lane_arrivals_go_on(struct lane *l)
         lane_lendings_go_on(l);
     if (lane_exchange_due(&m->exchange) != NULL)
         lane_datagrams_say(l);
-    set_gauges(l);
+    show_credits(l);
 }
 
 void lane_arrivals_look(struct lane *l)
@@ -391,7 +400,7 @@ void lane_arrivals_look(struct lane *l)
     lane_exchange_sweep(&l->messages->exchange, l->now_ns, SWEEP);
     lane_datagrams_look(l);
     lane_datagrams_say(l);
-    set_gauges(l);
+    show_all(l);
 }
 
 void lane_arrivals_readdress(struct lane *l)

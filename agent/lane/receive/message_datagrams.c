@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "fabric/grh.h"
 #include "lane_state.h"
+#include "message/one_note.h"
 #include "message/self_news.h"
 #include "message_state.h"
 #include "request/reply.h"
@@ -82,24 +83,45 @@ static void fail_qp(struct lane *l)
     look_at_failing(l);
 }
 
-static void post_receive(struct lane *l, uint32_t place)
+/* Those that the queue pair does not have. */
+static void post_receives(struct lane *l)
 {
-    const struct ibv_sge sge = piece_at(l, place, LANE_DATAGRAM_ROOM);
-    struct fab_recv_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_DATAGRAM, l->messages->ud_life, place),
-                             .sg_list = &sge,
-                             .num_sge = 1};
-    struct fab_recv_wr *bad;
-    if (fab_post_recv(l->res.messages.ud, &wr, &bad) == 0)
-        l->messages->ud_in++;
-    else
+    struct messages *m = l->messages;
+    const uint32_t n = m->ud_unposted_count;
+    struct ibv_sge sge[UD_POSTED];
+    struct fab_recv_wr wr[UD_POSTED], *bad;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t place = m->ud_unposted[i];
+        sge[i] = piece_at(l, place, LANE_DATAGRAM_ROOM);
+        wr[i] = (struct fab_recv_wr){.wr_id = ARRIVAL_WR_ID(ARRIVAL_DATAGRAM, m->ud_life, place),
+                                     .next = i + 1 < n ? &wr[i + 1] : NULL,
+                                     .sg_list = &sge[i],
+                                     .num_sge = 1};
+    }
+    const int status = fab_post_recv(l->res.messages.ud, wr, &bad);
+    m->ud_in += status == 0 ? n : (uint32_t)(bad - wr);
+    m->ud_unposted_count = 0;
+    if (status != 0)
         fail_qp(l);
 }
+
+/* A few wait for each other: of those that the queue pair has then, more are left than are
+ * missing, and what is said and finds none is said again. */
+static void post_receive(struct lane *l, uint32_t place)
+{
+    struct messages *m = l->messages;
+    m->ud_unposted[m->ud_unposted_count++] = place;
+    if (m->ud_unposted_count == UD_POSTED)
+        post_receives(l);
+}
+static_assert(LANE_DATAGRAMS_IN % UD_POSTED == 0 && LANE_DATAGRAMS_IN >= 4 * UD_POSTED,
+              "all are posted at first, and most of them always");
 
 void lane_datagrams_begin(struct lane *l)
 {
     struct messages *m = l->messages;
     m->ud_state = UD_WORKS;
-    m->ud_in = 0;
+    m->ud_in = m->ud_unposted_count = 0;
     m->handle_hand = l->res.messages.peers;
     for (m->send_count = 0; m->send_count < LANE_DATAGRAMS_OUT; m->send_count++) {
         m->send_free[m->send_count] = m->send_count;
@@ -141,23 +163,22 @@ void lane_datagrams_fatal(struct lane *l, const struct fab_qp *qp)
 
 /* ---- what comes */
 
-/* A VQP of ours by its name, of that life of an endpoint. NULL: there is none any more. */
-static struct vqp_messages *find_messages(struct lane *l, const struct message_peer *c,
-                                          uint64_t name)
+/* A VQP of ours by its stream's name. NULL: there is none any more. */
+static struct vqp_messages *find_messages(struct lane *l, uint64_t name)
 {
     const uint32_t session = name >> 16 & 0xffff, index = name & 0xffff;
     if (session >= l->config.max_sessions || l->sessions[session].state != SESSION_LIVE ||
         index >= l->sessions[session].max_vqps)
         return NULL;
     struct vqp_messages *t = l->sessions[session].vqps[index].messages;
-    return t != NULL && t->sender.name == name && t->sender.to == c ? t : NULL;
+    return t != NULL && t->sender.name == name ? t : NULL;
 }
 
 /* Of one of our streams. */
 static void take_news(struct lane *l, const struct message_peer *c, const struct schema_note *n)
 {
-    struct vqp_messages *t = find_messages(l, c, n->stream);
-    if (t != NULL)
+    struct vqp_messages *t = find_messages(l, n->stream);
+    if (t != NULL && t->sender.to == c)
         lane_sends_hear(l, t, n);
 }
 
@@ -182,28 +203,52 @@ static void spread_credit(struct lane *l, const struct message_peer *c)
 }
 
 /* What has been said to us, by whoever it names. */
-static void hear_datagram(struct lane *l, const struct schema_datagram *d)
+static struct message_peer *hear_datagram(struct lane *l, const struct schema_datagram *d)
 {
     struct message_peer *c = lane_exchange_hear(&l->messages->exchange, d, l->now_ns);
     if (c == NULL)
-        return;
+        return NULL;
     take_notes(l, c, d);
     spread_credit(l, c);
+    return c;
 }
 
 /* We tell ourselves nothing by the device: whoever else has queue pairs of this address could say
  * so what no receiver of ours does, of what has not been taken by one. */
 static void hear_other(struct lane *l, const struct schema_datagram *d)
 {
-    if (d->from_incarnation != l->config.incarnation ||
-        memcmp(d->from_gid, l->config.gid, sizeof d->from_gid) != 0)
-        hear_datagram(l, d);
+    if (d->from_incarnation == l->config.incarnation &&
+        memcmp(d->from_gid, l->config.gid, sizeof d->from_gid) == 0)
+        return;
+    struct message_peer *c = hear_datagram(l, d);
+    if (c != NULL)
+        lane_exchange_learn_one(c, d);
+}
+
+/* What is at `at` with its GRH: whether it is as the ones before it of whom the stream that it
+ * names is sent to, and was heard. Who that is needs no other lookup. */
+static bool hear_usual(struct lane *l, const uint8_t *at, uint32_t bytes)
+{
+    const uint8_t *d = at + FAB_GRH_BYTES;
+    struct schema_note n;
+    if (bytes != FAB_GRH_BYTES + SCHEMA_DATAGRAM_ONE_BYTES)
+        return false;
+    struct vqp_messages *t = find_messages(l, schema_datagram_word(d, SCHEMA_ONE_STREAM));
+    struct message_peer *c = t != NULL ? t->sender.to : NULL;
+    if (c == NULL || !fab_grh_is(at, d + SCHEMA_DATAGRAM_GID_AT, l->config.gid) ||
+        !lane_exchange_hear_one(&l->messages->exchange, c, d, l->now_ns, &n))
+        return false;
+    lane_sends_hear(l, t, &n);
+    spread_credit(l, c);
+    return true;
 }
 
 static void take_datagram(struct lane *l, const struct arrival *a, uint32_t place)
 {
     const uint8_t *at = datagram_at(l, place);
     struct schema_datagram d;
+    if (a->has_grh && hear_usual(l, at, a->bytes))
+        return;
     if (a->has_grh && a->bytes > FAB_GRH_BYTES &&
         schema_datagram_read(at + FAB_GRH_BYTES, a->bytes - FAB_GRH_BYTES, &d) == 0 &&
         fab_grh_is(at, d.from_gid, l->config.gid))
@@ -372,16 +417,24 @@ static struct fab_ah *find_way(struct lane *l, struct message_peer *c)
     return c->qpn != 0 ? find_handle(l, c) : NULL;
 }
 
+/* All that c is due to be told. Returns how many bytes. */
+static uint32_t write_news(struct lane *l, struct message_peer *c, uint8_t *out)
+{
+    struct exchange *x = &l->messages->exchange;
+    struct schema_datagram d;
+    lane_exchange_set_aside(x, c, l->now_ns);
+    if (lane_exchange_say_one(x, c, out))
+        return SCHEMA_DATAGRAM_ONE_BYTES;
+    lane_exchange_say(x, c, &d);
+    return (uint32_t)schema_datagram_write(&d, out);
+}
+
 static void send_datagram(struct lane *l, struct message_peer *c, struct fab_ah *ah)
 {
     struct messages *m = l->messages;
     const uint32_t place = m->send_free[--m->send_count];
     const uint32_t at = LANE_DATAGRAMS_IN + place;
-    struct schema_datagram d;
-    lane_exchange_set_aside(&m->exchange, c, l->now_ns);
-    lane_exchange_say(&m->exchange, c, &d);
-    const struct ibv_sge sge =
-        piece_at(l, at, (uint32_t)schema_datagram_write(&d, datagram_at(l, at)));
+    const struct ibv_sge sge = piece_at(l, at, write_news(l, c, datagram_at(l, at)));
     struct fab_wr wr = {.wr_id = ARRIVAL_WR_ID(ARRIVAL_SENT, m->ud_life, place),
                         .sg_list = &sge,
                         .num_sge = 1,
@@ -408,7 +461,7 @@ static __attribute__((noinline)) void say_all_to_self(struct lane *l, struct mes
 {
     struct schema_datagram d;
     lane_exchange_say_self(&l->messages->exchange, c, l->now_ns, &d);
-    hear_datagram(l, &d);
+    (void)hear_datagram(l, &d);
 }
 
 static void say_to_self(struct lane *l, struct message_peer *c)
@@ -439,8 +492,8 @@ void lane_datagrams_say(struct lane *l)
             continue;
         }
         struct fab_ah *ah = find_way(l, c);
-        if (sent == 0 && ah != NULL) /* what workers wait for comes before that */
-            lane_sessions_publish(l);
+        if (sent == 0 && ah != NULL && sessions_have_news(l))
+            lane_sessions_publish(l); /* what workers wait for comes before that */
         if (ah != NULL)
             send_datagram(l, c, ah);
         else

@@ -471,7 +471,7 @@ void lane_intake_controls(struct lane *l)
     lane_control_begin_pass(l);
     while ((s = lane_control_begin_turn(l)) != NULL) {
         lane_session_activate(l, s);
-        l->did += lane_session_poll(l, s, lane_is_shared(l) ? BEHIND_SHARED : l->batch);
+        l->did += intake_look(l, s, lane_is_shared(l) ? BEHIND_SHARED : l->batch);
         lane_control_end_turn(l, s);
         lane_sessions_end_doomed(l);
     }

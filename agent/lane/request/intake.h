@@ -10,21 +10,31 @@
 
 #include "lane_state.h"
 #include "request/active.h"
+#include "request/ring_copy.h"
 #include "request/session.h"
 
-/* Takes some of what is in its ring, so many at most. Returns how much; 1 too when its session
- * ended for it. In post_run.c. */
-uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most);
+/* Takes some of the `avail` slots that its ring has, so many requests at most; avail: not 0, and as
+ * its worker says. Returns how much; 1 too when its session ended for it. In post_run.c. */
+uint32_t lane_session_take(struct lane *l, struct session *s, uint32_t avail, uint32_t most);
 /* Takes the request at `head`, of `avail` slots, whatever it is. Returns how many slots it has. 0:
  * it cannot be taken now, or its session has ended for it. */
 uint32_t lane_request_take(struct lane *l, struct session *s, uint32_t head, uint32_t avail);
 /* Takes the control operations whose turn it is, and what stands behind them. */
 void lane_intake_controls(struct lane *l);
 
+/* Likewise, of what there is. The line that is taken next comes while the tail does, and is at hand
+ * while nothing is new. */
+static inline uint32_t intake_look(struct lane *l, struct session *s, uint32_t most)
+{
+    prefetch_slot(s, s->sq_head);
+    const uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - s->sq_head;
+    return avail == 0 ? 0 : lane_session_take(l, s, avail, most);
+}
+
 /* A session's turn. One that has been silent for long goes to sleep. */
 static inline uint32_t intake_turn(struct lane *l, struct session *s, uint32_t most)
 {
-    const uint32_t taken = lane_session_poll(l, s, most);
+    const uint32_t taken = intake_look(l, s, most);
     l->did += taken;
     if (l->doomed != NULL)
         lane_sessions_end_doomed(l);

@@ -196,13 +196,11 @@ static inline uint32_t session_room(const struct session *s, uint32_t most)
     return s->free_wr == NULL ? 0 : room < most ? room : most;
 }
 
-uint32_t lane_session_poll(struct lane *l, struct session *s, uint32_t most)
+uint32_t lane_session_take(struct lane *l, struct session *s, uint32_t avail, uint32_t most)
 {
     struct schema_sq_desc d;
     uint32_t head = s->sq_head, left = most, room = session_room(s, most);
-    prefetch_slot(s, head); /* it comes while the tail does, and is at hand while nothing is new */
-    uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
-    if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
+    if (s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
     /* Lines that will be written: ask for them while the descriptor is on its way. */
     __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);

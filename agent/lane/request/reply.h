@@ -31,8 +31,13 @@ void lane_session_tell(struct lane *l, struct session *s);
 void lane_session_tell_now(struct lane *l, struct session *s);
 /* What was told of one that is away is no completion: it is woken, whatever it sleeps for. */
 void lane_session_wake(struct lane *l, struct session *s);
-/* The end of the pass: workers see what they were told. */
+/* The end of the pass, where somebody was told something, or is still to be woken: workers see what
+ * they were told. */
 void lane_sessions_publish(struct lane *l);
+static inline bool sessions_have_news(const struct lane *l)
+{
+    return ((uintptr_t)STAILQ_FIRST(&l->dirty) | (uintptr_t)TAILQ_FIRST(&l->wakes)) != 0;
+}
 /* When that has somebody to wake; NEVER: there is nobody. */
 uint64_t lane_wakes_due(const struct lane *l);
 /* It ends: its worker is not to be woken any more. */

@@ -7,7 +7,7 @@
 static void note_timing(struct lane *l)
 {
     const struct latencies *t = &l->counters.latencies;
-    l->counters.latencies.timing = t->wanted || t->followed.on != NULL || t->ended_count > 0;
+    l->counters.latencies.timing = t->followed.on != NULL || t->ended_count > 0;
 }
 
 static void record_latency(struct lane *l, enum lane_latency which, uint64_t begun_ns)
@@ -33,7 +33,7 @@ void lane_latency_ended(struct lane *l, enum lane_latency which, uint64_t begun_
 
 void lane_latency_want(struct lane *l)
 {
-    l->counters.latencies.wanted = l->counters.latencies.timing = 1;
+    l->counters.latencies.wanted = 1;
 }
 
 static void record_ended(struct lane *l)
@@ -77,16 +77,17 @@ static void look_at_followed(struct lane *l)
 }
 
 /* The first of what is chained, if it is a worker's. */
-static void follow_chained(struct lane *l)
+void lane_latency_follow(struct lane *l)
 {
     struct latencies *t = &l->counters.latencies;
     const struct physical_qp *p = l->chained;
-    if (p == NULL || p->chain == NULL)
+    if (p->chain == NULL || t->followed.on != NULL)
         return;
     const uint32_t index = (uint32_t)p->chain->wr_id;
     if ((*ring_at(l, p, index))->kind != WR_WORKER)
         return;
     t->wanted = 0;
+    t->timing = 1;
     t->followed.on = p;
     t->followed.qp = p->qp;
     t->followed.index = index;
@@ -100,8 +101,6 @@ void lane_latency_go_on(struct lane *l)
         record_ended(l);
     if (l->counters.latencies.followed.on != NULL)
         look_at_followed(l);
-    if (l->counters.latencies.wanted && l->counters.latencies.followed.on == NULL)
-        follow_chained(l);
     note_timing(l);
 }
 

@@ -38,10 +38,12 @@ struct latencies {
 
 /* A control operation that began then has ended in this pass. */
 void lane_latency_ended(struct lane *l, enum lane_latency which, uint64_t begun_ns);
-/* One more operation is to be followed, when none is. */
+/* One more operation is to be followed. */
 void lane_latency_want(struct lane *l);
-/* In each pass, before what it has chained is handed over, while latencies.timing: looks at what
- * has ended in a pass before, and follows one of what is chained. */
+/* In each pass, before what it has chained is handed over: while latencies.timing, looks at what
+ * has ended in a pass before; and while latencies.wanted, follows one of what is chained, if
+ * anything is. */
 void lane_latency_go_on(struct lane *l);
+void lane_latency_follow(struct lane *l);
 
 #endif

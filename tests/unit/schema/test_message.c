@@ -11,6 +11,7 @@
 
 #include "../check_main.h"
 #include "base/random.h"
+#include "schema/datagram_like.h"
 #include "schema/message_like.h"
 
 enum { MOST = SCHEMA_DATAGRAM_BYTES + SCHEMA_DATAGRAM_NOTES * SCHEMA_NOTE_BYTES };
@@ -388,9 +389,96 @@ START_TEST(a_header_that_says_something_else_is_not_like_it)
 }
 END_TEST
 
+static struct schema_datagram one_example(void)
+{
+    struct schema_datagram d = example_datagram();
+    d.wants = 0;
+    d.notes = 1;
+    d.note[0] = (struct schema_note){.stream = 10, .number = 11, .kind = SCHEMA_NOTE_TAKEN};
+    return d;
+}
+
+static struct schema_datagram_one one_of(const struct schema_datagram *d)
+{
+    return (struct schema_datagram_one){.settled = d->settled,
+                                        .granted = d->granted,
+                                        .used = d->used,
+                                        .number = d->note[0].number,
+                                        .stream = d->note[0].stream,
+                                        .aside = d->note[0].aside};
+}
+
+START_TEST(what_is_said_of_one_stream_is_the_datagram_field_by_field)
+{
+    struct schema_datagram d = one_example();
+    const struct schema_datagram_like like = schema_datagram_like_of(&d);
+    uint8_t whole[MOST], next[SCHEMA_DATAGRAM_ONE_BYTES];
+    ck_assert(schema_datagram_is_one(&d));
+    for (uint32_t i = 0; i < 3; i++) {
+        d.settled = UINT32_MAX - i;
+        d.granted = i << 31 | i;
+        d.used = i * 0x10203;
+        d.note[0].number = i << 30 | 7;
+        d.note[0].aside = (uint16_t)(UINT16_MAX - i);
+        d.note[0].stream = UINT64_MAX - i;
+        ck_assert_uint_eq(schema_datagram_write(&d, whole), sizeof next);
+        const struct schema_datagram_one one = one_of(&d);
+        schema_datagram_write_one(&like, &one, next);
+        ck_assert_mem_eq(whole, next, sizeof next);
+        struct schema_datagram_one got;
+        ck_assert(schema_datagram_is_like(&like, whole, &got));
+        ck_assert_uint_eq(got.settled, one.settled);
+        ck_assert_uint_eq(got.granted, one.granted);
+        ck_assert_uint_eq(got.used, one.used);
+        ck_assert_uint_eq(got.number, one.number);
+        ck_assert_uint_eq(got.stream, one.stream);
+        ck_assert_uint_eq(got.aside, one.aside);
+    }
+}
+END_TEST
+
+/* Bit by bit, as of headers. */
+START_TEST(a_datagram_that_says_something_else_is_not_like_it)
+{
+    enum { SETTLED = 44, GRANTED = 56, USED = 60, STREAM = 80, NUMBER = 88, ASIDE = 98 };
+    const struct schema_datagram d = one_example();
+    const struct schema_datagram_like like = schema_datagram_like_of(&d), none = {.word = {0}};
+    uint8_t bytes[MOST];
+    struct schema_datagram_one got;
+    ck_assert_uint_eq(schema_datagram_write(&d, bytes), SCHEMA_DATAGRAM_ONE_BYTES);
+    ck_assert(!schema_datagram_is_like(&none, bytes, &got));
+    for (uint32_t bit = 0; bit < SCHEMA_DATAGRAM_ONE_BYTES * 8; bit++) {
+        const uint32_t at = bit / 8, field = at / 4 * 4;
+        const bool differs = field == SETTLED || field == GRANTED || field == USED ||
+                             field == STREAM || field == STREAM + 4 || field == NUMBER ||
+                             at / 2 * 2 == ASIDE;
+        bytes[at] ^= (uint8_t)(1 << bit % 8);
+        ck_assert_int_eq(schema_datagram_is_like(&like, bytes, &got), differs);
+        bytes[at] ^= (uint8_t)(1 << bit % 8);
+    }
+}
+END_TEST
+
+START_TEST(a_datagram_that_says_more_is_not_one_of_one_stream)
+{
+    const struct schema_datagram d = one_example();
+    struct schema_datagram wants = d, behind = d, two = d, none = d, refused = d;
+    wants.wants = behind.behind = 1;
+    two.notes = 2;
+    none.notes = 0;
+    refused.note[0].kind = SCHEMA_NOTE_REFUSED;
+    ck_assert(!schema_datagram_is_one(&wants) && !schema_datagram_is_one(&behind));
+    ck_assert(!schema_datagram_is_one(&two) && !schema_datagram_is_one(&none));
+    ck_assert(!schema_datagram_is_one(&refused));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_is_written_as_one_more_is_the_header_field_by_field)                                    \
     T(a_header_that_says_something_else_is_not_like_it)                                            \
+    T(what_is_said_of_one_stream_is_the_datagram_field_by_field)                                   \
+    T(a_datagram_that_says_something_else_is_not_like_it)                                          \
+    T(a_datagram_that_says_more_is_not_one_of_one_stream)                                          \
     T(the_bytes_of_a_header_are_pinned)                                                            \
     T(what_was_written_is_read_again)                                                              \
     T(a_length_that_is_not_what_came_is_refused)                                                   \

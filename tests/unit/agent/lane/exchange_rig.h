@@ -44,6 +44,7 @@ static struct {
     bool lies;                /* what comes is not what the other side says */
     bool slow;                /* a message is under way for long */
     uint32_t most_wire, lost, repeated;
+    uint32_t said_one, heard_one; /* by a few words (one_note.h) */
 } w;
 
 /* Check writes a line for each of its own, also where it holds. */

@@ -3,7 +3,7 @@
 #ifndef UNIT_AGENT_LANE_EXCHANGE_WIRE_H
 #define UNIT_AGENT_LANE_EXCHANGE_WIRE_H
 
-#include "exchange_rig.h"
+#include "exchange_one_note.h"
 
 static inline struct on_wire take_any(struct on_wire *wire, uint32_t *count)
 {
@@ -132,9 +132,7 @@ static inline void speak(uint8_t from)
         return;
     struct on_wire *d = &w.datagram[w.datagrams];
     uint8_t bytes[1024];
-    struct schema_datagram said;
-    lane_exchange_say(x, c, &said);
-    const size_t n = schema_datagram_write(&said, bytes);
+    const size_t n = say(x, c, bytes);
     MUST(schema_datagram_read(bytes, n, &d->datagram) == 0);
     d->to = (uint8_t)(1 - from);
     w.datagrams++;
@@ -171,7 +169,7 @@ static inline void deliver_datagram(void)
         return;
     if (happens(w.lossy)) /* again, later */
         w.datagram[w.datagrams++] = d;
-    struct message_peer *c = lane_exchange_hear(&to->x, &d.datagram, w.now_ns);
+    struct message_peer *c = hear(&to->x, &d.datagram);
     for (uint32_t i = 0; c != NULL && i < d.datagram.notes; i++)
         take_note(to, c, &d.datagram.note[i]);
 }

@@ -46,6 +46,8 @@ START_TEST(each_arrives_once_and_in_order_whatever_is_lost_repeated_and_reordere
         run(200);
         ck_assert_uint_gt(w.lost, 0);
         ck_assert_uint_gt(w.repeated, 0);
+        ck_assert_uint_gt(w.said_one, 100);
+        ck_assert_uint_gt(w.heard_one, 20);
         end();
     }
 }
