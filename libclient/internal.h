@@ -161,6 +161,10 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
+/* Once, for so long at most: as base_futex_wait(), or 0 where it was ready. */
+int client_sleep_once(struct kedge_session *s, uint32_t want,
+                      bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
+                      uint64_t most_ns);
 /* The same of who is woken for what `want` says (schema/wake.h) and no more. */
 int client_sleep_for(struct kedge_session *s, uint32_t want,
                      bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,

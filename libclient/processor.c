@@ -47,14 +47,7 @@ void client_give_processor(struct kedge_session *s, bool (*ready)(struct kedge_s
     s->processor.tail = s->sq_tail;
     if (s->processor.vain >= VAIN_MOST)
         return;
-    _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
-    const uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
-    int slept = 0;
-    atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!ready(s, 0) && atomic_load(&s->ro->ended) == 0)
-        slept = base_futex_wait(wake, seen, patience_of(s));
-    atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
+    const int slept = client_sleep_once(s, 1, ready, 0, patience_of(s));
     s->processor.vain = slept == -ETIMEDOUT ? s->processor.vain + 1 : 0;
     if (slept == 0 || slept == -ETIMEDOUT)
         s->processor.sure = slept == 0;

@@ -198,11 +198,26 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
 }
 
 /* Held to tests/model/wake.pml. */
+int client_sleep_once(struct kedge_session *s, uint32_t want,
+                      bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
+                      uint64_t most_ns)
+{
+    _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
+    const uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
+    int slept = 0;
+    atomic_store_explicit(&s->rw->sleeps_on, schema_wake_word(seen), memory_order_release);
+    atomic_store_explicit(&s->rw->want_wake, want, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!ready(s, argument) && atomic_load(&s->ro->ended) == 0)
+        slept = base_futex_wait(wake, seen, most_ns);
+    atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
+    return slept;
+}
+
 int client_sleep_for(struct kedge_session *s, uint32_t want,
                      bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
                      uint64_t until_ns)
 {
-    _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
     uint64_t now = base_clock_ns(), slice = slice_ns(s);
     if (now >= until_ns) {
         int status = client_look_at_lane(s);
@@ -211,13 +226,7 @@ int client_sleep_for(struct kedge_session *s, uint32_t want,
     if (until_ns - now < slice)
         slice = until_ns - now;
     client_say_processor(s);
-    uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
-    int slept = 0;
-    atomic_store_explicit(&s->rw->want_wake, want, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!ready(s, argument) && atomic_load(&s->ro->ended) == 0)
-        slept = base_futex_wait(wake, seen, slice);
-    atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
+    const int slept = client_sleep_once(s, want, ready, argument, slice);
     return slept == -ETIMEDOUT ? client_look_at_socket(s) : 0;
 }
 

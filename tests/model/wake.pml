@@ -10,7 +10,10 @@
  * what else there is to hear. What is out may be as many as come, one less than it thinks, or one
  * more, that never completes; the last that comes may fail, or come when that was heard.
  *
- * Held to this are client_sleep_for(), kedge_wait(), kedge_wait_many(), lane_sessions_publish(),
+ * It says on which value of the word it sleeps. Whoever wakes adds to that: a lane that finds another
+ * value has nothing to do, since the worker is woken, or will be, and has not run yet.
+ *
+ * Held to this are client_sleep_for(), client_sleep_once(), kedge_wait(), kedge_wait_many(), lane_sessions_publish(),
  * wake_some() and agent_sessions_drain(). */
 #define WORKER  0
 #define LANE    1
@@ -22,7 +25,8 @@
 #define WAKE      2 /* the futex's word: whoever wakes adds 1 */
 #define DRAINS    3 /* the control thread's */
 #define CQ_HEAD   4 /* the worker's: what it has taken */
-#define VARIABLES 5
+#define SLEEPS_ON 5 /* the worker's: 1 more than the word on which it sleeps */
+#define VARIABLES 6
 
 #define PLANT_WORKER_BARRIER  1 /* the worker has no barrier between its flag and its last look */
 #define PLANT_WORKER_LOOK     2 /* it does not look again */
@@ -38,6 +42,9 @@
 #define PLANT_LANE_FAILED    12 /* nor when one has failed */
 #define PLANT_LANE_TURN      13 /* when its turn comes it looks once more what is wanted */
 #define PLANT_CONTROL_MANY   14 /* the control thread wakes nobody who waits for several */
+#define PLANT_WORKER_ON      15 /* the word on which it sleeps is said after the last look */
+#define PLANT_LANE_ON        16 /* the lane adds to the word of who was woken, and wakes him not */
+#define PLANT_LANE_BEFORE    17 /* it compares with the word as it was when it last woke */
 
 #include "store_buffers.pml"
 
@@ -82,6 +89,10 @@ inline sleep() {
     :: else
     fi;
     if
+    :: planted != PLANT_WORKER_ON -> store(WORKER, SLEEPS_ON, seen + 1)
+    :: else
+    fi;
+    if
     :: planted != PLANT_WORKER_FLAG -> store(WORKER, WANT_WAKE, want)
     :: else
     fi;
@@ -93,6 +104,7 @@ inline sleep() {
     if
     :: planted == PLANT_WORKER_WORD -> load(WORKER, WAKE, seen)
     :: planted == PLANT_WORKER_FLAG -> store(WORKER, WANT_WAKE, want); barrier(WORKER)
+    :: planted == PLANT_WORKER_ON -> store(WORKER, SLEEPS_ON, seen + 1); barrier(WORKER)
     :: else
     fi;
     if
@@ -144,7 +156,7 @@ inline judge(failed) {
 }
 
 proctype lane() {
-    byte written, flag, taken, woken;
+    byte written, flag, taken, woken, on, word, before;
     bool awaited, listed; /* to be woken, when its turn comes */
     do
     :: written < COMPLETIONS && (heard || !late || written + 1 < COMPLETIONS) ->
@@ -157,9 +169,15 @@ proctype lane() {
     :: listed ->
         listed = false;
         load(LANE, WANT_WAKE, flag);
-        awaited = flag != 0;
+        load(LANE, SLEEPS_ON, on);
+        load(LANE, WAKE, word);
+        atomic {
+            awaited = flag != 0 &&
+                      (on == 0 || on == (planted == PLANT_LANE_BEFORE -> before : word) + 1)
+        };
         if
         :: planted == PLANT_LANE_TURN -> judge(false)
+        :: planted == PLANT_LANE_ON && flag != 0 && !awaited -> add(LANE, WAKE)
         :: else
         fi;
         if
@@ -168,10 +186,10 @@ proctype lane() {
             :: planted != PLANT_LANE_ADD -> add(LANE, WAKE)
             :: else
             fi;
-            atomic { wake_worker(); woken = 1 }
+            atomic { wake_worker(); woken = 1; before = word }
         :: else
         fi;
-        atomic { flag = 0; awaited = false }
+        atomic { flag = 0; awaited = false; on = 0; word = 0 }
     :: written == COMPLETIONS && !listed -> break
     od
 }

@@ -156,6 +156,7 @@ static void scribble(struct play_intruder *i)
         atomic_store(&s->rw->cq_head, draw_index(i, atomic_load(&s->ro->cq_tail)));
     atomic_store(&s->rw->sq_tail, draw_index(i, atomic_load(&s->ro->sq_head)));
     atomic_store(&s->rw->want_wake, (uint32_t)draw(i, 2));
+    atomic_store(&s->rw->sleeps_on, (uint32_t)draw(i, 8));
     ring_doorbell(i);
     poll_all(i);
 }

@@ -187,6 +187,16 @@ static bool wants_wake(const struct session *s)
     return atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0;
 }
 
+/* It was woken since it began to sleep, and has not run yet: whoever adds to the word wakes it too.
+ * Where many wait for a processor a lane comes by some times before one that it has woken gets it.
+ * sleeps_on is read first: what `wake` was when the worker wrote that is seen then. */
+static bool was_woken(const struct session *s)
+{
+    const uint32_t on = atomic_load_explicit(&s->rw->sleeps_on, memory_order_acquire);
+    return on != 0 &&
+           on != schema_wake_word(atomic_load_explicit(&s->ro->wake, memory_order_relaxed));
+}
+
 /* Of one that sleeps for an answer, or until there are so many, of completions or of free slots,
  * which is not more than its own word: the indices are its own too. */
 static __attribute__((noinline)) bool has_awaited(const struct session *s, uint32_t want,
@@ -277,7 +287,7 @@ static void wake_some(struct lane *l, struct active_tenant *t)
         lane_session_leave_wakes(l, s);
         if (is_armed(s))
             tell_worker(l, s);
-        if (!wants_wake(s))
+        if (!wants_wake(s) || was_woken(s))
             continue;
         atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
         const uint64_t took_ns = l->wake(l->wake_user, &s->ro->wake);

@@ -138,8 +138,8 @@ struct schema_session_rw {
     _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake; /* schema/wake.h */
     /* cpu: the processor, + 1, where the worker last rang, waited or polled in vain, which may be
      * wrong. armed: 2 for each time, 1 more while it is. Either is 0 of who says it not, or cannot.
-     */
-    _Atomic uint32_t cpu, armed; /* worker writes */
+     * sleeps_on: schema_wake_word() of the `wake` on which it sleeps; written before want_wake. */
+    _Atomic uint32_t cpu, armed, sleeps_on; /* worker writes */
 };
 #define SCHEMA_SQ_OFFSET 4096
 #define SCHEMA_SESSION_RW_BYTES(sq_slots)                                                          \

@@ -43,4 +43,11 @@ static inline bool schema_wake_has_answer(uint32_t want, uint32_t tag)
     return ((want ^ tag) & (SCHEMA_WAKE_ANSWER - 1)) == 0;
 }
 
+/* How a worker says on which value of the futex's word it sleeps (sleeps_on). Who says 0 is woken
+ * again and again until it has run. */
+static inline uint32_t schema_wake_word(uint32_t wake)
+{
+    return wake << 1 | 1;
+}
+
 #endif

@@ -165,7 +165,42 @@ START_TEST(who_waits_for_room_is_woken_however_little_was_in_its_ring_each_time)
 }
 END_TEST
 
+static void post_some(uint32_t key)
+{
+    for (uint32_t i = 0; i < 10; i++) {
+        post_one(&quick, key);
+        world_run(w, 10);
+    }
+}
+
+/* Where many wait for a processor one that is woken gets it late, and says that it sleeps until
+ * then. What it sleeps on says that it was woken, and one that sleeps anew is woken anew. Of one
+ * that does not say so, as a library of before, nobody knows it. */
+START_TEST(who_was_woken_and_has_not_run_yet_is_not_woken_again)
+{
+    uint32_t key[2];
+    begin(key);
+    for (uint32_t i = 1; i <= 3; i++) {
+        quick_wakes = 0;
+        atomic_store(&quick.w->sleeps_on, schema_wake_word(atomic_load(&quick.r->wake)));
+        post_some(key[1]);
+        ck_assert_uint_eq(quick_wakes, 1);
+        ck_assert_uint_eq(atomic_load(&quick.r->wake) << 1, atomic_load(&quick.w->sleeps_on) + 1);
+    }
+    atomic_fetch_add(&quick.r->wake, 1); /* by the control thread, which wakes it */
+    quick_wakes = 0;
+    atomic_store(&quick.w->sleeps_on, schema_wake_word(atomic_load(&quick.r->wake) - 1));
+    post_some(key[1]);
+    ck_assert_uint_eq(quick_wakes, 0);
+    atomic_store(&quick.w->sleeps_on, 0);
+    post_some(key[1]);
+    ck_assert_uint_ge(quick_wakes, 10);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(who_was_woken_and_has_not_run_yet_is_not_woken_again)                                        \
     T(who_waits_for_room_is_woken_however_little_was_in_its_ring_each_time)                        \
     T(who_is_slow_to_wake_is_woken_seldom_and_others_at_once)                                      \
     T(who_is_slow_to_wake_is_woken_when_the_time_has_come)                                         \
