@@ -105,7 +105,7 @@ enum {
     GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */
     TOLD_MS = 500,           /* until every worker was told that it ends */
     TICK_MS = 20,            /* what is due (due.h) is looked at no more often than that */
-    QUIET_MS = 100,          /* what is kept ready is filled up when nobody has attached for so
+    QUIET_MS = 500,          /* what is kept ready is filled up when nobody has attached for so
                               * long */
     SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
