@@ -68,6 +68,7 @@ void play_mail_begin(void)
 {
     mail.heard = 0;
     play_lists_begin();
+    play_order_begin();
     play_counters_begin();
 }
 

@@ -74,7 +74,9 @@ struct mail_list play_list_make(const struct play_slot *slot, uint32_t at, uint3
  * there. */
 bool play_list_is_there(const struct mail_list *list, const struct play_region *of_owner);
 
-/* mail_order.c: what the list writes stands behind all letters of that stream up to `number`. */
+/* mail_order.c: those of the story before are known no more. */
+void play_order_begin(void);
+/* What the list writes stands behind all letters of that stream up to `number`. */
 void play_order_behind(const struct mail_list *list, const struct play_slot *slot,
                        struct mail_stream *s, uint32_t number);
 /* Not all of its letters from here on may be taken: `taken` were. */

@@ -20,6 +20,11 @@ static struct {
     uint32_t before;
 } known[KNOWN];
 
+void play_order_begin(void)
+{
+    memset(known, 0, sizeof known);
+}
+
 void play_order_behind(const struct mail_list *list, const struct play_slot *slot,
                        struct mail_stream *s, uint32_t number)
 {
