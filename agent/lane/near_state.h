@@ -18,13 +18,23 @@ struct near_sends {
     uint8_t waits;     /* some do: it is in the list */
     uint64_t again_ns; /* by the device until then */
     TAILQ_ENTRY(vqp_messages) by_near;
+    struct near_tenant *tenant; /* whose it is, while some wait */
 };
 
-/* All VQPs of which some wait. */
+/* The VQPs of a tenant of which some wait. */
 TAILQ_HEAD(near_vqps, vqp_messages);
+struct near_tenant {
+    struct near_vqps vqps;
+    uint64_t bytes; /* of all of them */
+    TAILQ_ENTRY(near_tenant) by_turn;
+};
+
+/* The tenants that have such. */
+TAILQ_HEAD(near_tenants, near_tenant);
 struct near_list {
-    struct near_vqps all;
+    struct near_tenants waiting;
     uint64_t bytes;
+    struct near_tenant *tenants; /* max_tenants of them */
 };
 
 #endif

@@ -140,10 +140,13 @@ static int make_places(struct lane *l)
     m->arrivals = calloc(m->arrivals_most, sizeof m->arrivals[0]);
     m->header_free = calloc(LANE_HEADERS, sizeof m->header_free[0]);
     m->unposted = calloc(r->receives, sizeof m->unposted[0]);
+    m->nears.tenants = calloc(l->config.max_tenants, sizeof m->nears.tenants[0]);
     m->handles = calloc(r->peers, sizeof m->handles[0]);
     if (m->vqps == NULL || m->arrivals == NULL || m->header_free == NULL || m->handles == NULL ||
-        m->unposted == NULL)
+        m->unposted == NULL || m->nears.tenants == NULL)
         return -ENOMEM;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        TAILQ_INIT(&m->nears.tenants[i].vqps);
     for (uint32_t i = 0; i + 1 < vqps; i++)
         m->vqps[i].next_free = i + 2;
     m->free_vqp = 1;
@@ -167,7 +170,7 @@ int lane_messages_new(struct lane *l)
         return -ENOMEM;
     TAILQ_INIT(&l->messages->actives);
     TAILQ_INIT(&l->messages->lendings);
-    TAILQ_INIT(&l->messages->nears.all);
+    TAILQ_INIT(&l->messages->nears.waiting);
     int status = make_places(l);
     if (status == 0)
         status = lane_larges_new(l, at_least(l, LARGES));
@@ -204,6 +207,7 @@ void lane_messages_free(struct lane *l)
     free(m->header_free);
     free(m->unposted);
     free(m->handles);
+    free(m->nears.tenants);
     free(m);
     l->messages = NULL;
 }
@@ -379,7 +383,7 @@ void lane_arrivals_go_on(struct lane *l)
     if (near > 0)
         lane_near_go_on(l, (is_alone ? NEAR_ALONE : most) -
                                (bytes < most - near ? bytes : most - near));
-    if (m->arrived > 0 || !TAILQ_EMPTY(&m->nears.all))
+    if (m->arrived > 0 || m->nears.bytes > 0)
         messages_wait(l);
     if (m->pulled.head != NULL)
         lane_larges_go_on(l);

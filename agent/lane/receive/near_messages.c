@@ -15,7 +15,7 @@
 #include "vqp_state.h"
 
 enum {
-    TURN = 4 * 1024,        /* bytes of one VQP, and the rest of a message, before the next one's */
+    TURN = 4 * 1024,        /* bytes of a tenant's VQP, and the rest of a message, at a turn */
     TURN_LARGE = 16 * 1024, /* of one that is not small, which has no more than that of a turn */
     LOOK = 512              /* as so many counts a look at one that waits for another one */
 };
@@ -272,6 +272,7 @@ static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
     struct near_stream n;
     const uint32_t end = t->sender.out.next;
     uint32_t bytes = 0, counted = 0, next = t->near.next;
+    uint64_t payload = 0;
     enum near_end took = find_stream(l, t, &n) ? NEAR_TAKEN : NEAR_REFUSED;
     for (const struct wr *w = first_of(t);
          took == NEAR_TAKEN && w != NULL && next != end && bytes < most; w = w->next) {
@@ -281,11 +282,12 @@ static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
         if (took == NEAR_TAKEN) {
             bytes += SCHEMA_MESSAGE_BYTES;
             counted += near_counts(near_length(w));
+            payload += near_length(w);
             next++;
         }
     }
     if (counted > 0) {
-        lane_near_took(l, t, next, counted);
+        lane_near_took(l, t, next, counted, payload);
         tell_sender(l, t, next, SCHEMA_NOTE_TAKEN);
     }
     if (took == NEAR_REFUSED || (took == NEAR_TAKEN && counted == 0)) {
@@ -300,16 +302,21 @@ static uint32_t turn_of(const struct lane *l, const struct vqp_messages *t, uint
 {
     const struct wr *w = first_of(t);
     const uint32_t turn = w != NULL && (w->special & SPECIAL_LARGE) ? TURN_LARGE : TURN;
-    return TAILQ_FIRST(&l->messages->nears.all) == t || left < turn ? left : turn;
+    const bool is_alone = TAILQ_FIRST(&l->messages->nears.waiting) == t->near.tenant &&
+                          TAILQ_FIRST(&t->near.tenant->vqps) == t;
+    return is_alone || left < turn ? left : turn;
 }
 
 void lane_near_go_on(struct lane *l, uint32_t most)
 {
     struct near_list *all = &l->messages->nears;
-    struct vqp_messages *t;
-    for (uint32_t bytes = 0; bytes < most && (t = TAILQ_FIRST(&all->all)) != NULL;) {
-        TAILQ_REMOVE(&all->all, t, near.by_near);
-        TAILQ_INSERT_TAIL(&all->all, t, near.by_near);
+    struct near_tenant *n;
+    for (uint32_t bytes = 0; bytes < most && (n = TAILQ_FIRST(&all->waiting)) != NULL;) {
+        struct vqp_messages *t = TAILQ_FIRST(&n->vqps);
+        TAILQ_REMOVE(&all->waiting, n, by_turn);
+        TAILQ_INSERT_TAIL(&all->waiting, n, by_turn);
+        TAILQ_REMOVE(&n->vqps, t, near.by_near);
+        TAILQ_INSERT_TAIL(&n->vqps, t, near.by_near);
         bytes += take_some(l, t, turn_of(l, t, most - bytes));
     }
 }

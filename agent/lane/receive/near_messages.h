@@ -12,7 +12,7 @@
 
 struct lane;
 
-/* Those that wait, by turns of the VQPs that have sent them: so many bytes, and the rest of a
+/* Those that wait, by turns of tenants, and of a tenant's VQPs: so many bytes, and the rest of a
  * message. */
 void lane_near_go_on(struct lane *l, uint32_t most);
 

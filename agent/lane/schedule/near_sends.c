@@ -30,13 +30,21 @@ static bool is_acknowledged(const struct vqp_messages *t)
     return out->first == out->next || (int32_t)(out->first - t->near.wired) >= 0;
 }
 
+/* What is left to others is so however many VQPs a tenant has (Choudhury and Hahne's dynamic
+ * thresholds). */
+static bool has_share(const struct lane *l, const struct vqp *q)
+{
+    const struct near_list *all = &l->messages->nears;
+    const struct near_tenant *n = &all->tenants[q->session->tenant_slot];
+    return all->bytes < NEAR_ALL && n->bytes < NEAR_SHARE * (NEAR_ALL - all->bytes);
+}
+
 /* Whoever sends nothing but messages waits once, until the device has none of them. Where others
  * come in between too that would be again and again: those do not wait. */
 enum near_way lane_near_ask(struct lane *l, const struct vqp *q)
 {
     const struct vqp_messages *t = q->messages;
-    const struct near_list *all = &l->messages->nears;
-    if (!may_go(l, q) || (!t->near.waits && all->bytes >= NEAR_ALL))
+    if (!may_go(l, q) || (!t->near.waits && !has_share(l, q)))
         return t->near.waits ? NEAR_WAITS : NEAR_BY_DEVICE;
     if (t->near.waits)
         return t->near.bytes < NEAR_EACH ? NEAR_GOES : NEAR_WAITS;
@@ -45,8 +53,7 @@ enum near_way lane_near_ask(struct lane *l, const struct vqp *q)
     return q->begun == BEGUN_BY_SENDS ? NEAR_WAITS : NEAR_BY_DEVICE;
 }
 
-void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint64_t bytes,
-                    uint32_t counted)
+void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint32_t counted)
 {
     struct vqp_messages *t = q->messages;
     struct near_list *all = &l->messages->nears;
@@ -55,14 +62,17 @@ void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t coun
     if (!t->near.waits) {
         t->near.waits = 1;
         t->near.next = first;
-        TAILQ_INSERT_TAIL(&all->all, t, near.by_near);
+        t->near.tenant = &all->tenants[q->session->tenant_slot];
+        if (TAILQ_EMPTY(&t->near.tenant->vqps))
+            TAILQ_INSERT_TAIL(&all->waiting, t->near.tenant, by_turn);
+        TAILQ_INSERT_TAIL(&t->near.tenant->vqps, t, near.by_near);
     }
     t->near.bytes += counted;
+    t->near.tenant->bytes += counted;
     all->bytes += counted;
     large_sends_note(t, first, false); /* none is announced */
     lane_sender_stamp(&t->sender, l->now_ns);
     messages_join_actives(l, t);
-    session_count_posted(&q->session->memory->shown, count, bytes);
     l->did += count;
     messages_wait(l);
 }
@@ -75,26 +85,35 @@ void lane_near_post(struct lane *l, struct vqp *q, struct wr *w)
     w->back = BACK_ENDED;
     queue_push(&t->kept, w);
     lane_stream_out_posted(&t->sender.out, messages_clock(l));
-    lane_near_wait(l, q, w->vkey, 1, near_length(w), near_counts(near_length(w)));
+    lane_near_wait(l, q, w->vkey, 1, near_counts(near_length(w)));
 }
 
 void lane_near_leave(struct lane *l, struct vqp_messages *t)
 {
     struct near_list *all = &l->messages->nears;
+    struct near_tenant *n = t->near.tenant;
     if (!t->near.waits)
         return;
-    TAILQ_REMOVE(&all->all, t, near.by_near);
-    BASE_ASSERT(all->bytes >= t->near.bytes);
+    TAILQ_REMOVE(&n->vqps, t, near.by_near);
+    if (TAILQ_EMPTY(&n->vqps))
+        TAILQ_REMOVE(&all->waiting, n, by_turn);
+    BASE_ASSERT(all->bytes >= t->near.bytes && n->bytes >= t->near.bytes);
     all->bytes -= t->near.bytes;
+    n->bytes -= t->near.bytes;
     t->near.bytes = t->near.done = 0;
     t->near.waits = 0;
 }
 
-void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t counted)
+void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t counted,
+                    uint64_t bytes)
 {
     struct near_list *all = &l->messages->nears;
+    const uint32_t count = next - t->near.next;
+    /* One that is not taken counts when it goes by the device. */
+    session_count_posted(&t->q->session->memory->shown, count, bytes);
     t->near.next = next;
     t->near.bytes -= counted;
+    t->near.tenant->bytes -= counted;
     all->bytes -= counted;
     if (next == t->sender.out.next)
         lane_near_leave(l, t);

@@ -25,6 +25,7 @@ enum {
     NEAR_LONGEST = 64 * 1024, /* a message: what is longer is READ, which costs the lane no time */
     NEAR_LARGE = 16 * 1024,   /* as no more a large one counts: it is copied in parts */
     NEAR_ALL = 256 * 1024,    /* of all: of more whose first one it would be goes by the device */
+    NEAR_SHARE = 3,           /* of a tenant, so many times what is left of that: likewise */
     NEAR_AGAIN_US = 4000      /* what was not taken is not tried again so soon */
 };
 
@@ -59,17 +60,18 @@ static inline uint32_t near_counts(uint64_t length)
 {
     return (uint32_t)(length < NEAR_LARGE ? length : NEAR_LARGE) + SCHEMA_MESSAGE_BYTES;
 }
-/* `count` of them, which were numbered and are kept, wait, and are so long together. first: the
+/* `count` of them, which were numbered and are kept, wait. first: the
  * first of them; counted: what they count. */
-void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint64_t bytes,
+void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count,
                     uint32_t counted);
 /* w, numbered, and the next of its stream: it is kept, and waits. */
 void lane_near_post(struct lane *l, struct vqp *q, struct wr *w);
 /* None of t's wait any more: they were taken, or go again. */
 void lane_near_leave(struct lane *l, struct vqp_messages *t);
-/* Its receiver has taken those up to the one before `next`, which count so, and its stream is told
- * so behind this. */
-void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t counted);
+/* Its receiver has taken those up to the one before `next`, which count so and are so long, and its
+ * stream is told so behind this. */
+void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t counted,
+                    uint64_t bytes);
 /* It does not take the next one: that one and what is behind it go by the device, when its stream
  * is told. */
 void lane_near_refused(struct lane *l, struct vqp_messages *t);

@@ -279,7 +279,7 @@ static void end_near(struct lane *l, const struct send_run *r)
     if (r->count == 0)
         return;
     lane_stream_out_posted_all(out, r->count, messages_clock(l));
-    lane_near_wait(l, r->q, r->number - r->count, r->count, r->bytes,
+    lane_near_wait(l, r->q, r->number - r->count, r->count,
                    (uint32_t)r->bytes + r->count * SCHEMA_MESSAGE_BYTES);
 }
 

@@ -142,6 +142,29 @@ START_TEST(without_a_receive_it_waits_as_others_do)
 }
 END_TEST
 
+static uint64_t operations_of(const struct world_worker *k)
+{
+    return w.node[k->node].lane->sessions[k->id].memory->shown.operations;
+}
+
+START_TEST(one_that_goes_by_the_device_after_all_counts_once)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    begin_near();
+    const uint64_t before = operations_of(&sender);
+    post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+    world_run(&w, 1); /* there is no receive for it as yet */
+    post_receive(2, 0, 8);
+    ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+    ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).wr_id, 1);
+    ck_assert_uint_eq(near_now(), 1); /* that of before */
+    ck_assert_uint_eq(world_stats(&w, 1).messages_refused, 0);
+    ck_assert_uint_eq(operations_of(&sender) - before, 1);
+    end();
+}
+END_TEST
+
 START_TEST(one_that_is_too_long_fails_at_both_ends)
 {
     begin_near();
@@ -200,7 +223,7 @@ START_TEST(a_sender_that_goes_in_the_same_pass_leaves_nothing)
         ck_assert_uint_eq(e.wr_id, heard++);
     ck_assert_uint_le(heard, MANY);
     ck_assert(!world_poll(&w, &sender, &e, 0) || e.wr_id == 0);
-    ck_assert(TAILQ_EMPTY(&w.node[1].lane->messages->nears.all));
+    ck_assert(TAILQ_EMPTY(&w.node[1].lane->messages->nears.waiting));
     ck_assert_uint_eq(w.node[1].lane->messages->nears.bytes, 0);
     end();
 }
@@ -528,6 +551,7 @@ END_TEST
     T(messages_of_all_sizes_come_without_a_device)                                                 \
     T(where_the_lane_is_told_so_all_go_by_the_device)                                              \
     T(without_a_receive_it_waits_as_others_do)                                                     \
+    T(one_that_goes_by_the_device_after_all_counts_once)                                           \
     T(one_that_is_too_long_fails_at_both_ends)                                                     \
     T(a_hearer_that_goes_in_the_same_pass_hears_or_refuses)                                        \
     T(a_sender_that_goes_in_the_same_pass_leaves_nothing)                                          \

@@ -107,7 +107,7 @@ static void run_into_copying(const struct world_worker *k, uint16_t vqp)
 /* Nothing of any is left in the lane. */
 static void expect_none_waits(void)
 {
-    ck_assert(TAILQ_EMPTY(&w.node[1].lane->messages->nears.all));
+    ck_assert(TAILQ_EMPTY(&w.node[1].lane->messages->nears.waiting));
     ck_assert_uint_eq(w.node[1].lane->messages->nears.bytes, 0);
 }
 
