@@ -2,6 +2,11 @@
 /* The sleep itself, which whoever waits ends up in. */
 #include "internal.h"
 
+#include <stdatomic.h>
+
+#include "base/futex.h"
+#include "schema/wake.h"
+
 /* Held to tests/model/wake.pml. */
 int client_sleep_once(struct kedge_session *s, uint32_t want,
                       bool (*ready)(struct kedge_session *, uint32_t), uint32_t argument,
