@@ -115,6 +115,7 @@ static void drop_flow(struct lane *l, struct flow *f)
     COUNT(l, flows, -1);
     l->flow_tenants -= --l->tenant_flows[f->tenant_slot] == 0;
     *f = (struct flow){.next_free = l->free_flow};
+    l->gone_ns = l->now_ns;
     l->free_flow = f;
 }
 

@@ -7,6 +7,8 @@
 
 #include "flow_state.h"
 #include "lane_state.h"
+#include "schedule/vqp.h"
+#include "session_state.h"
 #include "vqp_state.h"
 
 /* By then it is in memory, however a device puts off what it has acknowledged. No document says
@@ -14,13 +16,15 @@
 #define SEEN_NS 100000u
 
 /* q, of which nothing is out on another way to the endpoint, is to go on by another flow, of which
- * `present` is one. */
+ * `present` is one. The flow that it had may be another endpoint's by now, or none: it waits for
+ * the next pass, and in no list of a flow. */
 static inline bool vqp_is_unseen(const struct lane *l, struct vqp *q, struct flow *present)
 {
-    if (q->flow == NULL ||
-        (q->flow->quarantined == q->session->quarantined && !flow_is_other_way(q->flow, present)))
-        return false;
-    if (q->begun == BEGUN) {
+    const struct flow *f = q->flow;
+    const bool leaves = vqp_names_flow(q) ? f->quarantined != q->session->quarantined ||
+                                                flow_is_other_way(q->flow, present)
+                                          : l->now_ns - l->gone_ns < SEEN_NS;
+    if (q->begun == BEGUN && leaves) {
         q->begun = BEGUN_LEAVES;
         q->leaves_ns = l->now_ns;
     }

@@ -184,8 +184,12 @@ static uint32_t find_flow(struct lane *l, struct vqp *q, struct flow *present, e
             *wait = WAIT_OWN;
             return 0;
         }
-        if ((*wait = vqp_is_unseen(l, q, present) ? WAIT_NEWS : WAIT_NOTHING) != WAIT_NOTHING)
+        if (vqp_is_unseen(l, q, present)) {
+            if (!vqp_names_flow(q)) /* who waits holds the flow that it names */
+                vqp_forget_flow(q);
+            *wait = WAIT_PASS;
             return 0;
+        }
         lane_windows_desert(l, q);
         reason = take_flow(l, q);
     }
