@@ -19,10 +19,12 @@ struct window;
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR, VQP_ADDRESSED, VQP_CUTTING, VQP_STATES };
 
 /* What a device was given of a VQP's since it was bound. LEAVES: nothing of it is out, and it waits
- * to go by another flow. From BY_SEND on SENDs were the last: one more each time, up to many. */
+ * to go by another flow. BY_ANSWERED: a READ or an atomic was the last, which is carried out behind
+ * all before it. From BY_SEND on SENDs were: one more each time, up to many. */
 enum vqp_begun {
     BEGUN_NOT,
     BEGUN_LEAVES,
+    BEGUN_BY_ANSWERED,
     BEGUN,
     BEGUN_BY_SEND,
     BEGUN_BY_SENDS = BEGUN_BY_SEND + 16

@@ -135,7 +135,7 @@ static void end_run(struct lane *l, struct post_run *r)
     session_count_posted(&s->memory->shown, r->count, r->bytes);
     flow_posted(l, r->q->flow, r->count);
     r->q->outstanding += r->count;
-    r->q->begun = BEGUN;
+    r->q->begun = r->op->begun;
     r->p->bytes += r->bytes;
     r->p->posted += r->bytes + (uint64_t)LANE_POST_BYTES * r->count;
     l->did += r->count;

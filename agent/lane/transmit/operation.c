@@ -3,6 +3,7 @@
 
 #include "schema/record.h"
 #include "schema/session.h"
+#include "vqp_state.h"
 
 const struct operation lane_operations[OPERATIONS] = {
     [SCHEMA_OP_READ] = {.kind = OPERATION_POST,
@@ -11,6 +12,7 @@ const struct operation lane_operations[OPERATIONS] = {
                         .merges = true,
                         .access = SCHEMA_RECORD_READ,
                         .completion = IBV_WC_RDMA_READ,
+                        .begun = BEGUN_BY_ANSWERED,
                         .opcode = IBV_WR_RDMA_READ},
     /* Done twice it can undo a later one. */
     [SCHEMA_OP_WRITE] = {.kind = OPERATION_POST,
@@ -19,6 +21,7 @@ const struct operation lane_operations[OPERATIONS] = {
                          .merges = true,
                          .access = SCHEMA_RECORD_WRITE,
                          .completion = IBV_WC_RDMA_WRITE,
+                         .begun = BEGUN,
                          .opcode = IBV_WR_RDMA_WRITE},
     [SCHEMA_OP_CAS] = {.kind = OPERATION_POST,
                        .order = ORDER_OVERTAKEN,
@@ -26,6 +29,7 @@ const struct operation lane_operations[OPERATIONS] = {
                        .alignment = 8,
                        .access = SCHEMA_RECORD_ATOMIC,
                        .completion = IBV_WC_COMP_SWAP,
+                       .begun = BEGUN_BY_ANSWERED,
                        .opcode = IBV_WR_ATOMIC_CMP_AND_SWP},
     [SCHEMA_OP_FAA] = {.kind = OPERATION_POST,
                        .order = ORDER_OVERTAKEN,
@@ -33,6 +37,7 @@ const struct operation lane_operations[OPERATIONS] = {
                        .alignment = 8,
                        .access = SCHEMA_RECORD_ATOMIC,
                        .completion = IBV_WC_FETCH_ADD,
+                       .begun = BEGUN_BY_ANSWERED,
                        .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD},
     /* Its stream sees to it that it is taken once. */
     [SCHEMA_OP_SEND] = {.kind = OPERATION_SEND,

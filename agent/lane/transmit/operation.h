@@ -47,6 +47,7 @@ struct operation {
     uint16_t access;    /* enum schema_record_flag: what the peer's region must let it do. A post
                          * that names a region needs its rkey: 0 would be one that names none */
     uint8_t completion; /* enum ibv_wc_opcode */
+    uint8_t begun;      /* enum vqp_begun: what its VQP is when it was the last */
     enum ibv_wr_opcode opcode;
     /* -- of those that are answered */
     bool has_name;    /* lookup.owner and lookup.length bytes of one follow the descriptor */

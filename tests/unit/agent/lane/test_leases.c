@@ -277,13 +277,17 @@ static uint64_t post_now(struct world_worker *k, const struct schema_sq_desc *d)
     return w->now_ns;
 }
 
+/* Passes for a WRITE that goes by another queue pair than the one before it, which is to be seen
+ * first (schedule/unseen_writes.h). */
+enum { MOVES = 200 };
+
 /* The device says what it did, and what was broken is repaired: the next is carried out. */
 static void hear_of_it(struct world_worker *k, const struct schema_sq_desc *d)
 {
     struct schema_cqe e;
     device_is_silent = false;
     for (int i = 0; i < 2; i++) {
-        ck_assert(world_poll(w, k, &e, 50));
+        ck_assert(world_poll(w, k, &e, MOVES));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         if (i == 0)
             world_post(k, d);
@@ -336,6 +340,10 @@ START_TEST(what_stays_out_ends_too_in_a_lane_that_has_completions_in_every_pass)
     pair_without_deadlines(&owner, &k, &d);
     const uint64_t bound_ns = w->node[0].config.bound_ns;
     world_attach(w, &other, 0, 1, TENANT);
+    for (int i = 0; w->hybrid && i < 1000; i++) { /* until it has the way that it keeps */
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, MOVES));
+    }
     ask_in_vain(&other);
     const uint64_t posted_ns = w->now_ns;
     while (world_stats(w, 0).qp_overdue == 0) {
