@@ -102,29 +102,28 @@ static struct lookup_span span_of(const struct lane *l, const struct lane_metase
     return k->name != NULL ? lane_name_span(m, k->name) : endpoint_span(l, m, k);
 }
 
-/* By the first lane: what it was posted for is known again when it is back. */
-static void have_relayed(struct lane *l, struct lookup *k, struct lookup_read *r)
+/* By the first lane: what it was posted for is known again when it is back. Apart from its caller,
+ * whose own READs it would make dearer. False: this tenant's may have no more now. */
+static __attribute__((noinline)) bool have_relayed(struct lane *l, struct lookup *k,
+                                                   struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
+    if (!relays_may_want(&l->lookups.relays, k->tenant))
+        return false;
     const struct lookup_span span = span_of(l, m, k);
     lane_relay_want(l, m, k->name != NULL ? m->names.generation : m->table.generation, &span,
                     r->scratch, (uint32_t)(r - l->lookups.all_reads));
     count_read(l, k, r);
+    return true;
 }
 
 static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
-    if (m->relayed) {
-        if (!relays_may_want(&l->lookups.relays, k->tenant))
-            return false;
-        have_relayed(l, k, r);
-        return true;
-    }
     struct physical_qp *p = phys_to(l, r->metaserver);
     struct wr *w = lane_physical_qp_has_room(p) ? lane_own_read_take(l) : NULL;
-    if (w == NULL)
-        return false;
+    if (w == NULL) /* who has it relayed has no queue pair there, and others are not asked more */
+        return m->relayed && have_relayed(l, k, r);
     w->op = operation_of(SCHEMA_OP_READ);
     w->kind = WR_LOOKUP_READ;
     w->flow = NULL;
