@@ -16,6 +16,7 @@ struct near_sends {
     uint32_t done;     /* bytes of the first one that are in its receive, if that is a large one */
     uint32_t wired;    /* one past the last number that a device was given */
     uint8_t waits;     /* some do: it is in the list */
+    uint8_t looks;     /* at it, on end, while another's had the receive */
     uint64_t again_ns; /* by the device until then */
     TAILQ_ENTRY(vqp_messages) by_near;
     struct near_tenant *tenant; /* whose it is, while some wait */

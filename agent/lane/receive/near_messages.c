@@ -17,7 +17,9 @@
 enum {
     TURN = 4 * 1024,        /* bytes of a tenant's VQP, and the rest of a message, at a turn */
     TURN_LARGE = 16 * 1024, /* of one that is not small, which has no more than that of a turn */
-    LOOK = 512              /* as so many counts a look at one that waits for another one */
+    LOOK = 512,             /* as so many counts a look at one that waits for another one */
+    LOOKS_TURN = 7,         /* so many in vain, on end: it has its tenant's next turn too */
+    LOOKS = 64              /* and so many: it goes by the device */
 };
 
 /* A stream between two VQPs of this lane, for as long as nothing else is done. */
@@ -266,6 +268,30 @@ static void tell_sender(struct lane *l, struct vqp_messages *t, uint32_t number,
     lane_sends_hear(l, t, &n);
 }
 
+/* Whether w is taken behind so many bytes of its turn, which has `left`. A large one that has begun
+ * keeps others from its receive until all of it is there: it is the first of its turn, or ends in
+ * it. So whoever sends them without end leaves the receive between two to whose turn is next. */
+static bool may_begin(const struct wr *w, uint32_t before, uint32_t left)
+{
+    return (w->special & SPECIAL_LARGE) == 0 || before == 0 || near_length(w) <= left;
+}
+
+/* Where turns fall so that one finds another's each time: once in some times it has its tenant's
+ * next turn too, so that they fall otherwise. And it does not wait for ever: by the device it takes
+ * that one's receive. */
+static enum near_end bound_looks(struct vqp_messages *t, enum near_end took, uint32_t counted)
+{
+    struct near_vqps *all = &t->near.tenant->vqps;
+    t->near.looks = took == NEAR_BEHIND && counted == 0 ? t->near.looks + 1 : 0;
+    if (t->near.looks == LOOKS)
+        return NEAR_REFUSED;
+    if (t->near.looks % LOOKS_TURN == LOOKS_TURN - 1) {
+        TAILQ_REMOVE(all, t, near.by_near);
+        TAILQ_INSERT_HEAD(all, t, near.by_near);
+    }
+    return took;
+}
+
 /* Returns as how many bytes that counts. Then it has been told, and may be anything. */
 static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
 {
@@ -274,8 +300,9 @@ static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
     uint32_t bytes = 0, counted = 0, next = t->near.next;
     uint64_t payload = 0;
     enum near_end took = find_stream(l, t, &n) ? NEAR_TAKEN : NEAR_REFUSED;
-    for (const struct wr *w = first_of(t);
-         took == NEAR_TAKEN && w != NULL && next != end && bytes < most; w = w->next) {
+    for (const struct wr *w = first_of(t); took == NEAR_TAKEN && w != NULL && next != end &&
+                                           bytes < most && may_begin(w, bytes, most - bytes);
+         w = w->next) {
         uint32_t copied = 0;
         took = take_one(l, &n, w, most - bytes, &copied);
         bytes += copied;
@@ -286,6 +313,7 @@ static uint32_t take_some(struct lane *l, struct vqp_messages *t, uint32_t most)
             next++;
         }
     }
+    took = bound_looks(t, took, counted);
     if (counted > 0) {
         lane_near_took(l, t, next, counted, payload);
         tell_sender(l, t, next, SCHEMA_NOTE_TAKEN);

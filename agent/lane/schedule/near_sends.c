@@ -101,7 +101,7 @@ void lane_near_leave(struct lane *l, struct vqp_messages *t)
     all->bytes -= t->near.bytes;
     n->bytes -= t->near.bytes;
     t->near.bytes = t->near.done = 0;
-    t->near.waits = 0;
+    t->near.waits = t->near.looks = 0;
 }
 
 void lane_near_took(struct lane *l, struct vqp_messages *t, uint32_t next, uint32_t counted,
