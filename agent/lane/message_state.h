@@ -54,11 +54,11 @@ struct vqp_messages {
     uint64_t first_ns;               /* when the first was, or one before it was acknowledged */
     uint32_t ports;                  /* that it hears: the first of their list (message/ports.h) */
     uint32_t port_count;             /* PORTS_EACH at the most */
-    uint32_t guests;        /* whom it hears there besides: their list (message/guests.h) */
-    struct set_aside aside; /* of these receives */
-    uint64_t unmet_ns;      /* when its own tenant last found no receive; 0: never */
-    uint64_t roomless_ns;   /* since when there is no room to know its peer; 0: there is */
-    uint32_t next_free;     /* place + 1 */
+    uint32_t guests;            /* whom it hears there besides: their list (message/guests.h) */
+    struct hearer_asides aside; /* of these receives */
+    uint64_t unmet_ns;          /* when its own tenant last found no receive; 0: never */
+    uint64_t roomless_ns;       /* since when there is no room to know its peer; 0: there is */
+    uint32_t next_free;         /* place + 1 */
     TAILQ_ENTRY(vqp_messages) by_active;
 };
 

@@ -112,7 +112,7 @@ struct session {
     TAILQ_ENTRY(session) by_ending;
     struct lookup_group *lookup_group; /* with whom its CONNECT waits for a lookup; or NULL */
     TAILQ_ENTRY(session) by_lookup;
-    const struct vqp *behind; /* whose requests its next one, a BIND, waits for; NULL: for none */
+    const struct vqp *waits_for; /* whose requests its next one, a BIND, is behind; or NULL */
     /* In which of the lists it is; stalled: it sleeps with requests that have no room for their
      * completions, or wait behind others. */
     uint8_t in_due, in_revoking, stalled, in_wakes;

@@ -5,12 +5,12 @@
 
 #include "base/assert.h"
 
-static bool aside_counts(const struct aside *a)
+static bool aside_counts(const struct stream_aside *a)
 {
     return a->by != NULL && a->id != 0 && a->by->id == a->id && a->by->step - a->step < ASIDE_STEPS;
 }
 
-uint32_t lane_aside_has(const struct aside *a, uint32_t next)
+uint32_t lane_aside_has(const struct stream_aside *a, uint32_t next)
 {
     const uint32_t left = a->until - next;
     return aside_counts(a) && left <= ASIDE_MOST ? left : 0;
@@ -18,42 +18,42 @@ uint32_t lane_aside_has(const struct aside *a, uint32_t next)
 
 /* It has none, whatever numbers come: these come round again, and while none is set aside for
  * anybody `until` stays where it is. */
-static void has_none(struct aside *a)
+static void has_none(struct stream_aside *a)
 {
     a->step = a->by->step - ASIDE_STEPS;
 }
 
-static void count_more(struct set_aside *s, uint32_t step, uint32_t more)
+static void count_more(struct hearer_asides *s, uint32_t step, uint32_t more)
 {
     s->count[step % ASIDE_STEPS] += more;
     s->all += more;
 }
 
-static void count_less(struct set_aside *s, uint32_t step, uint32_t less)
+static void count_less(struct hearer_asides *s, uint32_t step, uint32_t less)
 {
     BASE_ASSERT(s->count[step % ASIDE_STEPS] >= less && s->all >= less);
     s->count[step % ASIDE_STEPS] -= less;
     s->all -= less;
 }
 
-void lane_aside_drop(struct aside *a, uint32_t next)
+void lane_aside_drop(struct stream_aside *a, uint32_t next)
 {
     const uint32_t left = lane_aside_has(a, next);
     if (left > 0)
         count_less(a->by, a->step, left);
-    *a = (struct aside){.by = NULL};
+    *a = (struct stream_aside){.by = NULL};
 }
 
-void lane_aside_hear(struct aside *a, struct set_aside *s, uint32_t next)
+void lane_aside_hear(struct stream_aside *a, struct hearer_asides *s, uint32_t next)
 {
     if (a->by == s && a->id == s->id)
         return;
     lane_aside_drop(a, next);
-    *a = (struct aside){.by = s, .id = s->id};
+    *a = (struct stream_aside){.by = s, .id = s->id};
     has_none(a);
 }
 
-void lane_aside_took(struct aside *a, uint32_t next)
+void lane_aside_took(struct stream_aside *a, uint32_t next)
 {
     const uint32_t has = lane_aside_has(a, next);
     if (has == 0)
@@ -63,7 +63,7 @@ void lane_aside_took(struct aside *a, uint32_t next)
         has_none(a);
 }
 
-void lane_aside_renew(struct aside *a, uint32_t next)
+void lane_aside_renew(struct stream_aside *a, uint32_t next)
 {
     const uint32_t has = lane_aside_has(a, next);
     if (has == 0)
@@ -75,10 +75,10 @@ void lane_aside_renew(struct aside *a, uint32_t next)
 
 /* Three times as much as is left to others (Choudhury and Hahne's dynamic thresholds), of which
  * those that send nothing else than messages need none. */
-void lane_aside_extend(struct aside *a, uint32_t next)
+void lane_aside_extend(struct stream_aside *a, uint32_t next)
 {
     const uint32_t has = lane_aside_has(a, next);
-    struct set_aside *s = a->by;
+    struct hearer_asides *s = a->by;
     if (s == NULL || s->id == 0 || s->id != a->id)
         return;
     const uint32_t others = s->all - has, posted = *s->posted;
@@ -93,7 +93,7 @@ void lane_aside_extend(struct aside *a, uint32_t next)
         has_none(a);
 }
 
-void lane_set_aside_go_on(struct set_aside *s, uint64_t now_ns, uint64_t step_ns)
+void lane_set_aside_go_on(struct hearer_asides *s, uint64_t now_ns, uint64_t step_ns)
 {
     uint64_t steps = (now_ns - s->step_ns) / step_ns;
     if (steps == 0)

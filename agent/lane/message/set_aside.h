@@ -19,7 +19,7 @@
 enum { ASIDE_TERM = 3, ASIDE_STEPS = ASIDE_TERM + 1, ASIDE_MOST = 0xffff /* of one stream */ };
 
 /* Of a VQP that hears. */
-struct set_aside {
+struct hearer_asides {
     uint64_t id; /* of its VQP's, which is no other's; 0: nobody hears here */
     const uint32_t *posted;
     uint32_t step;
@@ -29,28 +29,28 @@ struct set_aside {
 };
 
 /* Of a stream. */
-struct aside {
-    struct set_aside *by; /* who hears it, or did: with another id it is nobody's */
+struct stream_aside {
+    struct hearer_asides *by; /* who hears it, or did: with another id it is nobody's */
     uint64_t id;
     uint32_t until, step;
 };
 
 /* How many it has of those from `next` on. */
-uint32_t lane_aside_has(const struct aside *a, uint32_t next);
+uint32_t lane_aside_has(const struct stream_aside *a, uint32_t next);
 /* It is heard by s from now on. What it had elsewhere is given back. */
-void lane_aside_hear(struct aside *a, struct set_aside *s, uint32_t next);
+void lane_aside_hear(struct stream_aside *a, struct hearer_asides *s, uint32_t next);
 /* The number `next` has taken a receive; whether it was one of those or not. */
-void lane_aside_took(struct aside *a, uint32_t next);
+void lane_aside_took(struct stream_aside *a, uint32_t next);
 /* It has none any more: nothing else of it is taken. */
-void lane_aside_drop(struct aside *a, uint32_t next);
+void lane_aside_drop(struct stream_aside *a, uint32_t next);
 /* As many as are right are set aside for it, and no fewer than before. */
-void lane_aside_extend(struct aside *a, uint32_t next);
+void lane_aside_extend(struct stream_aside *a, uint32_t next);
 /* What it has it keeps for as long again. */
-void lane_aside_renew(struct aside *a, uint32_t next);
+void lane_aside_renew(struct stream_aside *a, uint32_t next);
 /* What was said too long ago is void: a step takes step_ns. */
-void lane_set_aside_go_on(struct set_aside *s, uint64_t now_ns, uint64_t step_ns);
+void lane_set_aside_go_on(struct hearer_asides *s, uint64_t now_ns, uint64_t step_ns);
 /* Whether that stream's next message may take one of those that are posted. */
-static inline bool lane_set_aside_lets(const struct set_aside *s, const struct aside *a,
+static inline bool lane_set_aside_lets(const struct hearer_asides *s, const struct stream_aside *a,
                                        uint32_t next)
 {
     return *s->posted > s->all || (a->by == s && lane_aside_has(a, next) > 0);

@@ -27,7 +27,7 @@ struct stream_receiver {
     uint8_t news;                 /* enum schema_note_kind; 0: there are none */
     uint8_t failed;               /* enum ibv_wc_status: it has ended so */
     uint8_t ended;                /* its sender is gone: what is late of it comes within bound_ns */
-    struct aside aside;           /* receives that are set aside for it */
+    struct stream_aside aside;    /* receives that are set aside for it */
     uint32_t next, later, sooner; /* place + 1: in its bucket or free; of its peer's */
     /* Large ones (receive/large.h). So many are READ, or were to be, from the next one on, and one
      * that is large may join them. stops: enum schema_note_kind, which is said when they are over:

@@ -240,13 +240,13 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         return true;
     }
     if ((op->kind == OPERATION_BIND || op->kind == OPERATION_ADDRESS) && vqp_is_busy(q)) {
-        s->behind = q; /* what it was connected to before comes to its end first */
+        s->waits_for = q; /* what it was connected to before comes to its end first */
         atomic_store_explicit(&s->memory->shown.held, SCHEMA_WAIT_BIND, memory_order_relaxed);
         return false;
     }
     if (!lane_control_enter(l, s, &at_once))
         return false;
-    s->behind = NULL;
+    s->waits_for = NULL;
     if (op->kind == OPERATION_CONTROL)
         take_control(l, s, d, extra);
     else if (op->kind == OPERATION_BIND)

@@ -31,7 +31,7 @@ static bool has_batch_out(const struct session *s)
 /* Nothing is asked for that is to be answered, by its worker or by the operator. */
 static bool is_settled(const struct session *s)
 {
-    return s->control_op == 0 && s->behind == NULL && !s->in_revoking && s->revoke_tag == 0 &&
+    return s->control_op == 0 && s->waits_for == NULL && !s->in_revoking && s->revoke_tag == 0 &&
            s->reregistering == 0 && s->forced_arenas == 0 && s->registering.place == NULL &&
            s->deregging == 0 && s->own_withdrawn == 0 && s->lent_places == 0 && s->fence_tag == 0 &&
            s->lookup_group == NULL;

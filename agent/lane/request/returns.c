@@ -219,7 +219,7 @@ static void end_in_turn(struct lane *l, struct vqp_messages *t, struct wr *w,
         lane_sends_hold(l, t, w, status);
         return;
     }
-    request_over(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    request_over(l, w, status, reason_of_end(status));
     lane_vqp_fail(l, t->q);
 }
 
@@ -257,7 +257,7 @@ static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status
         return;
     }
     if (t == NULL) {
-        end_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+        end_request(l, w, status, reason_of_end(status));
         lane_vqp_fail(l, &w->session->vqps[w->vqp]);
         return;
     }

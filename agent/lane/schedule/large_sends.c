@@ -6,6 +6,7 @@
 #include "lending_state.h"
 #include "schedule/sends.h"
 #include "session_state.h"
+#include "transmit/returned.h"
 #include "vqp_state.h"
 
 /* What a READ may take beside the time for which a receiver may have no buffer: 15 MB/s, which is
@@ -159,7 +160,7 @@ uint32_t lane_large_send_reason(const struct wr *w)
 {
     const uint32_t status = large_send_of(w)->status;
     if (status != 0)
-        return status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0;
+        return reason_of_end((enum ibv_wc_status)status);
     /* Behind one that its receiver has refused nothing is taken. */
     const bool was_written = large_send_of(w)->since_ns != 0;
     return was_written && !messages_of_wr(w)->let_go ? SCHEMA_REASON_UNDER_WAY

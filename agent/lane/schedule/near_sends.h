@@ -3,8 +3,9 @@
  * (docs/messages.md#near-messages). Private to agent/lane, and the lane thread's.
  *
  * They are as SENDs that a device has given back and nobody has acknowledged: kept. In the same
- * pass their receiver takes them (receive/near_messages.h), which is acknowledged at once; or it
- * does not, and they go again, by the device, which says why. So they need no credit, no window and
+ * pass their receiver takes them (receive/near_messages.h), a large one perhaps by parts in the
+ * next ones, which is acknowledged at once; or it does not, and they go again, by the device, which
+ * says why. So they need no credit, no window and
  * no room in a queue pair, and may fail in no way of their own.
  *
  * Invariant: while some of a VQP wait, none of its requests is out, all of its stream that went

@@ -31,8 +31,8 @@ struct vqp_messages *lane_messages_of(struct lane *l, struct vqp *q)
     struct vqp_messages *t = &m->vqps[m->free_vqp - 1];
     m->free_vqp = t->next_free;
     *t = (struct vqp_messages){.q = q, .share = share};
-    t->aside =
-        (struct set_aside){.id = ++m->asides, .posted = &t->receives.count, .step_ns = l->now_ns};
+    t->aside = (struct hearer_asides){
+        .id = ++m->asides, .posted = &t->receives.count, .step_ns = l->now_ns};
     q->messages = t;
     if (q->index >= q->session->vqps_high)
         q->session->vqps_high = q->index + 1;
@@ -224,7 +224,7 @@ static struct wr *pop_kept(struct vqp_messages *t)
 static void end_held(struct lane *l, struct vqp_messages *t, struct wr *w)
 {
     const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
-    request_over(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    request_over(l, w, status, reason_of_end(status));
     if (status != IBV_WC_SUCCESS)
         lane_vqp_fail(l, t->q);
 }

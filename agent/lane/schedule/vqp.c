@@ -453,12 +453,12 @@ static __attribute__((noinline)) enum vqp_wait post_of_batch(struct lane *l, str
 }
 
 /* It has ended, and came back to the queue with SENDs before it that went again. */
-static enum vqp_wait end_held(struct lane *l, struct vqp *q, struct wr *w)
+static enum vqp_wait end_requeued(struct lane *l, struct vqp *q, struct wr *w)
 {
     const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
     if (q->outstanding > 0 || q->kept > 0)
         return WAIT_OWN;
-    end_first(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    end_first(l, q, w, status, reason_of_end(status));
     if (status != IBV_WC_SUCCESS)
         enter_error(l, q);
     return WAIT_NOTHING;
@@ -472,7 +472,7 @@ static __attribute__((noinline)) bool try_apart(struct lane *l, struct vqp *q, s
     if (q->state == VQP_ERROR)
         *wait = flush_request(l, q, w);
     else if (w->back == BACK_HELD)
-        *wait = end_held(l, q, w);
+        *wait = end_requeued(l, q, w);
     else if (q->cut || q->messages->bad > 0)
         *wait = WAIT_OWN;
     else if (w->special & SPECIAL_SEND)

@@ -14,6 +14,13 @@ static inline void returned_put(struct lane *l, struct wr *w)
     l->returned.last = &w->next;
 }
 
+/* What the completion of one that was out says beside its status: a flush leaves open whether it
+ * was carried out. */
+static inline uint32_t reason_of_end(enum ibv_wc_status status)
+{
+    return status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0;
+}
+
 /* A worker's request, which is not out, is over: it completes so. */
 static inline void request_over(struct lane *l, struct wr *w, enum ibv_wc_status status,
                                 uint32_t reason)

@@ -16,7 +16,8 @@
 struct flow;
 struct session;
 
-/* What a worker's request needs beside being posted. */
+/* What a worker's request needs beside being posted. All bits of wr.special have a meaning: for one
+ * more it has to be of 32 bits, for which there is room behind `rides`. */
 enum special {
     SPECIAL_EMPTY = 1 << 0, /* no byte is to be moved: it never reaches a queue pair */
     SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */

@@ -8,9 +8,9 @@
 
 enum { STEP_NS = 100, STREAMS = 5, RUNS = 200, MOVES = 400 };
 
-static struct set_aside s;
+static struct hearer_asides s;
 static uint32_t posted;
-static struct aside a[STREAMS];
+static struct stream_aside a[STREAMS];
 static uint32_t next[STREAMS];
 
 static void begin(uint32_t receives)
@@ -18,7 +18,7 @@ static void begin(uint32_t receives)
     memset(a, 0, sizeof a);
     memset(next, 0, sizeof next);
     posted = receives;
-    s = (struct set_aside){.id = 1, .posted = &posted};
+    s = (struct hearer_asides){.id = 1, .posted = &posted};
     for (uint32_t i = 0; i < STREAMS; i++)
         lane_aside_hear(&a[i], &s, next[i]);
 }
@@ -99,12 +99,12 @@ START_TEST(what_goes_gives_back)
     ck_assert_uint_eq(s.all, 0);
     lane_aside_hear(&a[0], &s, next[0]);
     lane_aside_extend(&a[0], next[0]);
-    struct set_aside other = {.id = 2, .posted = &posted};
+    struct hearer_asides other = {.id = 2, .posted = &posted};
     lane_aside_hear(&a[0], &other, next[0]);
     ck_assert_uint_eq(s.all, 0);
     lane_aside_extend(&a[0], next[0]);
     ck_assert_uint_eq(other.all, 6);
-    other = (struct set_aside){.id = 3, .posted = &posted}; /* another VQP in its place */
+    other = (struct hearer_asides){.id = 3, .posted = &posted}; /* another VQP in its place */
     ck_assert_uint_eq(has(0), 0);
     lane_aside_took(&a[0], next[0]++);
     lane_aside_extend(&a[0], next[0]);
