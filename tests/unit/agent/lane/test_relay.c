@@ -3,9 +3,12 @@
  * READs the table, as a pool's first lane does. The test is the control side of both. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "../../check_main.h"
 #include "lane_state.h"
+#include "transmit/own_read.h"
+#include "transmit/wr.h"
 #include "world_names.h"
 #include "world_rc.h"
 
@@ -19,6 +22,7 @@ static uint32_t refusals;      /* so many are answered that there is no room */
 static bool hold;              /* the next ones wait */
 static struct lane_event held[CROWD];
 static uint32_t held_count, wanted, relayed;
+static int last_status; /* of the last one that was relayed */
 
 static void order(uint32_t node, const struct lane_command *c)
 {
@@ -34,7 +38,6 @@ static void answer(uint32_t tag, int status)
 static void pass_on(const struct lane_event *e)
 {
     const uintptr_t memory = (uintptr_t)w->node[FURTHER].scratch.addr;
-    ck_assert_uint_eq(e->want_relay.metaserver, 0);
     order(FIRST, &(struct lane_command){
                      .kind = LANE_COMMAND_RELAY,
                      .relay = {.addr = e->want_relay.addr,
@@ -45,7 +48,7 @@ static void pass_on(const struct lane_event *e)
                                .bytes = e->want_relay.bytes,
                                .tag = e->want_relay.tag,
                                .lane = NUMBER,
-                               .metaserver = 0}});
+                               .metaserver = e->want_relay.metaserver}});
 }
 
 static void hear(struct world *of, struct world_node *n, const struct lane_event *e)
@@ -54,10 +57,12 @@ static void hear(struct world *of, struct world_node *n, const struct lane_event
         ck_assert_ptr_eq(n, &of->node[FIRST]);
         ck_assert_uint_eq(e->relayed.lane, NUMBER);
         relayed++;
+        last_status = e->relayed.status;
         answer(e->relayed.tag, e->relayed.status);
         return;
     }
     ck_assert_ptr_eq(n, &of->node[FURTHER]);
+    ck_assert_uint_eq(e->want_relay.metaserver, 0);
     wanted++;
     if (hold) {
         ck_assert_uint_lt(held_count, CROWD);
@@ -160,13 +165,16 @@ END_TEST
 START_TEST(a_table_that_the_first_lane_does_not_have_is_not_read)
 {
     begin();
-    struct lane_command list = list_of(true);
-    list.metaservers.at[0].table.generation++;
-    list.metaservers.at[0].table.rkey ^= 0x100;
-    order(FURTHER, &list);
-    ck_assert_int_eq(world_connect(w, &k, 0, OWNER), -EHOSTUNREACH);
-    ck_assert_uint_eq(relayed, 1);
-    ck_assert_uint_eq(world_stats(w, FIRST).relays, 0);
+    struct lane_command list;
+    for (uint32_t what = 0; what < 2; what++) { /* each alone says that it is another one */
+        list = list_of(true);
+        list.metaservers.at[0].table.generation += what == 0;
+        list.metaservers.at[0].table.rkey ^= what == 0 ? 0 : 0x100;
+        order(FURTHER, &list);
+        ck_assert_int_eq(world_connect(w, &k, 0, OWNER), -EHOSTUNREACH);
+        ck_assert_uint_eq(relayed, what + 1);
+        ck_assert_uint_eq(world_stats(w, FIRST).relays, 0);
+    }
     ck_assert_uint_eq(world_stats(w, FIRST).qp_broken, 0);
     world_forget_metaserver(w, FIRST);
     list = list_of(true);
@@ -187,6 +195,110 @@ static void post_connect(struct world_worker *by, uint64_t which)
     world_post(by, &d);
     lane_doorbell(w->node[FURTHER].lane, by->id);
 }
+
+static int reply_status(const struct world_worker *by)
+{
+    const struct schema_reply *r = &by->r->reply[by->tag % SCHEMA_REPLIES];
+    ck_assert_uint_eq(atomic_load(&r->tag), by->tag);
+    return r->status;
+}
+
+/* It has no request left to READ with: it says so, and is asked again until it has. */
+START_TEST(a_first_lane_without_room_is_asked_again)
+{
+    struct wr *taken = NULL, *one;
+    begin();
+    struct lane *first = w->node[FIRST].lane;
+    while ((one = lane_own_read_take(first)) != NULL) {
+        one->next = taken;
+        taken = one;
+    }
+    hold = true;
+    post_connect(&k, 77);
+    world_run(w, 10);
+    ck_assert_uint_eq(held_count, 1);
+    hold = false;
+    pass_on(&held[0]);
+    for (uint32_t i = 0; i < 50 && relayed == 0; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(relayed, 1);
+    ck_assert_int_eq(last_status, -EAGAIN);
+    while ((one = taken) != NULL) {
+        taken = one->next;
+        lane_own_read_give(first, one);
+    }
+    world_run(w, PASSES);
+    ck_assert_uint_eq(world_stats(w, FIRST).relays, 1);
+    ck_assert_int_eq(last_status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(reply_status(&k), -ENOENT); /* nobody has that GID */
+    expect_nothing_out();
+    end();
+}
+END_TEST
+
+/* A READ that fails is said to have failed: what is in the memory by then is looked at by nobody,
+ * and the first lane knows that its metaserver was silent. */
+START_TEST(a_read_that_fails_is_no_answer)
+{
+    begin();
+    hold = true;
+    post_connect(&k, 77);
+    world_run(w, 10);
+    ck_assert_uint_eq(held_count, 1);
+    held[0].want_relay.addr ^= UINT64_C(1) << 60;
+    ck_assert_uint_eq(w->node[FIRST].lane->silence[0].until_ns, 0);
+    pass_on(&held[0]);
+    for (uint32_t i = 0; i < PASSES && relayed == 0; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(relayed, 1);
+    ck_assert_int_eq(last_status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_ne(w->node[FIRST].lane->silence[0].until_ns, 0);
+    world_run(w, 50);
+    ck_assert_int_eq(reply_status(&k), -EHOSTUNREACH);
+    expect_nothing_out();
+    end();
+}
+END_TEST
+
+/* The table is that one's, and its key says nothing of another. */
+START_TEST(a_metaserver_that_the_first_lane_does_not_have_is_not_read)
+{
+    begin();
+    hold = true;
+    post_connect(&k, 77);
+    world_run(w, 10);
+    ck_assert_uint_eq(held_count, 1);
+    held[0].want_relay.metaserver++;
+    pass_on(&held[0]);
+    world_run(w, 50);
+    ck_assert_uint_eq(relayed, 1);
+    ck_assert_int_eq(last_status, -ENOTCONN);
+    ck_assert_uint_eq(world_stats(w, FIRST).relays, 0);
+    expect_nothing_out();
+    end();
+}
+END_TEST
+
+/* Names are in a table of their own. */
+START_TEST(a_name_is_looked_up_by_the_first_lane)
+{
+    struct schema_sq_desc name = {0};
+    begin();
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_LOOKUP, .slots = 2, .lookup = {.tag = ++k.tag, .length = 7}};
+    memcpy(&name, "nothing", 7);
+    world_post(&k, &d);
+    world_post(&k, &name);
+    lane_doorbell(w->node[FURTHER].lane, k.id);
+    world_run(w, PASSES);
+    ck_assert_uint_ge(relayed, 1);
+    ck_assert_uint_eq(world_stats(w, FIRST).relays, relayed);
+    ck_assert_int_eq(last_status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(reply_status(&k), -ENOENT);
+    expect_nothing_out();
+    end();
+}
+END_TEST
 
 /* Answers that come when nobody waits for them any more: their worker is gone, or the lane has a
  * queue pair of its own again. */
@@ -255,9 +367,7 @@ START_TEST(many_that_are_unknown_are_asked_for_by_turns)
     ck_assert_int_eq(world_connect(w, &own, 0, OWNER), 0);
     world_run(w, PASSES);
     for (uint32_t i = 0; i < CROWD; i++) {
-        const struct schema_reply *r = &crowd[i].r->reply[crowd[i].tag % SCHEMA_REPLIES];
-        ck_assert_uint_eq(atomic_load(&r->tag), crowd[i].tag);
-        ck_assert_int_eq(r->status, -ENOENT);
+        ck_assert_int_eq(reply_status(&crowd[i]), -ENOENT);
     }
     ck_assert_uint_eq(relayed, CROWD);
     expect_nothing_out();
@@ -272,6 +382,10 @@ END_TEST
     T(who_is_unknown_is_looked_up_by_the_first_lane)                                               \
     T(one_for_which_there_is_no_room_asks_again)                                                   \
     T(a_table_that_the_first_lane_does_not_have_is_not_read)                                       \
+    T(a_first_lane_without_room_is_asked_again)                                                    \
+    T(a_read_that_fails_is_no_answer)                                                              \
+    T(a_metaserver_that_the_first_lane_does_not_have_is_not_read)                                  \
+    T(a_name_is_looked_up_by_the_first_lane)                                                       \
     T(late_answers_harm_nobody)                                                                    \
     T(a_tenant_leaves_some_to_others)                                                              \
     T(many_that_are_unknown_are_asked_for_by_turns)
