@@ -117,8 +117,8 @@ KEDGE_API int kedge_pop_msgs(struct kedge_session *s, int n, struct kedge_msg *m
  *
  * On such a VQP, and on struct kedge_msg's, kedge_post_send() takes IBV_WR_SEND and
  * IBV_WR_SEND_WITH_IMM besides, with the flags that a WRITE has: 0 to 3 SGEs of 1 GiB together at
- * the most (-EMSGSIZE), or 128 bytes inline. One of more than 16 KiB is READ by its receiver's
- * agent: nothing behind it goes until that is done, and if it fails it completes when nobody can
+ * the most (-EMSGSIZE), or 128 bytes inline. One of more than 16 KiB its receiver's agent may
+ * READ: nothing behind it goes until that is done, and if it fails it completes when nobody can
  * READ it any more, which may take a lease; after kedge_vqp_destroy() it may be READ for as long.
  * An agent that does not know such has 16 KiB as the most. imm_data arrives as it is. On any other
  * VQP that is -EDESTADDRREQ. A SEND completes when the message is in a receive; what was posted

@@ -167,7 +167,9 @@ int perf_ucx(const struct perf_options *o, struct perf_ucx *out, struct base_err
 
 void perf_ucx_report(const struct perf_options *o, const struct perf_ucx *u, struct base_text *t)
 {
-    const char *what = o->test == PERF_READ ? "get" : "active message, one way";
+    const char *what = o->test == PERF_READ ? "get"
+                       : o->depth > 1       ? "active messages, from one to the next"
+                                            : "active message, one way";
     if (t != NULL)
         base_text_printf(t, "\"ucx\":{\"test\":\"%s\",\"p50_ns\":%.0f,\"per_second\":%.0f},",
                          test_of(o), u->p50_ns, u->per_second);

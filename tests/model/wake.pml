@@ -10,11 +10,11 @@
  * what else there is to hear. What is out may be as many as come, one less than it thinks, or one
  * more, that never completes; the last that comes may fail, or come when that was heard.
  *
- * It says on which value of the word it sleeps. Whoever wakes adds to that: a lane that finds another
- * value has nothing to do, since the worker is woken, or will be, and has not run yet.
+ * It says on which value of the word it sleeps. Whoever wakes adds to that: a lane that finds
+ * another value has nothing to do, since the worker is woken, or will be, and has not run yet.
  *
- * Held to this are client_sleep_for(), client_sleep_once(), kedge_wait(), kedge_wait_many(), lane_sessions_publish(),
- * wake_some() and agent_sessions_drain(). */
+ * Held to this are client_sleep_for(), client_sleep_once(), kedge_wait(), kedge_wait_many(),
+ * lane_sessions_publish(), wake_some() and agent_sessions_drain(). */
 #define WORKER  0
 #define LANE    1
 #define CONTROL 2
