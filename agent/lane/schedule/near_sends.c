@@ -44,7 +44,7 @@ static bool has_share(const struct lane *l, const struct vqp *q)
 enum near_way lane_near_ask(struct lane *l, const struct vqp *q)
 {
     const struct vqp_messages *t = q->messages;
-    if (!may_go(l, q) || (!t->near.waits && !has_share(l, q)))
+    if (!may_go(l, q) || !has_share(l, q))
         return t->near.waits ? NEAR_WAITS : NEAR_BY_DEVICE;
     if (t->near.waits)
         return t->near.bytes < NEAR_EACH ? NEAR_GOES : NEAR_WAITS;

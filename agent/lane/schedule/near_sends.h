@@ -25,7 +25,8 @@ enum {
     NEAR_MOST = NEAR_EACH / SCHEMA_MESSAGE_BYTES,
     NEAR_LONGEST = 64 * 1024, /* a message: what is longer is READ, which costs the lane no time */
     NEAR_LARGE = 16 * 1024,   /* as no more a large one counts: it is copied in parts */
-    NEAR_ALL = 256 * 1024,    /* of all: of more whose first one it would be goes by the device */
+    NEAR_ALL = 256 * 1024,    /* of all: whose first one would be of more goes by the device, and
+                               * who has some of these waits */
     NEAR_SHARE = 3,           /* of a tenant, so many times what is left of that: likewise */
     NEAR_AGAIN_US = 4000      /* what was not taken is not tried again so soon */
 };

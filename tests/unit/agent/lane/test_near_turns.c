@@ -38,7 +38,7 @@ static void begin_flood(struct flood *f)
     }
 }
 
-static void go_on_flooding(struct flood *f)
+static void hear_floods(struct flood *f)
 {
     struct schema_cqe e;
     struct schema_cqe_sender from;
@@ -53,6 +53,11 @@ static void go_on_flooding(struct flood *f)
         d.vqp = 3;
         post(&f->hears, d);
     }
+}
+
+static void go_on_flooding(struct flood *f)
+{
+    hear_floods(f);
     for (; f->posted - f->done < FLOOD_OUT; f->posted++) {
         struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, f->posted, 0, FLOOD_BYTES);
         d.vqp = (uint16_t)(f->posted % FLOODS);
@@ -277,8 +282,56 @@ START_TEST(nobody_waits_for_ever_behind_one_that_is_being_copied)
 }
 END_TEST
 
+/* ---- what may wait */
+
+static void post_floods(struct flood *f, uint32_t each, uint32_t length)
+{
+    for (uint32_t i = 0; i < each * FLOODS; i++, f->posted++) {
+        struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, f->posted, 0, length);
+        d.vqp = (uint16_t)(f->posted % FLOODS);
+        post(&f->sends, d);
+    }
+}
+
+/* A tenant has no more than its share also where some of each of its VQPs wait before it has that,
+ * and each may have more. */
+START_TEST(many_vqps_that_have_begun_have_one_share)
+{
+    enum { EACH = 4, SHARE = 192 * 1024 };
+    struct flood f;
+    uint64_t most = 0;
+    begin_own();
+    begin_flood(&f);
+    for (uint32_t i = 0; i < 3; i++) { /* its streams are known */
+        post_floods(&f, 1, 8);
+        for (uint32_t n = 0; n < 300 && f.done < f.posted; n++) {
+            world_run(&w, 1);
+            hear_floods(&f);
+        }
+        world_sleep(&w, 10000000); /* also those of which something was refused */
+    }
+    ck_assert_uint_eq(f.done, f.posted);
+    post_floods(&f, 1, 8);
+    post_floods(&f, EACH, FLOOD_BYTES);
+    for (uint32_t n = 0; n < 1000 && f.done < f.posted; n++) {
+        world_run(&w, 1);
+        hear_floods(&f);
+        const uint64_t bytes = w.node[1].lane->messages->nears.bytes;
+        most = bytes > most ? bytes : most;
+    }
+    printf("of six VQPs %lu bytes wait at the most\n", (unsigned long)most);
+    ck_assert_uint_eq(f.done, f.posted);
+    ck_assert_uint_ge(most, SHARE / 2);
+    ck_assert_uint_le(most, SHARE + FLOOD_BYTES);
+    world_detach(&w, &f.sends);
+    world_detach(&w, &f.hears);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_tenant_with_many_vqps_keeps_nobody_waiting)                                                \
     T(who_sends_large_ones_without_end_leaves_receives_to_others)                                  \
-    T(nobody_waits_for_ever_behind_one_that_is_being_copied)
+    T(nobody_waits_for_ever_behind_one_that_is_being_copied)                                       \
+    T(many_vqps_that_have_begun_have_one_share)
 KEDGE_CHECK_MAIN("agent.lane.near_turns", TESTS)
