@@ -32,6 +32,10 @@ static inline void vqp_list_init(struct vqp_list *list)
 /* What a sign from an endpoint says of it. */
 enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
 
+/* What has ended for so long is in its responder's memory, however a device puts off what it has
+ * acknowledged (schedule/unseen_writes.h). No document says so; a NIC takes some microseconds. */
+#define SEEN_NS 100000u
+
 enum flow_news_state { NEWS_NONE, NEWS_COMES, NEWS_BEGUN /* some have been looked at */ };
 
 /* What an endpoint's signs say of it (liveness.c, which alone moves it). */
@@ -82,7 +86,7 @@ struct flow {
     uint64_t heard_ns;    /* when it last gave a sign of life; 0: it has not, or was silent since */
     uint64_t distrust_ns;
     uint64_t used_ns;         /* when something was last posted to it */
-    uint64_t moved_ns;        /* when it took another DCI */
+    uint64_t moved_ns;        /* when it took another DCI, not long after something had ended */
     uint64_t apart_until_ns;  /* nothing that goes to it is merged before (merge.h) */
     uint64_t doubted_ns;      /* since when */
     uint64_t dead_ns;         /* and for how long it is dead then */

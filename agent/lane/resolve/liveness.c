@@ -72,13 +72,15 @@ static uint32_t find_dci(const struct lane *l, const struct flow *f)
     return flow_is_suspect(f) ? l->res.dcis - 1 : best;
 }
 
+/* Nothing is out to it. What has ended long ago is seen, whichever it takes. */
 static void choose_dci(struct lane *l, struct flow *f)
 {
     const uint32_t dci = find_dci(l, f);
     if (dci == f->dci)
         return;
     f->dci = dci;
-    f->moved_ns = l->now_ns;
+    if (l->now_ns - f->heard_ns < SEEN_NS)
+        f->moved_ns = l->now_ns;
 }
 
 void lane_flow_suspect(struct lane *l, struct flow *f)

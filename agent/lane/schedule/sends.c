@@ -10,7 +10,6 @@
 #include "schedule/large_sends.h"
 #include "schedule/near_sends.h"
 #include "schedule/send_receivers.h"
-#include "schedule/unseen_writes.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "schema/peers.h"
@@ -173,8 +172,6 @@ enum vqp_wait lane_sends_may_post(struct lane *l, struct vqp *q, struct wr *w, b
         return WAIT_RECEIVER;
     if (!large_sends_let(t, w))
         return WAIT_OWN;
-    if (message_is_ahead(l, q))
-        return WAIT_NEWS;
     if (w->special & SPECIAL_LARGE) {
         if (q->behind > 0)
             return WAIT_OWN;

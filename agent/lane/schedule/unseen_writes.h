@@ -11,10 +11,6 @@
 #include "session_state.h"
 #include "vqp_state.h"
 
-/* By then it is in memory, however a device puts off what it has acknowledged. No document says
- * so; a NIC takes some microseconds. */
-#define SEEN_NS 100000u
-
 /* q, of which nothing is out on another way to the endpoint, is to go on by another flow, of which
  * `present` is one. The flow that it had may be another endpoint's by now, or none: it waits for
  * the next pass, and in no list of a flow. */

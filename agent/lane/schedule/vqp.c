@@ -391,13 +391,14 @@ static __attribute__((noinline)) enum vqp_wait try_send(struct lane *l, struct v
         return way == NEAR_GOES ? go_near(l, q, w) : WAIT_OWN;
     if (!(usual && flow_goes(l, q->flow)) && lane_flow_is_stuck(l, q->flow))
         return WAIT_SIGN;
+    if (message_is_ahead(l, q)) /* by the initiator that was chosen just now, too */
+        return WAIT_NEWS;
     struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;
     if (!has_turn(l, q, w))
         return WAIT_PASS;
-    wait = enter_windows(l, q, p, w);
-    if (wait != WAIT_NOTHING)
+    if ((wait = enter_windows(l, q, p, w)) != WAIT_NOTHING)
         return wait;
     lane_sends_post(l, q, w);
     vqp_sent(q, 1);
@@ -529,8 +530,7 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
             return post_of_batch(l, q, p, w);
     }
     flow_address(l, q->flow, q->peer_slot, w);
-    wait = windows_enter(l, q, w);
-    if (wait != WAIT_NOTHING) {
+    if ((wait = windows_enter(l, q, w)) != WAIT_NOTHING) {
         if (w->special & SPECIAL_COPY)
             lane_small_give(l, w);
         return wait;

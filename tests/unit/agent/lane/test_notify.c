@@ -277,6 +277,53 @@ START_TEST(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_t
 }
 END_TEST
 
+/* The same where no queue pair breaks: requests to another endpoint are out on the initiator that
+ * both have when the message goes, so that it takes a less loaded one. */
+START_TEST(nor_is_one_ahead_whose_endpoint_takes_a_less_loaded_initiator)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    struct world_worker other;
+    char order[32];
+    for (uint32_t seed = 0; seed < SEEDS; seed++) {
+        snprintf(order, sizeof order, "unseen-writes:%u", seed);
+        setenv("KEDGE_SOFT_ORDER", order, 1);
+        begin_with_region();
+        struct lane *l = w.node[0].lane;
+        l->narrow.ordinary = l->res.dcis; /* so that two are for those that have answered */
+        world_attach(&w, &other, 2, 2, TENANT);
+        const uint32_t others = world_register(&w, &other, ROOM, ROOM, SCHEMA_RECORD_READ);
+        ck_assert_int_eq(world_connect(&w, &sender, 1, 2), 0);
+        struct schema_sq_desc read = world_rw(SCHEMA_OP_READ, 9, 8192, 8, others, ROOM);
+        read.vqp = 1;
+        ck_assert_uint_eq(world_do(&w, &sender, read, PATIENCE).status, IBV_WC_SUCCESS);
+        post_receive(0, 0, 64);
+        post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        post_receive(1, 0, 64);
+        world_sleep(&w, 1000000); /* so that no former move has it wait */
+        memset(memory_of(&sender, 4096), 0x5a, BYTES);
+        struct schema_sq_desc d = listed_write(2, 0, 4096);
+        d.flags = SCHEMA_OP_SIGNALED;
+        post(&sender, d);
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        struct vqp *vqps = l->sessions[sender.id].vqps;
+        const uint32_t before = vqps[1].flow->dci = vqps[0].flow->dci; /* nothing is out */
+        post(&sender, read);
+        post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8)); /* in the same pass */
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_mem_eq(memory_of(&receiver, ROOM), memory_of(&sender, 4096), BYTES);
+        ck_assert_uint_ne(vqps[0].flow->dci, before);
+        for (int i = 0; i < 2; i++)
+            ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        world_detach(&w, &other);
+        end();
+        unsetenv("KEDGE_SOFT_ORDER");
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_write_with_immediate_consumes_a_receive_and_says_its_own_length)                           \
     T(one_that_has_pieces_or_no_immediate_is_refused)                                              \
@@ -284,5 +331,6 @@ END_TEST
     T(a_list_in_which_one_fails_ends_with_that_error_and_is_not_heard)                             \
     T(a_list_that_the_device_refuses_is_not_heard)                                                 \
     T(a_list_is_heard_once_it_is_there_whatever_order_the_device_takes)                            \
-    T(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_the_former)
+    T(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_the_former)              \
+    T(nor_is_one_ahead_whose_endpoint_takes_a_less_loaded_initiator)
 KEDGE_CHECK_MAIN("agent.lane.notify", TESTS)
