@@ -36,10 +36,26 @@ void meta_responders_hear(struct meta_responders *r)
     r->news = true;
 }
 
+static bool is_lately(const struct meta_responders *r, const struct taken_responder *t)
+{
+    return t->taker[0] != '\0' && r->now_ns - t->at_ns < TAKE_AGAIN_NS;
+}
+
+/* Where what it has got of another node of late is not forgotten: a node may get its own as often
+ * as it likes. Where there is no such place, the oldest one. */
+static struct taken_responder *find_place(struct meta_responders *r)
+{
+    uint32_t n = 0;
+    while (n < TAKEN && is_lately(r, &r->taken[(r->takes + n) % TAKEN]))
+        n++;
+    r->takes += n < TAKEN ? n : 0;
+    return &r->taken[r->takes++ % TAKEN];
+}
+
 void meta_responder_note_taken(struct responder *p, const struct meta_responder_request *taker)
 {
     struct meta_responders *r = p->owner;
-    struct taken_responder *t = &r->taken[r->takes++ % TAKEN];
+    struct taken_responder *t = find_place(r);
     const char *id = r->kept.owner[meta_responder_number(p)].id;
     *t = (struct taken_responder){
         .qpn = p->qp->qpn, .taker_pool = taker->peer.pool, .at_ns = r->now_ns};
@@ -54,8 +70,7 @@ bool meta_responders_took_lately(const struct meta_responders *r,
 {
     uint32_t i = 0;
     while (i < TAKEN && (r->taken[i].taker_pool != taker->peer.pool ||
-                         r->now_ns - r->taken[i].at_ns >= TAKE_AGAIN_NS ||
-                         strcmp(r->taken[i].taker, taker->id) != 0))
+                         !is_lately(r, &r->taken[i]) || strcmp(r->taken[i].taker, taker->id) != 0))
         i++;
     return i < TAKEN;
 }
