@@ -86,6 +86,13 @@ static inline void vqp_lost_send(struct vqp *q)
     q->begun = q->begun > BEGUN ? BEGUN : q->begun;
 }
 
+/* One that is answered was not carried out, and goes again: what was before it is not seen for its
+ * sake. */
+static inline void vqp_lost_answered(struct vqp *q)
+{
+    q->begun = q->begun == BEGUN_BY_ANSWERED ? BEGUN : q->begun;
+}
+
 /* Of a worker's request, or NULL. */
 static inline struct vqp *vqp_of(const struct wr *w)
 {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "message_state.h"
 #include "receive/port_admission.h"
 #include "receive/usual_messages.h"
@@ -19,7 +20,8 @@ enum {
     TURN_LARGE = 16 * 1024, /* of one that is not small, which has no more than that of a turn */
     LOOK = 512,             /* as so many counts a look at one that waits for another one */
     LOOKS_TURN = 7,         /* so many in vain, on end: it has its tenant's next turn too */
-    LOOKS = 64              /* and so many: it goes by the device */
+    LOOKS = 64,             /* and so many: it goes by the device */
+    PLACE_BITS = 14         /* of a mark: a VQP's place, + 1; above them which large one it is */
 };
 
 /* A stream between two VQPs of this lane, for as long as nothing else is done. */
@@ -177,20 +179,24 @@ static bool hearer_takes(struct lane *l, const struct near_stream *n, uint32_t l
            lane_session_has_two_places(n->hearer->session);
 }
 
-/* A receive that has a part of a large one bears the place of the VQP that it is from, until it is
- * taken, or posted anew. The receive stays where it is: whoever comes by the device may take it,
- * and that large one then goes by the device too. */
-static uint32_t mark_of(const struct lane *l, const struct vqp_messages *t)
+/* A receive that has a part of a large one bears that one's mark until it is taken, or posted anew:
+ * the place of the VQP that it is from, and a number, so that it is no other of that VQP's, which
+ * may have been given up, or begun elsewhere. The receive stays where it is: whoever comes by the
+ * device may take it, and that large one then goes by the device too. */
+static uint32_t begin_mark(struct lane *l, const struct vqp_messages *t)
 {
-    return (uint32_t)(t - l->messages->vqps) + 1;
+    const uint32_t place = (uint32_t)(t - l->messages->vqps) + 1;
+    BASE_ASSERT(place < 1u << PLACE_BITS);
+    return ++l->messages->nears.larges << PLACE_BITS | place;
 }
 
 /* Whether another VQP's has begun there, and goes on. */
 static bool is_anothers(const struct lane *l, const struct vqp_messages *t,
                         const struct wr *receive)
 {
-    return receive->vkey != 0 && receive->vkey != mark_of(l, t) &&
-           l->messages->vqps[receive->vkey - 1].near.done != 0;
+    const uint32_t place = receive->vkey & ((1u << PLACE_BITS) - 1);
+    const struct vqp_messages *other = place > 0 ? &l->messages->vqps[place - 1] : t;
+    return other != t && other->near.done != 0 && other->near.mark == receive->vkey;
 }
 
 /* Of a large one: no more than `most` bytes, of which *copied are there then. */
@@ -199,9 +205,10 @@ static enum near_end copy_large(struct lane *l, struct vqp_messages *t, const st
 {
     const uint32_t left = (uint32_t)large_send_of(w)->bytes - t->near.done;
     const uint32_t bytes = left < most ? left : most;
-    if ((t->near.done != 0 && receive->vkey != mark_of(l, t)) || !has_parts(w))
+    if ((t->near.done != 0 && receive->vkey != t->near.mark) || !has_parts(w))
         return NEAR_REFUSED;
-    receive->vkey = mark_of(l, t);
+    if (t->near.done == 0)
+        receive->vkey = t->near.mark = begin_mark(l, t);
     copy_part(w, receive, t->near.done, bytes);
     *copied = bytes;
     t->near.done = bytes < left ? t->near.done + bytes : 0;

@@ -174,6 +174,7 @@ static void go_again(struct lane *l, struct wr *w)
     if (w->stale)
         lane_arena_rekey(l, w);
     lane_vqp_take_back(l, q, w);
+    vqp_lost_answered(q);
     if (is_of_stream)
         lane_sends_lost(l, w);
     if (t != NULL)

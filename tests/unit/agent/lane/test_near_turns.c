@@ -265,8 +265,8 @@ START_TEST(nobody_waits_for_ever_behind_one_that_is_being_copied)
     struct vqp_messages *other = l->sessions[sender.id].vqps[0].messages;
     post_receive(1, 0, 100);
     world_run(&w, 1);
-    l->sessions[receiver.id].vqps[3].messages->receives.head->vkey =
-        (uint32_t)(other - l->messages->vqps) + 1;
+    other->near.mark = (uint32_t)(other - l->messages->vqps) + 1;
+    l->sessions[receiver.id].vqps[3].messages->receives.head->vkey = other->near.mark;
     other->near.done = 1; /* as if it had begun, and its turn never came */
     const uint64_t before = world_stats(&w, 1).messages_near;
     struct schema_sq_desc d = world_message(SCHEMA_OP_SEND, 2, 0, 100);
