@@ -13,8 +13,8 @@ struct vqp_messages;
  * that: they count as `bytes` together, with what a header would be. */
 struct near_sends {
     uint32_t next, bytes;
-    uint32_t done;     /* bytes of the first one that are in its receive, if that is a large one, */
-    uint32_t mark;     /* and what that receive bears (receive/near_messages.c) */
+    uint32_t done;     /* bytes of the first one that are in its receive, if that is a large one */
+    uint32_t mark;     /* what the receive bears that has them (receive/near_messages.c) */
     uint32_t wired;    /* one past the last number that a device was given */
     uint8_t waits;     /* some do: it is in the list */
     uint8_t looks;     /* at it, on end, while another's had the receive */
