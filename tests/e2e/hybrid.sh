@@ -21,9 +21,18 @@ start
 [[ $("$bin/rdmactl" --server "$url" node get node-a -o json | jq -c '.endpoints[0].transports') == \
     '["dc","rc"]' ]] || fail "node-a is not registered with both transports"
 ok "a node with both is registered with both"
-# Traffic goes on until it has the second one, which another thread makes meanwhile.
+# Which of its connections a worker's READs take goes by the place of its session: of four that are
+# there at the same time not all have the same. They go on until there is a second one, which
+# another thread makes meanwhile.
 for ((round = 0; round < 50; round++)); do
-    out=$(read_much 400000) || fail "READs from a to b: $out"
+    readers=()
+    for reader in 1 2 3 4; do
+        read_much 200000 >"$work/reads-$reader" 2>&1 &
+        readers+=($!)
+    done
+    for reader in 1 2 3 4; do
+        wait "${readers[reader - 1]}" || fail "READs from a to b: $(cat "$work/reads-$reader")"
+    done
     (($(agent_number a links) < 2)) || break
 done
 [[ $(agent_number a links_taken) -ge 1 && $(agent_number a transfers) -ge 1 ]] ||
