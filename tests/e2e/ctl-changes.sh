@@ -14,7 +14,7 @@ export KEDGE_SERVER=unix:$work/metad.sock XDG_CONFIG_HOME=$work/config
 cat >"$work/all.json" <<'EOF'
 [{"kind": "tenant", "name": "web", "uids": [2000, "3000-3999", 1000], "memory_bytes": "4GiB"},
  {"kind": "window", "name": "of-web", "scope": "tenant", "tenant": "web", "ops": 128},
- {"kind": "pool", "name": "gold", "nodes": {}, "tenants": ["web"], "mr_lease_ms": "50ms"},
+ {"kind": "pool", "name": "gold", "nodes": {}, "tenants": ["web"], "lanes": 2, "mr_lease_ms": "50ms"},
  {"kind": "node", "name": "n1", "labels": {"zone": "a"}}]
 EOF
 refuses 1 '4 objects differ' diff -f "$work/all.json"
@@ -56,6 +56,13 @@ refuses 5 'the file has it as of revision 1' apply -f "$work/web.json"
 echo '{"kind": "tenant", "name": "slip", "uidz": [5]}' >"$work/slip.json"
 refuses 2 'tenant slip: uidz: unknown field: see rdmactl explain tenant' diff -f "$work/slip.json"
 refuses 2 'tenant slip: uidz' apply --dry-run -f "$work/slip.json"
+ctl pool get gold -o json
+jq '.lanes = 3' "$work/out" >"$work/lanes.json"
+refuses 1 '1 object differs' diff -f "$work/lanes.json"
+shows '^-lanes: 2$'
+shows '^\+lanes: 3$'
+echo '{"kind": "pool", "name": "p", "nodes": {}, "lanes": 9}' >"$work/slip.json"
+refuses 2 'pool p: lanes: must be an integer from 1 to 8' apply --dry-run -f "$work/slip.json"
 echo '{"kind": "pool", "name": "p", "nodes": {}, "dcis": 33}' >"$work/slip.json"
 refuses 2 'pool p: dcis: must be an integer from 2 to 32' apply --dry-run -f "$work/slip.json"
 echo '[{"kind": "tenant", "name": "first"}, {"kind": "pool", "name": "p", "dcis": 4}]' \

@@ -230,7 +230,7 @@ does "it is shown" pool get gold -o json
 [[ $(jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
     '["a",32407,["batch","web"],50,30000]' ]] || fail "$(cat "$work/out")"
 does "the list of pools" pool list -o wide
-shows '^NAME +NODES +TENANTS +NUMBER +SESSIONS +.*MR LEASE +GRACE'
+shows '^NAME +NODES +TENANTS +NUMBER +LANES +SESSIONS +.*MR LEASE +GRACE'
 shows '^gold +zone=a +batch,web +32407 .* 50ms +30s '
 does "a pool for all nodes is made" pool create everywhere nodes=all
 [[ ! -s $work/err ]] || fail "of all nodes it says: $(cat "$work/err")"
@@ -244,6 +244,17 @@ does "and a word that has nothing takes back what was said" pool set gold mr_lea
 [[ $(ctl pool get gold -o json
     jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
     '["a",32407,["web"],null,30000]' ]] || fail "$(cat "$work/out")"
+does "lanes are set" pool set gold lanes=2
+does "and shown" pool get gold -o json
+jq -e '.lanes == 2' "$work/out" >"$work/found" || fail "$(cat "$work/out")"
+does "in the list, too" pool list -o wide
+shows '^gold +zone=a +web +32407 +2 '
+does "described" describe pool gold
+shows '^  lanes +2$'
+refuses 2 'lanes: must be an integer from 1 to 8' pool set gold lanes=9
+refuses 2 'lanes: must be an integer from 1 to 8' pool set gold lanes=0
+does "and taken back" pool set gold lanes=
+[[ $(ctl pool get gold -o json; jq -c '.lanes' "$work/out") == null ]] || fail "$(cat "$work/out")"
 refuses 5 'number: is 32407 as long as the pool is there' pool set gold --number 7
 refuses 5 'number: 32407 is that of pool gold: choose another' \
     pool create lead nodes=all --number 32407

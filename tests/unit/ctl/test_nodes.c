@@ -158,6 +158,10 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     static const char all[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{}}";
     ck_assert_int_eq(set("pool", all, "tenants=web,batch"), 0);
     ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"tenants\":[\"web\",\"batch\"]}");
+    ck_assert_int_eq(set("pool", all, "lanes=2"), 0);
+    ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"lanes\":2}");
+    ck_assert_int_eq(set("pool", "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"lanes\":2}", "lanes="), 0);
+    ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{}}");
     ck_assert_int_eq(set("pool", all, "grace_ms=0"), 0);
     ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"grace_ms\":0}");
     static const char *const wrong[] = {"nodes=zone", "nodes=zone=a,zone=b", "nodes=a=b,",
@@ -172,13 +176,14 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_str_eq(shown(&s, "nodes"), "all");
     ctl_resource_fini(&s);
     static const char full[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"
-                               "\"number\":513,\"spares\":0,\"mr_lease_ms\":50,"
+                               "\"number\":513,\"lanes\":3,\"spares\":0,\"mr_lease_ms\":50,"
                                "\"tenants\":[\"web\",\"batch\"]}";
     ck_assert_int_eq(ctl_decode_resource(resource_table_find("pool"), full, strlen(full), &s, &err),
                      0);
     ck_assert_str_eq(shown(&s, "nodes"), "zone=a");
     ck_assert_str_eq(shown(&s, "tenants"), "web,batch");
     ck_assert_str_eq(shown(&s, "number"), "513");
+    ck_assert_str_eq(shown(&s, "lanes"), "3");
     ck_assert_str_eq(shown(&s, "sessions_ahead"), "-");
     ck_assert_str_eq(shown(&s, "spares"), "0");
     ck_assert_str_eq(shown(&s, "mr_lease_ms"), "50ms");

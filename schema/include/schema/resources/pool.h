@@ -12,6 +12,8 @@
               "whose workers get it, with commas; the others have the agents' own pool")           \
     NUMBER(number, FIELD_COUNT, 1, 65535, "NUMBER", NARROW,                                        \
            "in records, 1 to 65535; it stays as it is (a hash of the name)")                       \
+    NUMBER(lanes, FIELD_COUNT, 1, 8, "LANES", WIDE,                                                \
+           "1 to 8, each a thread with its own queue pairs, from when the pool is made (1)")       \
     NUMBER(sessions_ahead, FIELD_COUNT, 1, 1024, "SESSIONS", NARROW,                               \
            "kept ready at least, 1 to 1024; as agents' files say where it is not said")            \
     NUMBER(arenas_ahead, FIELD_COUNT, 1, 1024, "ARENAS", NARROW,                                   \

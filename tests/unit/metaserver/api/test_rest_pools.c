@@ -113,6 +113,10 @@ START_TEST(values_of_a_pool_have_bounds)
         {"{\"nodes\":{},\"number\":0}", "number"},
         {"{\"nodes\":{},\"number\":65536}", "number"},
         {"{\"nodes\":{},\"number\":\"7\"}", "number"},
+        {"{\"nodes\":{},\"lanes\":0}", "lanes"},
+        {"{\"nodes\":{},\"lanes\":9}", "lanes"},
+        {"{\"nodes\":{},\"lanes\":\"2\"}", "lanes"},
+        {"{\"nodes\":{},\"lanes\":1.5}", "lanes"},
         {"{\"nodes\":{},\"mr_lease_ms\":9}", "mr_lease_ms"},
         {"{\"nodes\":{},\"mr_lease_ms\":3600001}", "mr_lease_ms"},
         {"{\"nodes\":{},\"grace_ms\":9007199255}", "grace_ms"},
@@ -139,6 +143,41 @@ START_TEST(values_of_a_pool_have_bounds)
     ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"number\":1,"
                      "\"mr_lease_ms\":3600000,\"grace_ms\":0}\n");
+    teardown();
+}
+END_TEST
+
+static void restart(void)
+{
+    struct meta_store *store = s.store;
+    close_service();
+    open_service(store);
+}
+
+START_TEST(lanes_of_a_pool_are_kept_and_told_to_agents)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1",
+                         "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
+                         "\"transports\":[\"dc\"],\"dct_number\":1,\"dc_key\":\"0000000000000001\","
+                         "\"mtu\":4096}]}"),
+                     201);
+    refused(400, "/v1/pools/p", "{\"nodes\":{},\"lanes\":9}", "lanes",
+            "must be an integer from 1 to 8");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{},\"number\":9}"), 201);
+    ck_assert(!says("lanes")); /* which is one */
+    for (char lanes = '1'; lanes <= '8'; lanes++) {
+        char json[64];
+        snprintf(json, sizeof json, "{\"nodes\":{},\"number\":9,\"lanes\":%c}", lanes);
+        ck_assert_int_eq(ask("PUT", "/v1/pools/p", json), 200);
+        snprintf(json, sizeof json, "\"nodes\":{},\"number\":9,\"lanes\":%c}", lanes);
+        ck_assert(says(json));
+        shows("/v1/nodes/n1/configuration", json);
+    }
+    restart();
+    shows("/v1/pools/p", "\"number\":9,\"lanes\":8}");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{},\"number\":9}"), 200);
+    ck_assert(!says("lanes"));
     teardown();
 }
 END_TEST
@@ -179,13 +218,6 @@ static void store_older(struct meta_store *store, uint64_t revision, const char 
                                             .after = "{\"spares\":1}"};
     struct base_errbuf err;
     ck_assert_int_eq(meta_store_change(store, &older, &err), 0);
-}
-
-static void restart(void)
-{
-    struct meta_store *store = s.store;
-    close_service();
-    open_service(store);
 }
 
 START_TEST(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
@@ -269,6 +301,7 @@ END_TEST
     T(no_two_pools_have_one_number)                                                                \
     T(a_tenant_is_in_one_pool)                                                                     \
     T(values_of_a_pool_have_bounds)                                                                \
+    T(lanes_of_a_pool_are_kept_and_told_to_agents)                                                 \
     T(an_agent_is_told_which_pool_a_tenant_has)                                                    \
     T(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)                          \
     T(older_pools_whose_names_stand_for_one_number_get_two_for_good)                               \
