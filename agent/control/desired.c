@@ -335,6 +335,11 @@ struct agent_pool_config agent_desired_pool(const struct agent_desired *s, const
     return new_pool();
 }
 
+uint32_t agent_desired_lanes(const struct agent_pool_config *p)
+{
+    return p->numbers.lanes != RESOURCE_UNSAID ? (uint32_t)p->numbers.lanes : 1;
+}
+
 /* ---- the document */
 
 static int decode_array(const json_t *root, const char *key,

@@ -5,31 +5,24 @@
  * One that goes takes no new workers, lets those that it has finish, and is closed when nothing of
  * it is under way any more: nothing waits for that. */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent.h"
-#include "agent/connector.h"
-#include "arenas.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "connection.h"
 #include "control/world_log.h"
 #include "due.h"
 #include "lane_setup.h"
 #include "life.h"
-#include "names.h"
 #include "peer_setup.h"
 #include "pool.h"
+#include "pool_end.h"
 #include "pool_lanes.h"
 #include "pools.h"
 #include "prewarm.h"
-#include "qp_end.h"
-#include "quotas.h"
 #include "register.h"
-#include "schema/peers.h"
 #include "sessions.h"
 #include "windows.h"
 
@@ -74,7 +67,7 @@ static int start_lane(struct agent *a, uint32_t number, const struct agent_pool_
     agent_pool_start_begin(p);
     while (!agent_pool_start_step(p))
         world_settle(p->world, p);
-    if (p->start.status != 0)
+    if (agent_pool_start_serve(p) != 0)
         return base_err(err, p->start.status, "%s", p->start.err.text);
     p->stage = POOL_RUNS;
     return 0;
@@ -104,123 +97,6 @@ int agent_pools_check(struct agent *a, struct base_errbuf *err)
          p = agent_pools_next_lane(own_pool(a), p))
         status = agent_lanes_have_homes(p) ? agent_sessions_check(p, err) : 0;
     return status;
-}
-
-/* ---- given back */
-
-/* ---- the end of one, in steps: each when nothing that the ones before have begun is under way */
-
-static void end_talks(struct pool *p)
-{
-    p->stopping = true;
-    agent_registrations_stop(p);
-    agent_peer_setup_stop(p);
-}
-
-static void end_lane(struct pool *p)
-{
-    const bool served = p->lane != NULL;
-    agent_dci_repairs_stop(p);
-    agent_pool_stop_lane(p);
-    agent_qp_ends_stop(p);
-    if (served && p->device.connector != NULL)
-        connector_leave(p->device.connector);
-    agent_sessions_stop(p);
-}
-
-/* Some may have been registering when their sessions ended. */
-static void end_arenas(struct pool *p)
-{
-    agent_arenas_stop(p);
-}
-
-static void end_objects(struct pool *p)
-{
-    agent_sessions_free(p);
-    if (p->start.stage != START_RETIRING) /* else that is done */
-        (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
-}
-
-static void end_memory(struct pool *p)
-{
-    (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
-    agent_pool_start_fini(p);
-    struct world_task release = {.work = WORLD_FREE_PEERS, .peers = &p->peers};
-    world_run_here(p->world, &release);
-}
-
-static void (*const END[])(struct pool *p) = {end_talks, end_lane, end_arenas, end_objects,
-                                              end_memory};
-enum { ENDS = sizeof END / sizeof END[0] };
-
-/* As many as can be done without waiting. False: some are left. */
-static bool end_on(struct pool *p)
-{
-    while (p->ended < ENDS && p->fab_ops == 0)
-        END[p->ended++](p);
-    return p->ended == ENDS;
-}
-
-/* All but its memory. Blocks, for the agent's end. */
-static void give_back(struct pool *p)
-{
-    while (!end_on(p))
-        world_settle(p->world, p);
-}
-
-/* What is counted for ever is not less for its end. */
-static void keep_counts(struct pool *p)
-{
-    agent_session_counts_add(&p->agent->gone, &p->count);
-    for (uint32_t i = 0; i < AGENT_TENANT_SLOTS; i++)
-        agent_quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
-}
-
-/* One that is quiet, or could not be made: nobody waits for what the device has of it. */
-static void close_pool(struct pool *p)
-{
-    struct agent *a = p->agent;
-    p->stage = POOL_ENDING;
-    p->stopping = true;
-    if (p->works > 0 || p->calls > 0 || !end_on(p))
-        return;
-    if (p->left_ns != 0) /* else it never was one */
-        world_log(a->world, BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
-    keep_counts(p);
-    a->pools[p->place] = NULL;
-    free(p);
-    agent_windows_apply(a);
-}
-
-void agent_pools_end_sessions(struct agent *a, uint32_t reason)
-{
-    for (struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
-        for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
-            agent_session_release(p, (uint32_t)i, reason);
-}
-
-/* A lane carries out sessions of others (session_moves.h), and may wait long for what it has out of
- * them: so no lane is stepped any more before memory of any session goes. */
-static void stop_stepping(struct agent *a)
-{
-    for (uint32_t i = 0; i < POOLS; i++)
-        if (a->pools[i] != NULL) {
-            a->pools[i]->stopping = true;
-            world_lane_stop(a->world, &a->pools[i]->stepping);
-        }
-}
-
-void agent_pools_stop(struct agent *a)
-{
-    stop_stepping(a);
-    for (uint32_t i = POOLS; i-- > 0;) {
-        struct pool *p = a->pools[i];
-        if (p == NULL)
-            continue;
-        give_back(p);
-        free(p);
-        a->pools[i] = NULL;
-    }
 }
 
 /* ---- as metaservers say */
@@ -276,59 +152,134 @@ static void tell_not_made(struct agent *a, struct desired_pool *desired, const c
     desired->again_ns = world_now_ns(a->world) + MAKE_AGAIN_MS * BASE_NS_PER_MS;
 }
 
-static void begin_pool(struct agent *a, struct desired_pool *desired, uint32_t place)
+/* POOLS: there is none. */
+static uint32_t find_place(const struct agent *a)
+{
+    uint32_t place = 1;
+    while (place < POOLS && a->pools[place] != NULL)
+        place++;
+    return place;
+}
+
+/* With all of its lanes, of which none has begun: so their places are nobody else's. NULL: no
+ * memory; what there is is to be closed. */
+static struct pool *new_desired(struct agent *a, const struct agent_pool_config *is)
+{
+    struct pool *first = NULL;
+    const uint32_t lanes = agent_desired_lanes(is);
+    for (uint32_t i = 0; i < lanes; i++) {
+        struct pool *p = pool_new(a, find_place(a), is->name);
+        if (p == NULL)
+            break;
+        p->stage = POOL_STARTING;
+        p->number = (uint16_t)is->numbers.number;
+        p->mr_lease_ns = is->numbers.mr_lease_ms != RESOURCE_UNSAID
+                             ? is->numbers.mr_lease_ms * BASE_NS_PER_MS
+                             : a->config.mr_lease_ns;
+        p->first = first;
+        p->lane_number = i;
+        first = i == 0 ? p : first;
+        first->lanes++;
+    }
+    return first;
+}
+
+static void begin_lane(struct pool *p, const struct agent_pool_config *is)
+{
+    p->incarnation = pool_endpoint(p)->incarnation;
+    agent_prewarm_init(p, is);
+    agent_pool_start_begin(p);
+}
+
+static void begin_pool(struct agent *a, struct desired_pool *desired)
 {
     struct base_errbuf err = {"out of memory"};
-    struct pool *p = pool_new(a, place, desired->is.name);
+    struct pool *p = new_desired(a, &desired->is);
     if (p == NULL) {
         tell_not_made(a, desired, err.text);
         return;
     }
-    p->number = (uint16_t)desired->is.numbers.number;
-    p->mr_lease_ns = desired->is.numbers.mr_lease_ms != RESOURCE_UNSAID
-                         ? desired->is.numbers.mr_lease_ms * BASE_NS_PER_MS
-                         : a->config.mr_lease_ns;
-    agent_prewarm_init(p, &desired->is);
-    if (choose_incarnation(p, &err) == 0) {
-        agent_pool_start_begin(p);
+    if (p->lanes == agent_desired_lanes(&desired->is) && choose_incarnation(p, &err) == 0) {
+        begin_lane(p, &desired->is);
         return;
     }
     tell_not_made(a, desired, err.text);
     keep_incarnation(p, false);
-    close_pool(p);
+    agent_pool_close(p);
 }
 
-static void begin_serving(struct pool *p)
+static void begin_serving(struct pool *endpoint)
 {
-    struct agent *a = p->agent;
+    struct agent *a = endpoint->agent;
     const uint64_t now_ns = world_now_ns(a->world);
-    p->stage = POOL_RUNS;
-    world_log(a->world, BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name,
-              p->number, (unsigned long long)((now_ns - p->start.begun_ns) / 1000));
-    p->ready_ns = now_ns + READY_MS * BASE_NS_PER_MS;
+    world_log(a->world, BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu lanes=%u",
+              endpoint->name, endpoint->number,
+              (unsigned long long)((now_ns - endpoint->start.begun_ns) / 1000), endpoint->lanes);
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        p->stage = POOL_RUNS;
+        p->ready_ns = now_ns + READY_MS * BASE_NS_PER_MS;
+    }
     agent_windows_apply(a);
     a->endpoints++;
-    if (a->registering) /* else all of them begin together */
-        agent_registrations_start(p);
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        if (a->registering) /* else all of them begin together */
+            agent_registrations_start(p);
     agent_registrations_changed(a);
+}
+
+/* One lane after another: those behind the first have its protection domains and its MR table. As
+ * many as are there without waiting. NULL: all are there; else the one that is under way, or could
+ * not be made. */
+static struct pool *make_lanes(struct pool *endpoint, const struct agent_pool_config *is)
+{
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_part(endpoint, p)) {
+        if (p->start.stage == START_IDLE)
+            begin_lane(p, is);
+        if (!agent_pool_start_step(p) || p->start.status != 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* In one turn: no worker gets one lane of a pool that has to go for want of another. */
+static struct pool *serve_lanes(struct pool *endpoint)
+{
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_part(endpoint, p))
+        if (agent_pool_start_serve(p) != 0)
+            return p;
+    return NULL;
+}
+
+static void tell_lane_not_made(struct agent *a, struct desired_pool *desired, const struct pool *p)
+{
+    char why[sizeof desired->why];
+    if (p->first == NULL) {
+        tell_not_made(a, desired, p->start.err.text);
+        return;
+    }
+    snprintf(why, sizeof why, "lane %u of %u: %.130s", p->lane_number, pool_endpoint(p)->lanes,
+             p->start.err.text);
+    tell_not_made(a, desired, why);
 }
 
 /* One that is wanted, and has begun as far as it can: desired is what is said of it. */
 static void step_start(struct pool *p, struct desired_pool *desired)
 {
     struct agent *a = p->agent;
-    if (!agent_pool_start_step(p))
+    const struct pool *left = make_lanes(p, &desired->is);
+    if (left != NULL && !agent_pool_start_is_over(left))
         return;
-    const int status = p->start.status;
-    keep_incarnation(p, status == 0);
-    if (status == 0) {
+    if (left == NULL)
+        left = serve_lanes(p);
+    keep_incarnation(p, left == NULL);
+    if (left == NULL) {
         desired->why[0] = '\0';
         begin_serving(p);
         return;
     }
-    if (status != -ESTALE) /* else it is begun anew at once */
-        tell_not_made(a, desired, p->start.err.text);
-    close_pool(p);
+    if (left->start.status != -ESTALE) /* else it is begun anew at once */
+        tell_lane_not_made(a, desired, left);
+    agent_pool_close(p);
 }
 
 static bool some_pool_starts(const struct agent *a)
@@ -339,18 +290,10 @@ static bool some_pool_starts(const struct agent *a)
     return false;
 }
 
-/* POOLS: there is none. */
-static uint32_t find_place(const struct agent *a)
-{
-    uint32_t place = 1;
-    while (place < POOLS && a->pools[place] != NULL)
-        place++;
-    return place;
-}
-
 static uint64_t making_due_ns(const struct agent *a, const struct desired_pool *desired)
 {
-    const bool may_begin = is_wanted(a, desired) && find_place(a) < POOLS &&
+    const bool may_begin = is_wanted(a, desired) &&
+                           agent_pools_room(a) >= agent_desired_lanes(&desired->is) &&
                            agent_pools_find(a, desired->is.name) == NULL && !some_pool_starts(a);
     return due_if(may_begin, desired->again_ns);
 }
@@ -361,7 +304,7 @@ static void make_wanted(struct agent *a)
     const uint64_t now = world_now_ns(a->world);
     for (uint32_t i = 0; i < a->desired.count; i++)
         if (now >= making_due_ns(a, &a->desired.at[i]))
-            begin_pool(a, &a->desired.at[i], find_place(a));
+            begin_pool(a, &a->desired.at[i]);
 }
 
 /* What is said of it now, elsewhere; of one that is deleted what was said last holds. */
@@ -382,34 +325,70 @@ static void choose_end(struct pool *p)
     p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * BASE_NS_PER_MS;
 }
 
-static void leave_pool(struct pool *p)
+/* In all of its lanes. */
+static uint32_t workers_left(const struct pool *endpoint)
 {
-    p->stage = POOL_LEAVING;
-    p->left_ns = world_now_ns(p->world);
-    choose_end(p);
-    agent_sessions_drain(p, true);
-    world_log(p->world, BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
-              "pool=%s workers=%u", p->name, agent_sessions_left(p));
+    uint32_t n = 0;
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        n += agent_sessions_left(p);
+    return n;
+}
+
+static void leave_pool(struct pool *endpoint)
+{
+    const uint64_t now_ns = world_now_ns(endpoint->world);
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        p->stage = POOL_LEAVING;
+        p->left_ns = now_ns;
+        agent_sessions_drain(p, true);
+    }
+    choose_end(endpoint);
+    world_log(endpoint->world, BASE_LOG_INFO,
+              "a pool goes: no new workers, and those that it has finish", "pool=%s workers=%u",
+              endpoint->name, workers_left(endpoint));
 }
 
 /* Nobody is left in it. */
-static void begin_closing(struct pool *p)
+static void begin_closing(struct pool *endpoint)
 {
-    p->stage = POOL_CLOSING;
-    p->stopping = true;
-    agent_registrations_stop(p);
-    p->agent->endpoints++;
-    agent_registrations_changed(p->agent);
-    agent_sessions_let_go(p);
-    agent_attach_give_up(p);
-    (void)world_device(p->world, WORLD_DEVICE_LEAVE, p, NULL);
+    struct agent *a = endpoint->agent;
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        p->stage = POOL_CLOSING;
+        p->stopping = true;
+        agent_registrations_stop(p);
+    }
+    a->endpoints++;
+    agent_registrations_changed(a);
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        agent_sessions_let_go(p);
+        agent_attach_give_up(p);
+        (void)world_device(p->world, WORLD_DEVICE_LEAVE, p, NULL);
+    }
 }
 
-static bool is_quiet(const struct pool *p)
+static bool lane_is_quiet(const struct pool *p)
 {
     const struct session_counts *c = &p->count;
     return p->works == 0 && p->fab_ops == 0 && p->calls == 0 && c->making == 0 && c->live == 0 &&
            c->ending == 0 && p->leases.list == NULL;
+}
+
+static bool is_quiet(const struct pool *endpoint)
+{
+    bool quiet = true;
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        quiet &= lane_is_quiet(p);
+    return quiet;
+}
+
+static void end_workers(struct pool *endpoint)
+{
+    endpoint->end_ns = UINT64_MAX;
+    world_log(endpoint->world, BASE_LOG_WARN,
+              "a pool goes: the workers that are left have had their time", "pool=%s workers=%u",
+              endpoint->name, workers_left(endpoint));
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        agent_sessions_end_all(p, SCHEMA_REASON_POOL);
 }
 
 /* One that is not said (any more). */
@@ -419,20 +398,15 @@ static void step_out(struct pool *p)
         leave_pool(p);
     if (p->stage == POOL_LEAVING && grace_of(p) != p->prewarm.desired.numbers.grace_ms)
         choose_end(p);
-    if (p->stage == POOL_LEAVING && world_now_ns(p->world) >= p->end_ns) {
-        p->end_ns = UINT64_MAX;
-        world_log(p->world, BASE_LOG_WARN,
-                  "a pool goes: the workers that are left have had their time",
-                  "pool=%s workers=%u", p->name, agent_sessions_left(p));
-        agent_sessions_end_all(p, SCHEMA_REASON_POOL);
-    }
-    if (p->stage == POOL_LEAVING && agent_sessions_left(p) == 0)
+    if (p->stage == POOL_LEAVING && world_now_ns(p->world) >= p->end_ns)
+        end_workers(p);
+    if (p->stage == POOL_LEAVING && workers_left(p) == 0)
         begin_closing(p);
     if (p->stage == POOL_STARTING)
         keep_incarnation(p, false);
     if (p->stage == POOL_STARTING || p->stage == POOL_ENDING ||
         (p->stage == POOL_CLOSING && is_quiet(p)))
-        close_pool(p);
+        agent_pool_close(p);
 }
 
 /* What it keeps ready is as said: as much is made of it as is missing. */
@@ -443,22 +417,31 @@ static void keep_ready(struct pool *p, const struct agent_pool_config *desired)
     agent_peer_setup_step(p);
 }
 
+static void keep_pool(struct pool *endpoint)
+{
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p)) {
+        p->stage = POOL_RUNS;
+        agent_sessions_drain(p, agent_pools_drains(p));
+    }
+    world_log(endpoint->world, BASE_LOG_INFO, "a pool that was to go stays", "pool=%s",
+              endpoint->name);
+}
+
 /* What a step does for a pool that operators want, and that has begun. */
 static void step_in(struct pool *p, const struct agent_pool_config *desired)
 {
-    if (p->stage == POOL_LEAVING) {
-        p->stage = POOL_RUNS;
-        agent_sessions_drain(p, agent_pools_drains(p));
-        world_log(p->world, BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
-    }
-    if (memcmp(&p->prewarm.desired, desired, sizeof *desired) != 0)
-        keep_ready(p, desired);
+    if (p->stage == POOL_LEAVING)
+        keep_pool(p);
+    if (memcmp(&p->prewarm.desired, desired, sizeof *desired) == 0)
+        return;
+    for (struct pool *l = p; l != NULL; l = agent_pools_next_lane(p, l))
+        keep_ready(l, desired);
 }
 
-/* Which operators say, come and go. */
+/* Which operators say, come and go, each with all of its lanes. */
 static bool is_said_elsewhere(const struct pool *p)
 {
-    return p != NULL && pool_endpoint(p) != own_pool(p->agent);
+    return p != NULL && p->first == NULL && p != own_pool(p->agent);
 }
 
 static void step_pools(struct agent *a)
@@ -480,7 +463,7 @@ static void step_pools(struct agent *a)
 
 static uint64_t leaving_due_ns(const struct pool *p)
 {
-    const bool is_over = agent_sessions_left(p) == 0;
+    const bool is_over = workers_left(p) == 0;
     const bool is_news = grace_of(p) != p->prewarm.desired.numbers.grace_ms;
     return is_over || is_news ? DUE_NOW : p->end_ns;
 }

@@ -37,18 +37,18 @@ struct fencing;
 struct lane;
 struct world;
 
-enum { POOLS = 8 }; /* of one agent, and further lanes of its own one: each has a thread */
+enum { POOLS = 8 }; /* of one agent, and further lanes of any: each has a thread */
 
 /* A protection domain and all that workers are lent of it: kept apart from other pools' by the
  * device, and by a lane thread of its own. The first one is the agent's own, as its file says; the
  * others come and go as metaservers say.
  *
- * The own one may have further lanes, each of which is such a struct too (pool_lanes.h): with
+ * Each may have further lanes, which are such structs too (pool_lanes.h): with
  * sessions, arenas, initiators, a completion queue and a table of peers of its own, and without
  * what is of the endpoint, which the first has for all of them: protection domains, target, MR
  * table, registrations, quotas, the record. With RC each has registrations too, since metaservers'
- * tables are READ through a connection that is one lane's alone. They begin and end with the agent.
- */
+ * tables are READ through a connection that is one lane's alone. They begin and end with their
+ * pool. */
 struct pool {
     struct agent *agent;
     struct world *world;               /* the agent's */
@@ -56,6 +56,7 @@ struct pool {
     uint32_t place;                    /* in agent->pools; 0: the own one */
     struct pool *first; /* of a further lane: that of its pool, whose endpoint it is of; or NULL */
     uint32_t lane_number; /* 0: it is the first */
+    uint32_t lanes; /* of the first one of a pool that operators say: so many were made of it */
     char name[AGENT_TEXT];
     uint16_t number;      /* in records and handshakes */
     uint32_t incarnation; /* the agent's; a later one if the number has had a pool in this life */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pool_lanes.h"
 
+#include <assert.h>
+
 #include "agent.h"
 #include "base/clock.h"
 #include "control/lane_choice.h"
@@ -12,10 +14,12 @@
 
 enum { LOOK_MS = 100 };
 
+static_assert(LANE_POOL_LANES == 8, "schema/resources/pool.h says that number");
+
 uint32_t agent_lanes_count(const struct pool *p)
 {
-    const bool several = pool_is_own(p) && p->config->lanes > 1;
-    return several ? (uint32_t)p->config->lanes : 1;
+    const uint64_t lanes = pool_is_own(p) ? p->config->lanes : pool_endpoint(p)->lanes;
+    return lanes > 1 ? (uint32_t)lanes : 1;
 }
 
 bool agent_lanes_have_homes(const struct pool *p)
@@ -65,9 +69,11 @@ static void look_at(struct pool *p, uint64_t now_ns)
     r->looked_ns = now_ns;
 }
 
-static uint64_t look_due_ns(const struct agent *a)
+/* DUE_NEVER: it has no lanes to be looked at. */
+static uint64_t look_due_ns(const struct pool *endpoint)
 {
-    return a->pools[0]->lane_rate.looked_ns + LOOK_MS * BASE_NS_PER_MS;
+    return due_if(agent_lanes_count(endpoint) > 1 && pool_has_begun(endpoint),
+                  endpoint->lane_rate.looked_ns + LOOK_MS * BASE_NS_PER_MS);
 }
 
 /* ---- sessions that go to another lane */
@@ -142,25 +148,35 @@ static void send_home(struct pool *p)
             agent_session_call_home(p->moves.lodger[i], false);
 }
 
-void agent_lanes_tick(struct agent *a)
+static void look_at_lanes(struct pool *endpoint, uint64_t now_ns)
 {
-    const uint64_t now_ns = world_now_ns(a->world);
-    if (a->config.lanes <= 1 || now_ns < look_due_ns(a))
-        return;
-    for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
         look_at(p, now_ns);
-    for (struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
+    for (struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
         if (can_look_up(p))
             agent_session_moves_look(p, now_ns);
         else
             send_home(p);
-    balance_lanes(a->pools[0], now_ns);
+    balance_lanes(endpoint, now_ns);
+}
+
+void agent_lanes_tick(struct agent *a)
+{
+    const uint64_t now_ns = world_now_ns(a->world);
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
+        if (now_ns >= look_due_ns(p))
+            look_at_lanes(p, now_ns);
 }
 
 /* Without workers nobody asks. */
 uint64_t agent_lanes_due_ns(const struct agent *a)
 {
-    if (a->config.lanes <= 1 || a->stopping || agent_pools_are_idle(a))
+    uint64_t due_ns = DUE_NEVER;
+    if (a->stopping || agent_pools_are_idle(a))
         return DUE_NEVER;
-    return look_due_ns(a);
+    for (const struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
+        due_ns = due_first(due_ns, look_due_ns(p));
+    return due_ns;
 }

@@ -42,6 +42,24 @@ struct pool *agent_pools_next_lane(const struct pool *endpoint, const struct poo
     return next;
 }
 
+struct pool *agent_pools_next_part(const struct pool *endpoint, const struct pool *p)
+{
+    for (uint32_t i = p == NULL ? endpoint->place : p->place + 1; i < POOLS; i++) {
+        struct pool *next = endpoint->agent->pools[i];
+        if (next != NULL && pool_endpoint(next) == endpoint)
+            return next;
+    }
+    return NULL;
+}
+
+uint32_t agent_pools_room(const struct agent *a)
+{
+    uint32_t room = 0;
+    for (uint32_t i = 0; i < POOLS; i++)
+        room += a->pools[i] == NULL;
+    return room;
+}
+
 struct pool *agent_pools_find(const struct agent *a, const char *name)
 {
     for (uint32_t i = 0; i < POOLS; i++)
@@ -142,9 +160,20 @@ static bool start_is_long(const struct pool *p)
     return world_now_ns(p->world) >= p->start.begun_ns + START_LONG_MS * BASE_NS_PER_MS;
 }
 
-/* What for, as a literal; else NULL. */
-static const char *start_waits_for(const struct pool *p)
+/* The lane of it that is being made: those before it are. */
+static const struct pool *lane_in_making(const struct pool *endpoint)
 {
+    const struct pool *at = endpoint, *next;
+    while (at->start.stage == START_READY && (next = agent_pools_next_part(endpoint, at)) != NULL &&
+           next->start.stage != START_IDLE)
+        at = next;
+    return at;
+}
+
+/* What for, as a literal; else NULL. */
+static const char *start_waits_for(const struct pool *endpoint)
+{
+    const struct pool *p = lane_in_making(endpoint);
     const struct device_opening *o = &p->device.opening;
     if (!start_is_long(p))
         return NULL;
@@ -162,21 +191,43 @@ static const char *why_it_starts(const struct pool *p, char *text, size_t size)
     return text;
 }
 
-/* There is none of its name. */
-static const char *why_it_is_not(const struct agent *a, char *text, size_t size)
+static const char *why_no_room(const struct agent *a, uint32_t lanes, char *text, size_t size)
 {
-    bool room = false;
+    const uint32_t room = agent_pools_room(a);
+    if (room >= lanes)
+        return "";
+    if (lanes > 1)
+        snprintf(text, size,
+                 "lanes %u: there is room for %u, since this agent has %d pools and further lanes "
+                 "at most: lower its lanes, or others'",
+                 lanes, room, POOLS);
+    else
+        snprintf(text, size, "this agent has as many pools as it can have (%d)", POOLS);
+    return text;
+}
+
+/* There is none of its name. */
+static const char *why_it_is_not(const struct agent *a, const struct desired_pool *desired,
+                                 char *text, size_t size)
+{
     for (uint32_t i = 0; i < POOLS; i++) {
         const struct pool *p = a->pools[i];
-        room |= p == NULL;
-        if (p != NULL && p->stage == POOL_STARTING && start_waits_for(p) != NULL) {
+        if (p != NULL && p->first == NULL && p->stage == POOL_STARTING &&
+            start_waits_for(p) != NULL) {
             snprintf(text, size, "pool %.31s is being made, and it comes after that", p->name);
             return text;
         }
     }
-    if (!room)
-        snprintf(text, size, "this agent has as many pools as it can have (%d)", POOLS);
-    return room ? "" : text;
+    return why_no_room(a, agent_desired_lanes(&desired->is), text, size);
+}
+
+/* Of what is said, what is not in force, of all lanes: nearly always the first one's. */
+static const char *why_in_part(const struct pool *endpoint)
+{
+    for (const struct pool *p = endpoint; p != NULL; p = agent_pools_next_lane(endpoint, p))
+        if (p->prewarm.why[0] != '\0')
+            return p->prewarm.why;
+    return "";
 }
 
 static const char *why_not(const struct agent *a, const struct desired_pool *desired, char *space,
@@ -191,10 +242,10 @@ static const char *why_not(const struct agent *a, const struct desired_pool *des
                "in [pool] of the agent";
     const struct pool *p = agent_pools_find(a, desired->is.name);
     if (p == NULL)
-        return why_it_is_not(a, space, size);
+        return why_it_is_not(a, desired, space, size);
     if (p->stage == POOL_STARTING)
         return why_it_starts(p, space, size);
-    return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
+    return p->stage == POOL_RUNS ? why_in_part(p) : "the one of that name before is not gone yet";
 }
 
 /* No worker has been in it: also of a pool that ends so that it is made anew at once. */

@@ -25,7 +25,6 @@ static int format_peers(struct pool *p, struct base_errbuf *err)
     return 0;
 }
 
-/* Of which nothing waits for the device. */
 static int begin_serving(struct pool *p, struct base_errbuf *err)
 {
     int status = format_peers(p, err);
@@ -159,21 +158,21 @@ static bool is_outdated(const struct pool *p)
 static void use_device(struct pool *p)
 {
     struct pool_start *s = &p->start;
-    if (s->status != 0 && !s->as_file && agent_prewarm_is_desired(p)) {
+    if (s->status != 0 && !s->as_file && agent_prewarm_is_desired(p))
         retire_desired(p);
-        return;
-    }
-    s->stage = START_OVER;
-    if (s->status == 0 && is_outdated(p))
-        s->status = base_err(&s->err, -ESTALE, "the device has another address or MTU meanwhile");
-    if (s->status == 0)
-        s->status = begin_serving(p, &s->err);
+    else
+        s->stage = s->status == 0 ? START_READY : START_OVER;
+}
+
+bool agent_pool_start_is_over(const struct pool *p)
+{
+    return p->start.stage == START_READY || p->start.stage == START_OVER;
 }
 
 bool agent_pool_start_step(struct pool *p)
 {
     const struct pool_start *s = &p->start;
-    while (p->fab_ops == 0 && p->works == 0 && s->stage != START_OVER)
+    while (p->fab_ops == 0 && p->works == 0 && !agent_pool_start_is_over(p))
         if (s->stage == START_MEMORY) {
             use_memory(p);
         } else if (s->stage == START_OPENED) {
@@ -182,5 +181,16 @@ bool agent_pool_start_step(struct pool *p)
             BASE_ASSERT(s->stage == START_RETIRING); /* OPENING has an operation under way */
             open_as_file(p);
         }
-    return s->stage == START_OVER;
+    return agent_pool_start_is_over(p);
+}
+
+int agent_pool_start_serve(struct pool *p)
+{
+    struct pool_start *s = &p->start;
+    if (s->stage == START_READY && is_outdated(p))
+        s->status = base_err(&s->err, -ESTALE, "the device has another address or MTU meanwhile");
+    else if (s->stage == START_READY)
+        s->status = begin_serving(p, &s->err);
+    s->stage = START_OVER;
+    return s->status;
 }

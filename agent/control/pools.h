@@ -43,7 +43,11 @@ struct pool *agent_pools_next(const struct agent *a, const struct pool *p);
 /* Likewise: of those each pool once, by its first lane; and all lanes of one such. */
 struct pool *agent_pools_next_endpoint(const struct agent *a, const struct pool *p);
 struct pool *agent_pools_next_lane(const struct pool *endpoint, const struct pool *p);
-/* By name, in whatever stage; NULL: there is none. */
+/* Likewise, also of those that have no lane yet or any more. */
+struct pool *agent_pools_next_part(const struct pool *endpoint, const struct pool *p);
+/* How many more lanes of pools there may be, of any of them. */
+uint32_t agent_pools_room(const struct agent *a);
+/* The first lane, by name, in whatever stage; NULL: there is none. */
 struct pool *agent_pools_find(const struct agent *a, const char *name);
 /* Whether one of that name, which does not run, is said and on its way: it did not fail, and no
  * device has kept it waiting for long. */

@@ -188,6 +188,22 @@ static void explain_lease(struct pool *p)
     add_why(&p->prewarm, text);
 }
 
+/* Likewise; that it says another number is said all the same. */
+static void explain_lanes(struct pool *p)
+{
+    const struct agent_pool_config *desired = &p->prewarm.desired;
+    const uint32_t wanted = agent_desired_lanes(desired), now = agent_lanes_count(p);
+    char text[160];
+    if (wanted == now || (pool_is_own(p) && desired->numbers.lanes == RESOURCE_UNSAID))
+        return;
+    snprintf(text, sizeof text,
+             pool_is_own(p) ? "lanes %u are not for the agent's own pool: its file says that (%u "
+                              "in force)"
+                            : "lanes %u needs the pool to be made anew (%u in force)",
+             wanted, now);
+    add_why(&p->prewarm, text);
+}
+
 static void explain_service(struct pool *p)
 {
     const struct fab_service desired = desired_service(p);
@@ -226,6 +242,7 @@ static void explain_prewarm(struct pool *p)
     k->why[0] = '\0';
     k->reasons = reasons_now(p);
     explain_lease(p);
+    explain_lanes(p);
     explain_service(p);
     if (!p->device.rc) {
         look_at_start(p, "dcis", k->desired.numbers.dcis, c->dcis, k->dcis);

@@ -14,7 +14,8 @@ export KEDGE_SERVER=unix:$work/metad.sock XDG_CONFIG_HOME=$work/config
 cat >"$work/all.json" <<'EOF'
 [{"kind": "tenant", "name": "web", "uids": [2000, "3000-3999", 1000], "memory_bytes": "4GiB"},
  {"kind": "window", "name": "of-web", "scope": "tenant", "tenant": "web", "ops": 128},
- {"kind": "pool", "name": "gold", "nodes": {}, "tenants": ["web"], "lanes": 2, "mr_lease_ms": "50ms"},
+ {"kind": "pool", "name": "gold", "nodes": {}, "tenants": ["web"], "lanes": 2,
+  "mr_lease_ms": "50ms"},
  {"kind": "node", "name": "n1", "labels": {"zone": "a"}}]
 EOF
 refuses 1 '4 objects differ' diff -f "$work/all.json"

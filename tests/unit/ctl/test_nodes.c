@@ -160,7 +160,8 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"tenants\":[\"web\",\"batch\"]}");
     ck_assert_int_eq(set("pool", all, "lanes=2"), 0);
     ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"lanes\":2}");
-    ck_assert_int_eq(set("pool", "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"lanes\":2}", "lanes="), 0);
+    ck_assert_int_eq(
+        set("pool", "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"lanes\":2}", "lanes="), 0);
     ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{}}");
     ck_assert_int_eq(set("pool", all, "grace_ms=0"), 0);
     ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"grace_ms\":0}");

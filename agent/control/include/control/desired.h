@@ -78,6 +78,8 @@ int agent_desired_decode(const char *text, size_t length, struct agent_desired *
 
 /* What is said of the pool of that name: all unsaid if nothing is. */
 struct agent_pool_config agent_desired_pool(const struct agent_desired *s, const char *name);
+/* How many lanes it is to have: of the agent's own pool its file says that. */
+uint32_t agent_desired_lanes(const struct agent_pool_config *p);
 
 /* The narrowest of all windows of a scope (and tenant); of those for destinations, the ones for
  * each. */

@@ -10,6 +10,7 @@
 #include "life.h"
 #include "base/clock.h"
 #include "pool.h"
+#include "pool_lanes.h"
 #include "pools.h"
 #include "world.h"
 
@@ -82,6 +83,7 @@ static struct pool *begun(const char *name)
         agent_pools_step(&w.agent);
     }
     ck_assert_uint_eq(p->fab_ops, 1);
+    p->device.fab = &w.fab;
     p->device.opening.is_under_way = true;
     p->device.opening.ctl.kind = FAB_CREATE_QP;
     return p;
@@ -321,6 +323,181 @@ static int told(const char *pool)
     return status;
 }
 
+/* ---- lanes */
+
+static void say_lanes(const char *name, uint64_t number, uint64_t lanes)
+{
+    say_pool(name, number);
+    w.desired.pool[w.desired.pools - 1].numbers.lanes = lanes;
+}
+
+/* The device has begun with that lane: the ones before it are made. */
+static struct pool *begun_lane(const char *name, uint32_t number)
+{
+    struct pool *p = agent_pools_find(&w.agent, name);
+    ck_assert_ptr_nonnull(p);
+    for (uint32_t i = 0; i < number; i++) {
+        p = agent_pools_next_part(pool_endpoint(p), p);
+        ck_assert_ptr_nonnull(p);
+    }
+    ck_assert_uint_eq(p->lane_number, number);
+    ck_assert_int_eq(p->stage, POOL_STARTING);
+    if (p->start.stage == START_MEMORY) { /* its peer table: the MR table is the first one's */
+        ck_assert_int_eq(w.world.tasks->work, WORLD_MAKE_PEERS);
+        test_world_end_task(&w.world, 0);
+        agent_pools_step(&w.agent);
+    }
+    ck_assert_uint_eq(p->fab_ops, 1);
+    p->device.fab = &w.fab;
+    p->device.opening.is_under_way = true;
+    p->device.opening.ctl.kind = FAB_CREATE_QP;
+    return p;
+}
+
+static uint32_t count_of(const char *name)
+{
+    uint32_t n = 0;
+    struct pool *first = agent_pools_find(&w.agent, name);
+    for (struct pool *p = first; p != NULL; p = agent_pools_next_part(first, p))
+        n++;
+    return n;
+}
+
+START_TEST(lanes_are_made_one_after_another_and_none_serves_before_all_are_there)
+{
+    begin();
+    w.desired.pools = 0;
+    say_lanes("gold", 9, 3);
+    apply();
+    struct pool *first = begun("gold");
+    ck_assert_uint_eq(agent_lanes_count(first), 3);
+    ck_assert_uint_eq(count_of("gold"), 3);
+    ck_assert_uint_eq(agent_pools_room(&w.agent), 4); /* their places are nobody else's */
+    answer(first, 0, "");
+    struct pool *second = begun_lane("gold", 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
+    ck_assert_uint_eq(second->incarnation, first->incarnation);
+    ck_assert_uint_eq(second->number, 9);
+    ck_assert_ptr_eq(pool_endpoint(second), first);
+    answer(second, 0, "");
+    ck_assert_ptr_null(agent_pools_next(&w.agent, NULL));
+    ck_assert_str_eq(agent_pools_state(first), "starting");
+    ck_assert_int_eq(told("gold"), -EAGAIN);
+    w.agent.address_news++;
+    answer(begun_lane("gold", 2), 0, "");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 3);
+    (void)begun("gold"); /* all of them are made anew */
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 4);
+    ck_assert_uint_eq(count_of("gold"), 3);
+    ck_assert_str_eq(why(), "");
+}
+END_TEST
+
+static uint32_t closed[POOLS], closes; /* numbers of lanes, in order */
+
+static void note_closed(enum world_device_step step, struct pool *p)
+{
+    if (step == WORLD_DEVICE_CLOSE)
+        closed[closes++] = p->lane_number;
+    count_step(step, p);
+}
+
+START_TEST(where_one_lane_cannot_be_made_all_go_and_the_first_goes_last)
+{
+    begin();
+    w.desired.pools = closes = 0;
+    say_lanes("gold", 9, 3);
+    say_pool("batch", 7);
+    apply();
+    answer(begun("gold"), 0, "");
+    w.world.stepped = note_closed;
+    answer(begun_lane("gold", 1), -ENOSPC, "the device is full");
+    ck_assert_str_eq(why(), "pool gold: lane 1 of 3: the device is full");
+    ck_assert_uint_eq(count_of("gold"), 0);
+    ck_assert_uint_eq(closes, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(closed[i], 2 - i);
+    answer(begun("batch"), -ENOSPC, "the device is full"); /* it has had its turn */
+    test_world_advance(&w.world, 6 * BASE_NS_PER_S);
+    agent_pools_step(&w.agent);
+    (void)begun("gold");
+    ck_assert_uint_eq(count_of("gold"), 3);
+}
+END_TEST
+
+START_TEST(a_pool_that_is_given_up_between_two_lanes_goes_with_all)
+{
+    begin();
+    w.desired.pools = 0;
+    say_lanes("gold", 9, 2);
+    apply();
+    answer(begun("gold"), 0, "");
+    struct pool *second = begun_lane("gold", 1);
+    w.desired.pools = 0;
+    apply();
+    ck_assert_uint_eq(count_of("gold"), 2);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 0); /* one has an operation out */
+    second->fab_ops = 0;
+    agent_pools_step(&w.agent);
+    ck_assert_uint_eq(count_of("gold"), 0);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 2);
+    ck_assert_uint_eq(agent_pools_room(&w.agent), 7);
+}
+END_TEST
+
+START_TEST(a_device_that_takes_long_for_a_further_lane_is_said)
+{
+    begin();
+    w.desired.pools = 0;
+    say_lanes("gold", 9, 2);
+    apply();
+    answer(begun("gold"), 0, "");
+    (void)begun_lane("gold", 1);
+    ck_assert_str_eq(why(), "");
+    test_world_advance(&w.world, 4 * BASE_NS_PER_S);
+    ck_assert_str_eq(why(), "pool gold: the device has been creating a queue pair for long, and "
+                            "the pool begins when that is over (see dmesg)");
+}
+END_TEST
+
+/* Whoever asks for more than there is room for has none, and takes nobody else's. */
+START_TEST(a_pool_whose_lanes_have_no_room_says_so_and_harms_no_other)
+{
+    begin();
+    w.desired.pools = 0;
+    say_lanes("gold", 9, 5);
+    say_lanes("silver", 10, 3);
+    say_lanes("tin", 11, 2);
+    apply();
+    for (uint32_t i = 0; i < 4; i++)
+        answer(i == 0 ? begun("gold") : begun_lane("gold", i), 0, "");
+    (void)begun_lane("gold", 4);
+    ck_assert_str_eq(why(), "pool silver: lanes 3: there is room for 2, since this agent has 8 "
+                            "pools and further lanes at most: lower its lanes, or others'");
+    ck_assert_int_eq(told("silver"), -EBUSY);
+    ck_assert_int_eq(told("tin"), -EAGAIN);
+    w.agent.address_news++;
+    answer(begun_lane("gold", 4), 0, "");
+    struct pool *gold = begun("gold"); /* anew, with as many places */
+    ck_assert_uint_eq(count_of("gold"), 5);
+    w.desired.pools = 0;
+    say_lanes("silver", 10, 3);
+    say_lanes("tin", 11, 2);
+    say_lanes("lead", 12, 8);
+    apply();
+    ck_assert_uint_eq(count_of("gold"), 5); /* which has an operation out */
+    ck_assert_uint_eq(count_of("silver"), 0);
+    ck_assert_uint_eq(count_of("tin"), 2); /* there is room for it beside that */
+    gold->fab_ops = 0;
+    agent_pools_step(&w.agent);
+    ck_assert_uint_eq(count_of("gold"), 0);
+    ck_assert_str_eq(why(), "pool lead: lanes 8: there is room for 5, since this agent has 8 pools "
+                            "and further lanes at most: lower its lanes, or others'");
+    answer(begun("tin"), -ENOSPC, "the device is full");
+    ck_assert_uint_eq(count_of("silver"), 3);
+}
+END_TEST
+
 /* kedge_open(3) asks again after -EAGAIN alone; -EBUSY sends a worker to another host. */
 START_TEST(workers_of_one_that_comes_are_told_to_come_again)
 {
@@ -409,5 +586,10 @@ END_TEST
     T(several_begin_one_after_another)                                                             \
     T(workers_of_one_that_comes_are_told_to_come_again)                                            \
     T(workers_of_one_that_cannot_begin_are_sent_elsewhere)                                         \
+    T(lanes_are_made_one_after_another_and_none_serves_before_all_are_there)                       \
+    T(where_one_lane_cannot_be_made_all_go_and_the_first_goes_last)                                \
+    T(a_pool_that_is_given_up_between_two_lanes_goes_with_all)                                     \
+    T(a_device_that_takes_long_for_a_further_lane_is_said)                                         \
+    T(a_pool_whose_lanes_have_no_room_says_so_and_harms_no_other)                                  \
     T(no_lane_is_stepped_any_more_when_the_first_is_taken_apart)
 KEDGE_CHECK_MAIN("agent.control.pool_start", TESTS)

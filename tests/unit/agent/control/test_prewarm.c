@@ -5,6 +5,7 @@
 #include "../../man_page.h"
 #include "base/clock.h"
 #include "bounds.h"
+#include "pool_lanes.h"
 #include "session_bed.h"
 
 enum { A = 1, B = 2, AHEAD = 16, COME = 200 };
@@ -142,11 +143,46 @@ START_TEST(each_lane_of_a_pool_has_its_connections)
 }
 END_TEST
 
+static const char *why_with(uint64_t lanes)
+{
+    struct agent_pool_config said = pool.prewarm.desired;
+    said.numbers.lanes = lanes;
+    agent_prewarm_apply(&pool, &said);
+    return pool.prewarm.why;
+}
+
+START_TEST(other_lanes_than_a_pool_was_made_with_are_said)
+{
+    begin(1);
+    const uint64_t lanes = agent.config.lanes;
+    const uint32_t place = pool.place;
+    agent.config.lanes = 2;
+    ck_assert_ptr_null(strstr(why_with(RESOURCE_UNSAID), "lanes"));
+    ck_assert_ptr_null(strstr(why_with(2), "lanes"));
+    ck_assert_ptr_nonnull(strstr(
+        why_with(3), "lanes 3 are not for the agent's own pool: its file says that (2 in force)"));
+    pool.place = 1; /* as one that operators say, whatever the file says */
+    pool.lanes = 4;
+    ck_assert_uint_eq(agent_lanes_count(&pool), 4);
+    ck_assert_ptr_null(strstr(why_with(4), "lanes"));
+    ck_assert_ptr_nonnull(
+        strstr(why_with(3), "lanes 3 needs the pool to be made anew (4 in force)"));
+    ck_assert_ptr_nonnull(
+        strstr(why_with(RESOURCE_UNSAID), "lanes 1 needs the pool to be made anew (4 in force)"));
+    pool.lanes = 1;
+    ck_assert_ptr_null(strstr(why_with(RESOURCE_UNSAID), "lanes"));
+    agent.config.lanes = lanes;
+    pool.place = place;
+    session_bed_end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_comes_now_and_then_finds_one_ready_every_time)                                           \
     T(more_are_made_as_soon_as_a_tenant_may_take_none)                                             \
     T(while_a_burst_goes_on_half_of_what_is_kept_is_made)                                          \
     T(each_lane_of_a_pool_has_its_connections)                                                     \
+    T(other_lanes_than_a_pool_was_made_with_are_said)                                              \
     T(pages_and_metrics_say_for_how_long_demand_counts)
 
 KEDGE_CHECK_MAIN("agent.control.prewarm", TESTS)
