@@ -30,12 +30,13 @@ struct play_cluster_settings {
     uint32_t change_ppm;   /* as worker_process.h has it */
     uint64_t arena_bytes;  /* CLUSTER_ARENA_LEAST or more */
     uint32_t clock_ppm;    /* so many millionths the clock of an agent's host is off, at most */
-    uint32_t slack_ms; /* that devices may take to see a doorbell, whatever they claim; 0: none */
-    bool shared;       /* all metaservers have one store */
-    bool hybrid;       /* agents have both transports, or either (cluster_transports.c) */
-    bool messages;     /* agents carry messages, and workers send some (worker_mail.c) */
-    bool liar;         /* one of the agents lies (liar.h) */
-    uint32_t lanes;    /* of each agent's pool, where there is DC alone; 0: one */
+    uint32_t slack_ms;   /* that devices may take to see a doorbell, whatever they claim; 0: none */
+    bool shared;         /* all metaservers have one store */
+    bool hybrid;         /* agents have both transports, or either (cluster_transports.c) */
+    bool messages;       /* agents carry messages, and workers send some (worker_mail.c) */
+    bool liar;           /* one of the agents lies (liar.h) */
+    uint32_t lanes;      /* of each agent's own pool; 0: one */
+    uint32_t pool_lanes; /* of pools that operators say, at most; 0: one */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */

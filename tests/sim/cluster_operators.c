@@ -58,6 +58,7 @@ void cluster_begin_operators(void)
                                               .gid = cluster_gid,
                                               .shared = s->shared ? s->metaservers : 0,
                                               .tenants = cluster.tenants,
+                                              .lanes = s->pool_lanes,
                                               .until_ns =
                                                   s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};
     cluster.operators = play_operators_start(&o);

@@ -70,7 +70,8 @@ static void print_help(void)
         "                    connections and back\n"
         "  --messages        workers send each other messages, and half of them sleep in poll()\n"
         "  --liar            one of the agents lies to others\n"
-        "  --lanes N         each agent's pool has so many lanes\n"
+        "  --lanes N         each agent's own pool has so many lanes\n"
+        "  --pool-lanes N    pools that operators say have up to so many\n"
         "  --calm            nothing goes wrong\n");
 }
 
@@ -144,6 +145,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->liar = true;
     else if (option == 'L')
         s->lanes = (uint32_t)number_of(text, 1, LANE_POOL_LANES);
+    else if (option == 'Q')
+        s->pool_lanes = (uint32_t)number_of(text, 1, LANE_POOL_LANES);
     else if (option == 'c')
         s->faults = false;
 }
@@ -223,6 +226,7 @@ int main(int argc, char **argv)
                                           {"messages", no_argument, NULL, 'm'},
                                           {"liar", no_argument, NULL, 'I'},
                                           {"lanes", required_argument, NULL, 'L'},
+                                          {"pool-lanes", required_argument, NULL, 'Q'},
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};

@@ -14,12 +14,24 @@ enum {
     OUT_PPM = 500000  /* one that has requests out */
 };
 
-static struct pool *choose_lane(struct agent *a, struct base_prng *random)
+/* One that has several lanes; NULL: none has. */
+static struct pool *choose_pool(const struct agent *a, struct base_prng *random)
 {
-    uint32_t n = base_prng_below(random, agent_lanes_count(a->pools[0]));
-    struct pool *p = a->pools[0];
+    struct pool *found[POOLS];
+    uint32_t n = 0;
+    for (struct pool *p = agent_pools_next_endpoint(a, NULL); p != NULL;
+         p = agent_pools_next_endpoint(a, p))
+        if (agent_lanes_count(p) > 1 && pool_has_begun(p) && p->sessions != NULL)
+            found[n++] = p;
+    return n > 1 ? found[base_prng_below(random, n)] : n == 1 ? found[0] : NULL;
+}
+
+static struct pool *choose_lane(struct pool *endpoint, struct base_prng *random)
+{
+    uint32_t n = base_prng_below(random, agent_lanes_count(endpoint));
+    struct pool *p = endpoint;
     while (n-- > 0)
-        p = agent_pools_next_lane(a->pools[0], p);
+        p = agent_pools_next_lane(endpoint, p);
     return p;
 }
 
@@ -43,11 +55,11 @@ static struct agent_session *choose_session(const struct pool *p, struct base_pr
     return found;
 }
 
-/* Of an agent in this life; less than before: it is another one. */
+/* Of an agent in this life; less than before: it is another one, or a pool of it has gone. */
 static void count_moves(const struct agent *a, uint64_t *seen)
 {
     uint64_t moved = 0;
-    for (const struct pool *p = a->pools[0]; p != NULL; p = agent_pools_next_lane(a->pools[0], p))
+    for (const struct pool *p = agent_pools_next(a, NULL); p != NULL; p = agent_pools_next(a, p))
         moved += p->moves.moved;
     play_transfers_add(moved > *seen ? moved - *seen : 0);
     *seen = moved;
@@ -55,11 +67,11 @@ static void count_moves(const struct agent *a, uint64_t *seen)
 
 void play_move_sessions(struct agent *a, struct base_prng *random, uint64_t *seen)
 {
-    if (a->stopping || a->pools[0] == NULL || agent_lanes_count(a->pools[0]) < 2 ||
-        a->pools[0]->sessions == NULL)
+    struct pool *endpoint = a->stopping ? NULL : choose_pool(a, random);
+    if (endpoint == NULL)
         return;
     count_moves(a, seen);
-    struct pool *from = choose_lane(a, random), *to = choose_lane(a, random);
+    struct pool *from = choose_lane(endpoint, random), *to = choose_lane(endpoint, random);
     struct agent_session *s = choose_session(from, random);
     if (s == NULL || !play_random_happens(random, count_out(s) > 0 ? OUT_PPM : IDLE_PPM))
         return;

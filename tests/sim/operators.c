@@ -198,12 +198,9 @@ static void make_pool(struct play_operators *o, char *out, size_t *used)
 {
     static const char *const NODES[] = {"{}", "{\"zone\":\"a\"}", "{\"zone\":\"b\"}"};
     say(out, used, "\"nodes\":%s,\"tenants\":[", NODES[draw(o, 3)]);
-    bool first = true;
     for (uint32_t i = 0; i < o->settings.tenants; i++)
-        if (draw(o, 2) == 0) {
-            say(out, used, "%s\"%s\"", first ? "" : ",", play_tenant_name(i));
-            first = false;
-        }
+        if (draw(o, 2) == 0)
+            say(out, used, "%s\"%s\"", out[*used - 1] == '[' ? "" : ",", play_tenant_name(i));
     say(out, used, "]");
     say_number(o, out, used, "sessions_ahead", 1, 4);
     say_number(o, out, used, "arenas_ahead", 1, 4);
@@ -217,6 +214,8 @@ static void make_pool(struct play_operators *o, char *out, size_t *used)
     say_number(o, out, used, "responders", 1, 64);
     if (draw(o, 2) == 0)
         say_number(o, out, used, "number", 2, 5);
+    if (o->settings.lanes > 0) /* else seeds tell other stories than before */
+        say_number(o, out, used, "lanes", 1, o->settings.lanes);
     say_service(o, out, used);
 }
 

@@ -25,6 +25,7 @@ struct play_operators_settings {
      * to any of them, and what is answered is history.h's to judge. */
     uint32_t shared;
     uint32_t tenants;  /* that the agents' files have */
+    uint32_t lanes;    /* of pools that they say, at most; 0: they say nothing of them */
     uint64_t until_ns; /* then they begin to take back what they have set; nothing goes wrong from
                         * then on, and they are given some time for it */
 };

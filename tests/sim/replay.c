@@ -80,6 +80,8 @@ void play_replay_print(const struct play_cluster_settings *s)
         printf(" --liar");
     if (s->lanes > 1)
         printf(" --lanes %" PRIu32, s->lanes);
+    if (s->pool_lanes > 0)
+        printf(" --pool-lanes %" PRIu32, s->pool_lanes);
     print_only(s);
     if (kedge_planted != 0)
         printf(" --plant %s", PLAY_PLANTS[kedge_planted - 1].name);
