@@ -254,12 +254,14 @@ static bool has_never_run(const struct pool *p)
     return p->stage == POOL_STARTING || (p->stage == POOL_ENDING && p->left_ns == 0);
 }
 
-/* They begin one after another. */
+/* They begin one after another, as their lanes do. */
 static bool some_start_is_long(const struct agent *a)
 {
-    for (uint32_t i = 1; i < POOLS; i++)
-        if (a->pools[i] != NULL && has_never_run(a->pools[i]) && start_is_long(a->pools[i]))
+    for (uint32_t i = 1; i < POOLS; i++) {
+        const struct pool *p = a->pools[i];
+        if (p != NULL && p->first == NULL && has_never_run(p) && start_is_long(lane_in_making(p)))
             return true;
+    }
     return false;
 }
 

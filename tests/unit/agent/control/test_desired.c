@@ -286,7 +286,7 @@ START_TEST(pools_have_numbers_periods_and_tenants)
     ck_assert_int_eq(
         decode("{\"windows\":[],\"tenants\":[{\"name\":\"red\",\"uids\":[],\"pool\":\"gold\"},"
                "{\"name\":\"blue\",\"uids\":[]}],"
-               "\"pools\":[{\"name\":\"silver\",\"number\":65535,\"mr_lease_ms\":10,"
+               "\"pools\":[{\"name\":\"silver\",\"number\":65535,\"lanes\":8,\"mr_lease_ms\":10,"
                "\"grace_ms\":0,\"tenants\":[\"x\"]},"
                "{\"name\":\"old\"},{\"name\":\"older\"},"
                "{\"name\":\"lead\",\"number\":1,\"mr_lease_ms\":3600000,"
@@ -296,6 +296,7 @@ START_TEST(pools_have_numbers_periods_and_tenants)
     ck_assert_str_eq(s.tenant[1].pool, "");
     struct agent_pool_config p = agent_desired_pool(&s, "silver");
     ck_assert_uint_eq(p.numbers.number, 65535);
+    ck_assert_uint_eq(agent_desired_lanes(&p), 8);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, 10);
     ck_assert_uint_eq(p.numbers.grace_ms, 0);
     p = agent_desired_pool(&s, "lead");
@@ -304,6 +305,7 @@ START_TEST(pools_have_numbers_periods_and_tenants)
     ck_assert_uint_eq(p.numbers.grace_ms, 9007199254);
     p = agent_desired_pool(&s, "old"); /* two without a number do not have the same one */
     ck_assert_str_eq(p.name, "old");
+    ck_assert_uint_eq(agent_desired_lanes(&p), 1);
     ck_assert_uint_eq(p.numbers.number, RESOURCE_UNSAID);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, RESOURCE_UNSAID);
     ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
@@ -343,6 +345,8 @@ START_TEST(pools_that_cannot_be_told_apart_are_refused)
     pools_refused("{\"name\":\"a\",\"mr_lease_ms\":9}",
                   "mr_lease_ms must be an integer from 10 to 3600000");
     pools_refused("{\"name\":\"a\",\"mr_lease_ms\":3600001}", "mr_lease_ms must be");
+    pools_refused("{\"name\":\"a\",\"lanes\":0}", "lanes must be an integer from 1 to 8");
+    pools_refused("{\"name\":\"a\",\"lanes\":9}", "lanes must be an integer from 1 to 8");
     pools_refused("{\"name\":\"a\",\"grace_ms\":9007199255}", "grace_ms must be");
     refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"pool\":\"\"}],\"windows\":[]}", "pool");
     refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"pool\":7}],\"windows\":[]}", "pool");

@@ -367,9 +367,11 @@ START_TEST(lanes_are_made_one_after_another_and_none_serves_before_all_are_there
 {
     begin();
     w.desired.pools = 0;
+    test_world_advance(&w.world, 100 * BASE_NS_PER_S); /* the host has run for long */
     say_lanes("gold", 9, 3);
     apply();
     struct pool *first = begun("gold");
+    ck_assert_int_eq(told("gold"), -EAGAIN);
     ck_assert_uint_eq(agent_lanes_count(first), 3);
     ck_assert_uint_eq(count_of("gold"), 3);
     ck_assert_uint_eq(agent_pools_room(&w.agent), 4); /* their places are nobody else's */
@@ -379,7 +381,9 @@ START_TEST(lanes_are_made_one_after_another_and_none_serves_before_all_are_there
     ck_assert_uint_eq(second->incarnation, first->incarnation);
     ck_assert_uint_eq(second->number, 9);
     ck_assert_ptr_eq(pool_endpoint(second), first);
+    test_world_advance(&w.world, 2 * BASE_NS_PER_S); /* no lane takes long */
     answer(second, 0, "");
+    test_world_advance(&w.world, 2 * BASE_NS_PER_S);
     ck_assert_ptr_null(agent_pools_next(&w.agent, NULL));
     ck_assert_str_eq(agent_pools_state(first), "starting");
     ck_assert_int_eq(told("gold"), -EAGAIN);
