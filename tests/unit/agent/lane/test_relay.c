@@ -8,6 +8,7 @@
 #include "../../check_main.h"
 #include "lane_state.h"
 #include "transmit/own_read.h"
+#include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 #include "world_names.h"
 #include "world_rc.h"
@@ -236,6 +237,33 @@ START_TEST(a_first_lane_without_room_is_asked_again)
 }
 END_TEST
 
+/* Its queue pair there is full: likewise. */
+START_TEST(a_first_lane_whose_queue_pair_is_full_is_asked_again)
+{
+    begin();
+    struct physical_qp *p = w->node[FIRST].lane->metaserver_phys[0];
+    const uint32_t depth = p->depth;
+    hold = true;
+    post_connect(&k, 77);
+    world_run(w, 10);
+    ck_assert_uint_eq(held_count, 1);
+    hold = false;
+    p->depth = 0;
+    pass_on(&held[0]);
+    for (uint32_t i = 0; i < 50 && relayed == 0; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(relayed, 1);
+    ck_assert_int_eq(last_status, -EAGAIN);
+    ck_assert_uint_eq(world_stats(w, FIRST).relays, 0);
+    p->depth = depth;
+    world_run(w, PASSES);
+    ck_assert_uint_eq(world_stats(w, FIRST).relays, 1);
+    ck_assert_int_eq(reply_status(&k), -ENOENT);
+    expect_nothing_out();
+    end();
+}
+END_TEST
+
 /* A READ that fails is said to have failed: what is in the memory by then is looked at by nobody,
  * and the first lane knows that its metaserver was silent. */
 START_TEST(a_read_that_fails_is_no_answer)
@@ -279,22 +307,95 @@ START_TEST(a_metaserver_that_the_first_lane_does_not_have_is_not_read)
 }
 END_TEST
 
+/* The first lane has two of them, in another order than that of their numbers. */
+static void tell_first_of_two(void)
+{
+    struct world_node *n = &w->node[FIRST];
+    struct lane_command two = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
+    (void)world_rc_metaserver(w, n);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lane_metaserver *m = &two.metaservers.at[i];
+        world_tables(w, m);
+        m->number = 1 - i;
+        m->qp = i == 0 ? n->metaserver_qp : n->former_qp;
+    }
+    order(FIRST, &two);
+    world_run(w, 2);
+}
+
+/* What comes back is that one's answer, and the other has said nothing. */
+START_TEST(of_two_the_one_that_was_read_is_heard)
+{
+    begin();
+    tell_first_of_two();
+    const struct lane *first = w->node[FIRST].lane;
+    const struct silence *other = &first->silence[0], *asked = &first->silence[1];
+    ck_assert_uint_eq(asked->heard_ns, 0);
+    post_connect(&k, 77);
+    world_run(w, PASSES);
+    ck_assert_int_eq(last_status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(reply_status(&k), -ENOENT);
+    ck_assert_uint_ne(asked->heard_ns, 0);
+    ck_assert_uint_eq(other->heard_ns, 0);
+
+    hold = true;
+    post_connect(&k, 78);
+    world_run(w, 10);
+    ck_assert_uint_eq(held_count, 1);
+    held[0].want_relay.addr ^= UINT64_C(1) << 60;
+    pass_on(&held[0]);
+    world_run(w, PASSES);
+    ck_assert_int_eq(last_status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_ne(asked->last_ns, 0);
+    ck_assert_uint_eq(other->last_ns, 0);
+    ck_assert_ptr_nonnull(first->metaserver_phys[0]); /* which was not used */
+    ck_assert_int_eq(reply_status(&k), -EHOSTUNREACH);
+    expect_nothing_out();
+    end();
+}
+END_TEST
+
+static void post_name(struct world_worker *by, const char *text)
+{
+    struct schema_sq_desc name = {0};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_LOOKUP,
+                               .slots = 2,
+                               .lookup = {.tag = ++by->tag, .length = (uint8_t)strlen(text)}};
+    memcpy(&name, text, strlen(text));
+    world_post(by, &d);
+    world_post(by, &name);
+    lane_doorbell(w->node[FURTHER].lane, by->id);
+}
+
 /* Names are in a table of their own. */
 START_TEST(a_name_is_looked_up_by_the_first_lane)
 {
-    struct schema_sq_desc name = {0};
     begin();
-    struct schema_sq_desc d = {
-        .op = SCHEMA_OP_LOOKUP, .slots = 2, .lookup = {.tag = ++k.tag, .length = 7}};
-    memcpy(&name, "nothing", 7);
-    world_post(&k, &d);
-    world_post(&k, &name);
-    lane_doorbell(w->node[FURTHER].lane, k.id);
+    post_name(&k, "nothing");
     world_run(w, PASSES);
     ck_assert_uint_ge(relayed, 1);
     ck_assert_uint_eq(world_stats(w, FIRST).relays, relayed);
     ck_assert_int_eq(last_status, IBV_WC_SUCCESS);
     ck_assert_int_eq(reply_status(&k), -ENOENT);
+    expect_nothing_out();
+    end();
+}
+END_TEST
+
+/* Of a table that is not there only log2_slots says anything. */
+START_TEST(names_that_the_first_lane_s_metaserver_has_not_are_not_read)
+{
+    begin();
+    struct lane_command list = list_of(false);
+    list.metaservers.at[0].qp = w->node[FIRST].metaserver_qp;
+    list.metaservers.at[0].names.log2_slots = 0;
+    order(FIRST, &list);
+    post_name(&k, "nothing");
+    world_run(w, PASSES);
+    ck_assert_uint_ge(relayed, 1);
+    ck_assert_int_eq(last_status, -ENOTCONN);
+    ck_assert_uint_eq(world_stats(w, FIRST).relays, 0);
+    ck_assert_int_eq(reply_status(&k), -EHOSTUNREACH);
     expect_nothing_out();
     end();
 }
@@ -383,9 +484,12 @@ END_TEST
     T(one_for_which_there_is_no_room_asks_again)                                                   \
     T(a_table_that_the_first_lane_does_not_have_is_not_read)                                       \
     T(a_first_lane_without_room_is_asked_again)                                                    \
+    T(a_first_lane_whose_queue_pair_is_full_is_asked_again)                                        \
     T(a_read_that_fails_is_no_answer)                                                              \
     T(a_metaserver_that_the_first_lane_does_not_have_is_not_read)                                  \
+    T(of_two_the_one_that_was_read_is_heard)                                                       \
     T(a_name_is_looked_up_by_the_first_lane)                                                       \
+    T(names_that_the_first_lane_s_metaserver_has_not_are_not_read)                                 \
     T(late_answers_harm_nobody)                                                                    \
     T(a_tenant_leaves_some_to_others)                                                              \
     T(many_that_are_unknown_are_asked_for_by_turns)
