@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "message/exchange_parts.h"
+#include "message/sure_sends.h"
 
 enum {
     CROWDED_WAIT_US = 1000, /* for who has no place for a stream */
@@ -231,6 +232,16 @@ static struct stream_receiver *begin_receiver(struct exchange *x, struct message
     return r;
 }
 
+/* Its sender has been told that it finds a receive, and learns by a question alone that it did not
+ * come: it finds one when it does. */
+static void drop_stray(const struct exchange *x, const struct message_peer *c,
+                       const struct schema_message *m, uint64_t now_ns)
+{
+    struct stream_receiver *r = lane_exchange_find_stream(x, c, m->stream);
+    if (r != NULL)
+        lane_exchange_keep_aside(x, r, m->number, now_ns);
+}
+
 struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct schema_message *m,
                                              uint32_t share, uint32_t guest, uint64_t now_ns)
 {
@@ -241,6 +252,7 @@ struct stream_receiver *lane_exchange_arrive(struct exchange *x, const struct sc
     }
     if (lane_credit_arrive(&x->bank, &c->account, m->epoch, m->credit) != 0) {
         x->strays++;
+        drop_stray(x, c, m, now_ns);
         return NULL;
     }
     c->arrived++;

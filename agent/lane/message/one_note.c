@@ -2,7 +2,7 @@
 #include "message/one_note.h"
 
 #include "message/exchange_parts.h"
-#include "message/stream_ends.h"
+#include "message/sure_sends.h"
 
 /* Nothing but the news of one stream, which is what was taken of it. */
 static bool has_one(const struct message_peer *c, const struct stream_receiver *r)
@@ -42,7 +42,7 @@ bool lane_exchange_say_one(struct exchange *x, struct message_peer *c, void *out
                                           .used = lane_credit_used(&c->account),
                                           .number = r->in.next,
                                           .stream = r->name,
-                                          .aside = (uint16_t)lane_aside_has(&r->aside, r->in.next)};
+                                          .aside = exchange_says_aside(r)};
     schema_datagram_write_one(&like, &d, out);
     TAILQ_REMOVE(&c->news, r, by_news);
     r->news = 0;

@@ -2,6 +2,7 @@
 #include "message/self_news.h"
 
 #include "message/exchange_parts.h"
+#include "message/sure_sends.h"
 
 /* Both ends of its credits are c's, and neither is to be asked for, opened or given back. */
 static bool has_usual_credit(const struct message_peer *c)
@@ -69,8 +70,7 @@ static struct schema_note note_of(const struct stream_receiver *r)
 {
     const bool is_sure = r->news == SCHEMA_NOTE_TAKEN || r->news == SCHEMA_NOTE_ANSWER;
     return (struct schema_note){.stream = r->name,
-                                .aside =
-                                    is_sure ? (uint16_t)lane_aside_has(&r->aside, r->in.next) : 0,
+                                .aside = is_sure ? exchange_says_aside(r) : 0,
                                 .number = r->in.next,
                                 .kind = r->news,
                                 .status = r->news == SCHEMA_NOTE_FAILED ? r->failed : 0,

@@ -16,6 +16,12 @@ uint32_t lane_aside_has(const struct stream_aside *a, uint32_t next)
     return aside_counts(a) && left <= ASIDE_MOST ? left : 0;
 }
 
+uint32_t lane_aside_says(const struct stream_aside *a, uint32_t next)
+{
+    const uint32_t has = lane_aside_has(a, next);
+    return has > 0 && a->step == a->by->step ? has : 0;
+}
+
 /* It has none, whatever numbers come: these come round again, and while none is set aside for
  * anybody `until` stays where it is. */
 static void has_none(struct stream_aside *a)
@@ -73,13 +79,26 @@ void lane_aside_renew(struct stream_aside *a, uint32_t next)
     a->step = a->by->step;
 }
 
+void lane_aside_keep(struct stream_aside *a, uint32_t next)
+{
+    if (!a->was_kept)
+        lane_aside_renew(a, next);
+    a->was_kept = true;
+}
+
+void lane_set_aside_missed(struct hearer_asides *s)
+{
+    s->is_scarce = true;
+    s->scarce_step = s->step;
+}
+
 /* Three times as much as is left to others (Choudhury and Hahne's dynamic thresholds), of which
  * those that send nothing else than messages need none. */
 void lane_aside_extend(struct stream_aside *a, uint32_t next)
 {
     const uint32_t has = lane_aside_has(a, next);
     struct hearer_asides *s = a->by;
-    if (s == NULL || s->id == 0 || s->id != a->id)
+    if (s == NULL || s->id == 0 || s->id != a->id || s->is_scarce)
         return;
     const uint32_t others = s->all - has, posted = *s->posted;
     uint32_t most = posted > others ? 3 * (posted - others) / 4 : 0;
@@ -88,6 +107,7 @@ void lane_aside_extend(struct stream_aside *a, uint32_t next)
         count_less(s, a->step, has);
     count_more(s, s->step, most);
     a->step = s->step;
+    a->was_kept = false;
     a->until = next + most;
     if (most == 0)
         has_none(a);
@@ -99,6 +119,7 @@ void lane_set_aside_go_on(struct hearer_asides *s, uint64_t now_ns, uint64_t ste
     if (steps == 0)
         return;
     s->step_ns += steps * step_ns;
+    s->is_scarce = s->is_scarce && (s->step - s->scarce_step) + steps < ASIDE_SCARCE;
     if (steps > ASIDE_STEPS) { /* all of them are over */
         s->step += (uint32_t)(steps - ASIDE_STEPS);
         steps = ASIDE_STEPS;

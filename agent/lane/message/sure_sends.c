@@ -35,6 +35,15 @@ void lane_sender_learn_aside(const struct exchange *x, struct stream_sender *t,
     t->stamp_ns = answers ? 0 : t->stamp_ns;
 }
 
+void lane_exchange_keep_aside(const struct exchange *x, struct stream_receiver *r, uint32_t number,
+                              uint64_t now_ns)
+{
+    if (number - r->in.next >= lane_aside_has(&r->aside, r->in.next))
+        return;
+    lane_set_aside_go_on(r->aside.by, now_ns, exchange_step_ns(x));
+    lane_aside_keep(&r->aside, r->in.next);
+}
+
 /* Not where one that is told RNR until others have none any more would fail. */
 void lane_exchange_set_more_aside(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
@@ -42,8 +51,10 @@ void lane_exchange_set_more_aside(struct exchange *x, struct message_peer *c, ui
     struct stream_receiver *r;
     int n = 0;
     if (now_ns - c->behind_ns >= ASIDE_STEPS * step_ns ||
-        ASIDE_STEPS * step_ns >= x->config.refused_ns)
+        ASIDE_STEPS * step_ns >= x->config.refused_ns) {
+        c->behind_ns = 0;
         return;
+    }
     TAILQ_FOREACH(r, &c->news, by_news) {
         if (r->aside.by != NULL &&
             (r->news == SCHEMA_NOTE_TAKEN || r->news == SCHEMA_NOTE_ANSWER)) {

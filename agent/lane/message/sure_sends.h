@@ -42,6 +42,15 @@ static inline uint64_t exchange_step_ns(const struct exchange *x)
 {
     return (x->config.bound_ns + exchange_sure_ns(x)) / ASIDE_TERM + 1;
 }
+/* The message with that number is dropped, though it was sure: what stands behind it may be there,
+ * and it comes again. */
+void lane_exchange_keep_aside(const struct exchange *x, struct stream_receiver *r, uint32_t number,
+                              uint64_t now_ns);
+/* What is said of it to its sender with what was taken. */
+static inline uint16_t exchange_says_aside(const struct stream_receiver *r)
+{
+    return r->from->behind_ns != 0 ? (uint16_t)lane_aside_says(&r->aside, r->in.next) : 0;
+}
 /* Receives for streams of that peer which want some are set aside, as what is said next tells it.
  */
 void lane_exchange_set_more_aside(struct exchange *x, struct message_peer *c, uint64_t now_ns);

@@ -241,14 +241,14 @@ static void deliver_message(struct lane *l, struct stream_receiver *r, struct vq
         lane_exchange_fail(x, r, IBV_WC_REM_OP_ERR);
         return;
     }
-    const bool has_room =
-        lane_admission_has_receive(l, q->messages, r) && lane_session_has_two_places(s);
+    const bool has_receive = lane_admission_has_receive(l, q->messages, r);
+    const bool has_room = has_receive && lane_session_has_two_places(s);
     if (!has_room && !lane_admission_is_foreign(q, m->from_tenant))
-        lane_admission_unmet(l, q);
+        lane_admission_unmet(l, q, has_receive);
     if (!has_room || lane_admission_yields(l, q, m->from_tenant) ||
         (m->parts != 0 && !lane_large_has_room(l, q, m->from_tenant))) {
         COUNT(l, messages_refused, 1);
-        if (receive != NULL)
+        if (receive != NULL && m->parts == 0) /* nothing goes behind a large one */
             lane_aside_renew(&r->aside, r->in.next);
         lane_exchange_refuse(x, r, RNR_WAIT_US);
         return;

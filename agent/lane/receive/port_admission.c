@@ -63,9 +63,11 @@ struct vqp *lane_admission_find(struct lane *l, const struct schema_message *m,
     return admission->admitted ? q : NULL;
 }
 
-void lane_admission_unmet(const struct lane *l, struct vqp *q)
+void lane_admission_unmet(const struct lane *l, struct vqp *q, bool has_receive)
 {
     q->messages->unmet_ns = l->now_ns;
+    if (!has_receive && q->messages->receives.head != NULL)
+        lane_set_aside_missed(&q->messages->aside);
 }
 
 bool lane_admission_is_short(const struct lane *l, const struct vqp *q)

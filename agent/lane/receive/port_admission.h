@@ -42,8 +42,9 @@ struct vqp *lane_admission_find(struct lane *l, const struct schema_message *m,
 /* Whether the tenant is another one than q's own. */
 bool lane_admission_is_foreign(const struct vqp *q, uint32_t tenant);
 /* A message of q's own tenant has found no receive, or no room: those of others wait meanwhile, so
- * that who floods a port that is not its own takes no receive from who wants it there. */
-void lane_admission_unmet(const struct lane *l, struct vqp *q);
+ * that who floods a port that is not its own takes no receive from who wants it there. Where it is
+ * receives that it finds none of, though some are posted, no more are set aside for a while. */
+void lane_admission_unmet(const struct lane *l, struct vqp *q, bool has_receive);
 /* One has, a short while ago. */
 bool lane_admission_is_short(const struct lane *l, const struct vqp *q);
 bool lane_admission_yields(const struct lane *l, const struct vqp *q, uint32_t tenant);

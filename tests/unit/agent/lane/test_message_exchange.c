@@ -3,6 +3,7 @@
  * arrives once and in order, and none without a receive that is posted for it. */
 #include "../../check_main.h"
 #include "exchange_wire.h"
+#include "message/sure_sends.h"
 
 static bool is_done(uint8_t side)
 {
@@ -164,6 +165,116 @@ static struct stream_receiver *begin_stream(struct exchange *x, struct message_p
         lane_exchange_took(x, r);
     return r;
 }
+
+/* One stream, whose sender has something behind its messages, and of eight receives of a worker's
+ * six are set aside for it. */
+static struct stream_receiver *begin_aside(struct hearer_asides *asides, uint32_t *posted)
+{
+    begin(15, 0, 0);
+    struct exchange *x = &w.side[1].x;
+    const struct schema_datagram behind = {.from_gid = {0xfd, [15] = 0},
+                                           .from_incarnation = 100,
+                                           .pool = 1,
+                                           .qpn = 10,
+                                           .wants = 32,
+                                           .behind = 1};
+    *posted = 8;
+    *asides = (struct hearer_asides){.id = 1, .posted = posted, .step_ns = w.now_ns};
+    x->config.refused_ns = UINT64_MAX;
+    lane_exchange_posted(x, 64);
+    ck_assert_ptr_eq(lane_exchange_hear(x, &behind, w.now_ns), w.side[1].peer);
+    struct stream_receiver *r = begin_stream(x, w.side[1].peer, 77, 1);
+    ck_assert_ptr_nonnull(r);
+    lane_aside_hear(&r->aside, asides, r->in.next);
+    lane_exchange_set_aside(x, w.side[1].peer, w.now_ns);
+    ck_assert_uint_eq(lane_aside_has(&r->aside, r->in.next), 6);
+    return r;
+}
+
+/* What stands behind it has been carried out, perhaps: it counts on its receive. Whoever sends such
+ * again and again has that once. */
+START_TEST(what_is_dropped_for_its_credit_finds_its_receive_when_it_comes_again)
+{
+    struct hearer_asides asides;
+    uint32_t posted;
+    struct stream_receiver *r = begin_aside(&asides, &posted);
+    struct exchange *x = &w.side[1].x;
+    const uint64_t step_ns = exchange_step_ns(x);
+    for (uint32_t is_again = 0; is_again < 2; is_again++) {
+        const struct schema_message stray = {.kind = SCHEMA_MESSAGE_TO_PORT,
+                                             .epoch = r->from->account.epoch,
+                                             .credit = r->from->account.granted,
+                                             .stream = 77,
+                                             .number = r->in.next,
+                                             .to_incarnation = 100};
+        w.now_ns += ASIDE_TERM * step_ns;
+        ck_assert_ptr_null(lane_exchange_arrive(x, &stray, 1, 0, w.now_ns));
+        lane_exchange_posted(x, 1);
+    }
+    ck_assert_uint_eq(x->strays, 2);
+    lane_set_aside_go_on(&asides, w.now_ns, step_ns);
+    ck_assert_uint_eq(lane_aside_has(&r->aside, r->in.next), 6);
+    lane_set_aside_go_on(&asides, w.now_ns + step_ns, step_ns);
+    ck_assert_uint_eq(lane_aside_has(&r->aside, r->in.next), 0);
+    end();
+}
+END_TEST
+
+/* One that has come before, or not yet what is next, is none that counts on any. */
+START_TEST(what_comes_twice_keeps_nothing)
+{
+    struct hearer_asides asides;
+    uint32_t posted;
+    struct stream_receiver *r = begin_aside(&asides, &posted);
+    struct exchange *x = &w.side[1].x;
+    const uint64_t step_ns = exchange_step_ns(x);
+    struct schema_message stray = {.kind = SCHEMA_MESSAGE_TO_PORT,
+                                   .epoch = r->from->account.epoch,
+                                   .credit = r->from->account.granted,
+                                   .stream = 77,
+                                   .number = r->in.next - 1,
+                                   .to_incarnation = 100};
+    w.now_ns += ASIDE_TERM * step_ns;
+    ck_assert_ptr_null(lane_exchange_arrive(x, &stray, 1, 0, w.now_ns));
+    stray.number = r->in.next + 6;
+    ck_assert_ptr_null(lane_exchange_arrive(x, &stray, 1, 0, w.now_ns));
+    lane_set_aside_go_on(&asides, w.now_ns + step_ns, step_ns);
+    ck_assert_uint_eq(lane_aside_has(&r->aside, r->in.next), 0);
+    end();
+}
+END_TEST
+
+/* Its sender has said nothing of what stands behind for long, so that none are set aside any more:
+ * it would count from now on on such as go soon. */
+START_TEST(what_was_set_aside_once_is_not_said_long_after)
+{
+    struct hearer_asides asides;
+    uint32_t posted;
+    struct stream_receiver *r = begin_aside(&asides, &posted);
+    struct exchange *x = &w.side[1].x;
+    struct message_peer *c = w.side[1].peer;
+    const uint64_t step_ns = exchange_step_ns(x);
+    struct schema_datagram said;
+    for (uint32_t n = 0; n < 3; n++) {
+        const struct schema_message m = {.kind = SCHEMA_MESSAGE_TO_PORT,
+                                         .epoch = c->account.epoch,
+                                         .credit = c->account.window.first,
+                                         .stream = 77,
+                                         .number = r->in.next,
+                                         .to_incarnation = 100};
+        ck_assert_ptr_eq(lane_exchange_arrive(x, &m, 1, 0, w.now_ns), r);
+        lane_exchange_took(x, r);
+        lane_exchange_set_aside(x, c, w.now_ns);
+        const uint32_t has = lane_aside_has(&r->aside, r->in.next);
+        lane_exchange_say(x, c, &said);
+        ck_assert_uint_eq(said.notes, 1);
+        ck_assert_uint_ge(has, 3);
+        ck_assert_uint_eq(said.note[0].aside, n < 2 ? has : 0);
+        w.now_ns += (ASIDE_STEPS / 2) * step_ns;
+    }
+    end();
+}
+END_TEST
 
 /* Neither has a receive to grant: each answers what it is asked, and asks nothing by that. */
 START_TEST(two_that_have_no_credit_for_each_other_do_not_talk_without_end)
@@ -382,6 +493,9 @@ END_TEST
     T(a_peer_that_comes_back_has_no_credit_of_before)                                              \
     T(a_stream_that_failed_fails_again_until_its_sender_has_heard_it)                              \
     T(two_that_have_no_credit_for_each_other_do_not_talk_without_end)                              \
+    T(what_is_dropped_for_its_credit_finds_its_receive_when_it_comes_again)                        \
+    T(what_comes_twice_keeps_nothing)                                                              \
+    T(what_was_set_aside_once_is_not_said_long_after)                                              \
     T(who_has_no_place_for_a_stream_says_so_and_takes_others)                                      \
     T(a_stream_that_has_ended_leaves_its_place_to_others)                                          \
     T(a_stream_for_nobody_fails_without_a_place)                                                   \

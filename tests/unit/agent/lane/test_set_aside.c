@@ -129,8 +129,14 @@ START_TEST(whatever_happens_what_was_said_holds)
                 posted += 1 + r / 1024 % 8;
             } else if (r % 4 == 1) {
                 lane_aside_extend(&a[i], next[i]);
-                until[i] = next[i] + has(i);
-                until_ns[i] = now_ns + ASIDE_TERM * STEP_NS;
+                if (lane_aside_says(&a[i], next[i]) > 0) {
+                    until[i] = next[i] + lane_aside_says(&a[i], next[i]);
+                    until_ns[i] = now_ns + ASIDE_TERM * STEP_NS;
+                }
+            } else if (r % 64 == 2) {
+                lane_set_aside_missed(&s);
+            } else if (r % 64 == 3) {
+                lane_aside_keep(&a[i], next[i]);
             } else if (posted > 0 && lets(i)) {
                 take(i);
             }
@@ -166,6 +172,70 @@ START_TEST(what_is_renewed_is_so_for_as_long_again)
 }
 END_TEST
 
+/* Who looks on while it is kept by somebody who uses none: it goes in its time, and nobody is given
+ * any for a while, also who asks again and again. */
+START_TEST(where_others_find_none_no_more_are_set_aside_for_a_time)
+{
+    enum { STEPS = ASIDE_STEPS - 1 };
+    for (uint32_t before = 0; before < 2; before++) {
+        begin(16);
+        s.step = before == 0 ? 7 : UINT32_MAX - 5; /* which comes round */
+        lane_aside_extend(&a[0], next[0]);
+        ck_assert_uint_eq(has(0), 12);
+        for (int i = 0; i < 4; i++)
+            take(1);
+        ck_assert(!lets(1));
+        lane_set_aside_missed(&s);
+        for (uint64_t n = 1; n < ASIDE_SCARCE; n++) {
+            lane_set_aside_go_on(&s, n * STEP_NS, STEP_NS);
+            lane_aside_extend(&a[0], next[0]);
+            lane_aside_extend(&a[2], next[2]);
+            ck_assert_uint_eq(has(0), n <= STEPS ? 12 : 0);
+            ck_assert_uint_eq(lane_aside_says(&a[0], next[0]), 0);
+            ck_assert_uint_eq(has(2), 0);
+            ck_assert(lets(1) == (n > STEPS));
+        }
+        lane_set_aside_go_on(&s, ASIDE_SCARCE * STEP_NS, STEP_NS);
+        lane_aside_extend(&a[2], next[2]);
+        ck_assert_uint_eq(has(2), 9);
+    }
+}
+END_TEST
+
+/* Who hears of it counts from then. */
+START_TEST(what_was_set_aside_in_a_former_step_is_not_said_now)
+{
+    begin(16);
+    ck_assert_uint_eq(lane_aside_says(&a[0], next[0]), 0);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(lane_aside_says(&a[0], next[0]), 12);
+    lane_set_aside_go_on(&s, STEP_NS, STEP_NS);
+    ck_assert_uint_eq(has(0), 12);
+    ck_assert_uint_eq(lane_aside_says(&a[0], next[0]), 0);
+    lane_aside_extend(&a[0], next[0]);
+    ck_assert_uint_eq(lane_aside_says(&a[0], next[0]), 12);
+}
+END_TEST
+
+START_TEST(what_is_dropped_keeps_it_once_until_it_is_said_again)
+{
+    begin(16);
+    lane_aside_extend(&a[0], next[0]);
+    for (uint64_t n = 1; n <= 2; n++) {
+        lane_set_aside_go_on(&s, n * ASIDE_TERM * STEP_NS, STEP_NS);
+        ck_assert_uint_eq(has(0), 12);
+        lane_aside_keep(&a[0], next[0]);
+    }
+    lane_set_aside_go_on(&s, (2 * ASIDE_TERM + 1) * STEP_NS, STEP_NS);
+    ck_assert_uint_eq(has(0), 0);
+    lane_aside_extend(&a[0], next[0]);
+    lane_set_aside_go_on(&s, (3 * ASIDE_TERM + 1) * STEP_NS, STEP_NS);
+    lane_aside_keep(&a[0], next[0]);
+    lane_set_aside_go_on(&s, (4 * ASIDE_TERM + 1) * STEP_NS, STEP_NS);
+    ck_assert_uint_eq(has(0), 12);
+}
+END_TEST
+
 /* Numbers come round again, in an hour of small messages: what was heard at the first of them says
  * nothing of those that are as far before it as what can be set aside. */
 START_TEST(who_was_given_nothing_has_nothing_when_numbers_come_round)
@@ -196,6 +266,9 @@ END_TEST
     T(it_is_so_for_a_term_and_a_step_at_the_most)                                                  \
     T(what_is_renewed_is_so_for_as_long_again)                                                     \
     T(what_goes_gives_back)                                                                        \
+    T(where_others_find_none_no_more_are_set_aside_for_a_time)                                     \
+    T(what_was_set_aside_in_a_former_step_is_not_said_now)                                         \
+    T(what_is_dropped_keeps_it_once_until_it_is_said_again)                                        \
     T(who_was_given_nothing_has_nothing_when_numbers_come_round)                                   \
     T(whatever_happens_what_was_said_holds)
 KEDGE_CHECK_MAIN("agent.lane.set_aside", TESTS)
