@@ -271,7 +271,7 @@ static void alter_header(struct schema_message *m)
         alter(&m->credit);
         break;
     case 2:
-        m->epoch += 3 - (uint32_t)draw(7); /* epochs of others are near */
+        m->epoch = draw(4) == 0 ? m->epoch + 3 - (uint32_t)draw(7) : find_datagram()->account_epoch;
         m->epoch += m->epoch == 0;
         break;
     case 3:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/siphash.h"
 
 /* ---- windows */
 
@@ -25,14 +26,24 @@ static void end_number(struct credit_window *w, uint32_t number, uint32_t end)
 
 /* ---- the receiver's side */
 
-void lane_credit_bank_init(struct credit_bank *b, uint32_t random)
+void lane_credit_bank_init(struct credit_bank *b, const uint64_t key[2], uint32_t first)
 {
-    *b = (struct credit_bank){.epoch = random};
+    *b = (struct credit_bank){.epoch = first, .key = {key[0], key[1]}};
+}
+
+static uint32_t draw_step(struct credit_bank *b)
+{
+    uint32_t drawn[4];
+    b->opened++;
+    base_siphash128(b->key, &b->opened, sizeof b->opened, (uint8_t *)drawn);
+    return 1 + drawn[0] % CREDIT_STEP_MOST;
 }
 
 void lane_credit_account_open(struct credit_bank *b, struct credit_account *a)
 {
-    b->epoch += b->epoch == UINT32_MAX ? 2 : 1; /* 0 is none */
+    do {
+        b->epoch += draw_step(b);
+    } while (b->epoch == 0); /* which is none */
     *a = (struct credit_account){.epoch = b->epoch};
 }
 
@@ -104,25 +115,32 @@ int lane_credit_settle(struct credit_bank *b, struct credit_account *a, uint32_t
 
 /* ---- the sender's side */
 
-int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted, uint32_t used)
+static int begin_purse(struct credit_purse *p, const struct credit_said *said, uint64_t now_ns)
 {
-    if (epoch == 0)
+    if (said->granted - said->used > CREDITS_OPEN)
         return -EPROTO;
-    const bool is_later = p->epoch == 0 || (epoch - p->epoch - 1) < UINT32_MAX / 2;
-    if (epoch != p->epoch && !is_later)
-        return 0;
-    if (epoch != p->epoch) {
-        if (granted - used > CREDITS_OPEN)
-            return -EPROTO;
-        *p = (struct credit_purse){
-            .epoch = epoch, .granted = granted, .next = used, .window.first = used};
-        return 0;
+    *p = (struct credit_purse){.epoch = said->epoch,
+                               .granted = said->granted,
+                               .next = said->used,
+                               .window.first = said->used,
+                               .since_ns = now_ns};
+    return 0;
+}
+
+int lane_credit_granted(struct credit_purse *p, const struct credit_said *said, uint64_t now_ns,
+                        uint64_t late_ns)
+{
+    if (said->epoch == 0)
+        return -EPROTO;
+    if (said->epoch != p->epoch) {
+        const bool is_later = p->epoch == 0 || said->epoch - p->epoch - 1 < UINT32_MAX / 2;
+        return is_later || now_ns - p->since_ns >= late_ns ? begin_purse(p, said, now_ns) : 0;
     }
-    if (granted - p->granted > UINT32_MAX / 2)
+    if (said->granted - p->granted > UINT32_MAX / 2)
         return 0;
-    if (granted - p->window.first > CREDITS_OPEN)
+    if (said->granted - p->window.first > CREDITS_OPEN)
         return -EPROTO;
-    p->granted = granted;
+    p->granted = said->granted;
     return 0;
 }
 

@@ -43,6 +43,8 @@ struct credit_bank {
     uint32_t posted;   /* receives that the device has */
     uint32_t promised; /* of them, to peers */
     uint32_t epoch;    /* of the account that was opened last */
+    uint64_t opened;   /* so many were */
+    uint64_t key[2];   /* of the steps from one epoch to the next, which nobody knows */
 };
 
 /* Of one life of a peer's endpoint. */
@@ -54,8 +56,11 @@ struct credit_account {
     struct credit_window window;
 };
 
-/* Epochs grow, from a random one on: which of two is the later can be told. */
-void lane_credit_bank_init(struct credit_bank *b, uint32_t random);
+/* Epochs grow by CREDIT_STEP_MOST at the most, by how much nobody can tell: who is told one of his
+ * own knows none of others'. Which of two is the later can be told, as long as no more than half of
+ * all numbers are between them, which is what 128 accounts may take. first: none is before it. */
+enum { CREDIT_STEP_MOST = 1 << 24 };
+void lane_credit_bank_init(struct credit_bank *b, const uint64_t key[2], uint32_t first);
 void lane_credit_account_open(struct credit_bank *b, struct credit_account *a);
 /* Nothing of its peer's is under way any more, and what it says is of an account that is closed. */
 void lane_credit_account_close(struct credit_bank *b, struct credit_account *a);
@@ -108,13 +113,21 @@ struct credit_purse {
     uint32_t granted, next;
     struct credit_window window; /* its first: what may be said to be settled */
     struct credit_rest rest[2];  /* the second: of those that broke while the first one waits */
+    uint64_t since_ns;           /* since when it has that epoch */
 };
 
-/* What a peer says of its account, in any order. 0; or -EPROTO: it makes no sense. One of an epoch
+/* What a peer says of its account. */
+struct credit_said {
+    uint32_t epoch, granted;
+    uint32_t used; /* all that have arrived or are settled are before it */
+};
+/* In any order, and late_ns late at the most. 0; or -EPROTO: it makes no sense. One of an epoch
  * that is over says nothing; a later epoch is another account, and what is out under the former one
- * is nobody's concern. `used`: all that have arrived or are settled are before it. Of an account
- * that was had before, and forgotten when nothing was out, none before that is used again. */
-int lane_credit_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted, uint32_t used);
+ * is nobody's concern: so is any other one when the present one is older than what may be late. Of
+ * an account that was had before, and forgotten when nothing was out, none before `used` is used
+ * again. */
+int lane_credit_granted(struct credit_purse *p, const struct credit_said *said, uint64_t now_ns,
+                        uint64_t late_ns);
 static inline uint32_t lane_credit_left(const struct credit_purse *p)
 {
     return p->granted - p->next;

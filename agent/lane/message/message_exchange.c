@@ -144,8 +144,9 @@ static void hear_credit(struct exchange *x, struct message_peer *c, const struct
                         uint64_t now_ns)
 {
     const uint32_t left = lane_credit_left(&c->purse);
+    const struct credit_said said = {d->account_epoch, d->granted, d->used};
     if (d->account_epoch != 0)
-        (void)lane_credit_granted(&c->purse, d->account_epoch, d->granted, d->used);
+        (void)lane_credit_granted(&c->purse, &said, now_ns, x->config.bound_ns);
     if (lane_credit_left(&c->purse) > left) {
         c->asked = 0;
         c->ask_ns = 0;

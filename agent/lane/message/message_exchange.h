@@ -92,7 +92,7 @@ struct exchange {
 /* 0 or -ENOMEM. */
 int lane_exchange_init(struct exchange *x, const struct exchange_config *config, uint64_t random);
 /* random: which nobody knows; while it knows nobody. */
-void lane_exchange_seed(struct exchange *x, uint64_t random);
+void lane_exchange_seed(struct exchange *x, const uint64_t random[2]);
 void lane_exchange_free(struct exchange *x);
 /* That life of an endpoint, which is known from here on. NULL: there is no room now, or it is an
  * earlier life than one that is known. */

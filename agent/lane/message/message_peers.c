@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/siphash.h"
 #include "message/exchange_parts.h"
 
 enum {
@@ -23,11 +24,15 @@ static uint32_t buckets_for(uint32_t n)
     return buckets;
 }
 
-void lane_exchange_seed(struct exchange *x, uint64_t random)
+/* Peers see epochs, and by these nothing of the rest. */
+void lane_exchange_seed(struct exchange *x, const uint64_t random[2])
 {
+    static const char first[] = "first epoch";
+    uint32_t drawn[4];
     BASE_ASSERT(x->used == 0 && x->bank.posted == 0);
-    x->seed = random;
-    lane_credit_bank_init(&x->bank, (uint32_t)(random >> 32));
+    x->seed = random[0];
+    base_siphash128(random, first, sizeof first, (uint8_t *)drawn);
+    lane_credit_bank_init(&x->bank, random, drawn[0]);
 }
 
 int lane_exchange_init(struct exchange *x, const struct exchange_config *config, uint64_t random)
@@ -36,7 +41,7 @@ int lane_exchange_init(struct exchange *x, const struct exchange_config *config,
                 config->shares > 0 && config->receivers > config->shares + 1);
     *x = (struct exchange){.config = *config, .free = 1};
     TAILQ_INIT(&x->dues);
-    lane_exchange_seed(x, random);
+    lane_exchange_seed(x, (const uint64_t[2]){random, 0});
     x->mask = buckets_for(config->peers) - 1;
     x->epoch_mask = buckets_for(4 * config->peers) - 1; /* so that few are taken */
     x->all = calloc(config->peers, sizeof x->all[0]);

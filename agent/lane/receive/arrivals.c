@@ -181,7 +181,7 @@ void lane_messages_begin(struct lane *l)
 {
     uint64_t random[2] = {0};
     (void)l->random_fill(l->random_user, random, sizeof random);
-    lane_exchange_seed(&l->messages->exchange, random[0]);
+    lane_exchange_seed(&l->messages->exchange, random);
     l->messages->ports.seed = random[1];
     for (uint32_t i = l->res.messages.receives; i > 0; i--)
         l->messages->unposted[l->messages->unposted_count++] = i - 1;

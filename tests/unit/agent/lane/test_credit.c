@@ -8,6 +8,17 @@
 #include "message/credit.h"
 #include "../../check_main.h"
 
+/* Where nothing is so late that time matters. */
+static int hear_granted(struct credit_purse *p, uint32_t epoch, uint32_t granted, uint32_t used)
+{
+    return lane_credit_granted(p, &(struct credit_said){epoch, granted, used}, 0, 1);
+}
+
+static void init_bank(struct credit_bank *b, uint32_t first)
+{
+    lane_credit_bank_init(b, (const uint64_t[2]){first, 1}, first);
+}
+
 static uint32_t take_one(struct credit_purse *p)
 {
     return lane_credit_take_some(p, 1);
@@ -30,11 +41,11 @@ START_TEST(a_credit_buys_one_receive)
     struct credit_bank b;
     struct credit_account a;
     struct credit_purse p = {0};
-    lane_credit_bank_init(&b, 7);
+    init_bank(&b, 7);
     lane_credit_posted(&b, 8);
     lane_credit_account_open(&b, &a);
     ck_assert_uint_eq(lane_credit_grant(&b, &a, 3), 3);
-    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, a.epoch, a.granted, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 3);
     const uint32_t first = take_one(&p), second = take_one(&p);
     ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, second), 0);
@@ -53,30 +64,88 @@ START_TEST(numbers_go_on_over_their_end)
     struct credit_bank b;
     struct credit_account a;
     struct credit_purse p = {0};
-    lane_credit_bank_init(&b, UINT32_MAX - 1);
+    init_bank(&b, UINT32_MAX - 1);
     lane_credit_posted(&b, 8);
     lane_credit_account_open(&b, &a);
     lane_credit_account_close(&b, &a);
     lane_credit_account_open(&b, &a);
-    ck_assert_uint_eq(a.epoch, 1);
+    const uint32_t epoch = a.epoch;
+    ck_assert_uint_gt(epoch, 0);
+    ck_assert_uint_le(epoch, 2 * CREDIT_STEP_MOST); /* which is behind UINT32_MAX */
     a.granted = a.window.first = UINT32_MAX - 1;
     ck_assert_uint_eq(lane_credit_grant(&b, &a, 4), 4);
-    p = (struct credit_purse){.epoch = 1,
+    p = (struct credit_purse){.epoch = epoch,
                               .granted = UINT32_MAX - 1,
                               .next = UINT32_MAX - 1,
                               .window = {.first = UINT32_MAX - 1}};
-    ck_assert_int_eq(lane_credit_granted(&p, 1, a.granted, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, epoch, a.granted, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 4);
     for (int i = 0; i < 4; i++) {
         const uint32_t number = take_one(&p);
-        ck_assert_int_eq(lane_credit_arrive(&b, &a, 1, number), 0);
+        ck_assert_int_eq(lane_credit_arrive(&b, &a, epoch, number), 0);
         lane_credit_posted(&b, 1);
-        lane_credit_over(&p, 1, number);
+        lane_credit_over(&p, epoch, number);
     }
     ck_assert_uint_eq(p.window.first, 2);
     ck_assert_uint_eq(a.window.first, 2);
-    ck_assert_int_eq(lane_credit_settle(&b, &a, 1, UINT32_MAX), 0);
-    ck_assert_int_eq(lane_credit_settle(&b, &a, 1, 3), -EPROTO);
+    ck_assert_int_eq(lane_credit_settle(&b, &a, epoch, UINT32_MAX), 0);
+    ck_assert_int_eq(lane_credit_settle(&b, &a, epoch, 3), -EPROTO);
+}
+END_TEST
+
+/* Of two lives of a lane, and of two lanes: nobody who is told some of one's knows the next, or
+ * those of another. */
+START_TEST(epochs_differ_by_chance_and_keep_their_order)
+{
+    enum { LIVES = 3, ACCOUNTS = 2000, IN_ORDER = 100 };
+    static uint32_t epochs[LIVES][ACCOUNTS];
+    uint64_t sum = 0;
+    for (uint32_t life = 0; life < LIVES; life++) {
+        struct credit_bank b;
+        struct credit_account a;
+        lane_credit_bank_init(&b, (const uint64_t[2]){5, life % 2}, UINT32_MAX - 7);
+        for (uint32_t i = 0; i < ACCOUNTS; i++) {
+            lane_credit_account_open(&b, &a);
+            epochs[life][i] = a.epoch;
+            ck_assert_uint_ne(a.epoch, 0);
+        }
+    }
+    ck_assert_mem_eq(epochs[0], epochs[2], sizeof epochs[0]); /* by its key alone */
+    uint32_t alike = 0, first = UINT32_MAX - 7;
+    for (uint32_t i = 0; i < ACCOUNTS; first = epochs[0][i++]) {
+        const uint32_t step = epochs[0][i] - first;
+        ck_assert_uint_ge(step, 1);
+        ck_assert_uint_le(step, CREDIT_STEP_MOST);
+        sum += step;
+        alike += epochs[0][i] == epochs[1][i];
+        struct credit_purse p = {0};
+        ck_assert_int_eq(hear_granted(&p, epochs[0][i], 1, 0), 0);
+        const uint32_t later = epochs[0][i + IN_ORDER < ACCOUNTS ? i + IN_ORDER : ACCOUNTS - 1];
+        ck_assert_int_eq(hear_granted(&p, later, 2, 0), 0);
+        ck_assert_int_eq(hear_granted(&p, epochs[0][i], 3, 0), 0);
+        ck_assert_uint_eq(p.epoch, later);
+    }
+    ck_assert_uint_lt(alike, 3);
+    ck_assert_uint_gt(sum / ACCOUNTS, CREDIT_STEP_MOST / 2 - CREDIT_STEP_MOST / 20);
+    ck_assert_uint_lt(sum / ACCOUNTS, CREDIT_STEP_MOST / 2 + CREDIT_STEP_MOST / 20);
+}
+END_TEST
+
+/* Half of all numbers are soon between two accounts, if others come and go. */
+START_TEST(an_account_is_another_when_nothing_of_the_former_one_is_under_way)
+{
+    enum { LATE_NS = 1000, AT_NS = 50 };
+    struct credit_purse p = {0};
+    const struct credit_said former = {.epoch = 9, .granted = 5},
+                             other = {.epoch = 9u - (1u << 20), .granted = 3};
+    ck_assert_int_eq(lane_credit_granted(&p, &former, AT_NS, LATE_NS), 0);
+    ck_assert_int_eq(lane_credit_granted(&p, &other, AT_NS + LATE_NS - 1, LATE_NS), 0);
+    ck_assert_uint_eq(p.epoch, former.epoch);
+    ck_assert_int_eq(lane_credit_granted(&p, &other, AT_NS + LATE_NS, LATE_NS), 0);
+    ck_assert_uint_eq(p.epoch, other.epoch);
+    ck_assert_uint_eq(lane_credit_left(&p), 3);
+    ck_assert_int_eq(lane_credit_granted(&p, &former, AT_NS + LATE_NS, LATE_NS), 0);
+    ck_assert_uint_eq(p.epoch, former.epoch); /* the later one at once */
 }
 END_TEST
 
@@ -84,7 +153,7 @@ START_TEST(who_comes_later_finds_as_much_as_others_have)
 {
     struct credit_bank b;
     struct credit_account a[4];
-    lane_credit_bank_init(&b, 0);
+    init_bank(&b, 0);
     lane_credit_posted(&b, 100);
     for (int i = 0; i < 4; i++)
         lane_credit_account_open(&b, &a[i]);
@@ -105,11 +174,11 @@ START_TEST(what_is_left_is_given_back_as_if_it_were_used)
     struct credit_bank b;
     struct credit_account a;
     struct credit_purse p = {0};
-    lane_credit_bank_init(&b, 0);
+    init_bank(&b, 0);
     lane_credit_posted(&b, 16);
     lane_credit_account_open(&b, &a);
     lane_credit_grant(&b, &a, 8);
-    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, a.epoch, a.granted, 0), 0);
     const uint32_t out = take_one(&p);
     ck_assert(lane_credit_return(&p));
     ck_assert(!lane_credit_return(&p));
@@ -125,16 +194,16 @@ END_TEST
 START_TEST(what_a_peer_says_in_vain_changes_nothing)
 {
     struct credit_purse p = {0};
-    ck_assert_int_eq(lane_credit_granted(&p, 0, 5, 0), -EPROTO);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1, 0), -EPROTO);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, 5, 0), 0);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, 4, 0), 0); /* said before */
-    ck_assert_int_eq(lane_credit_granted(&p, 8, 100, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, 0, 5, 0), -EPROTO);
+    ck_assert_int_eq(hear_granted(&p, 9, CREDITS_OPEN + 1, 0), -EPROTO);
+    ck_assert_int_eq(hear_granted(&p, 9, 5, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, 9, 4, 0), 0); /* said before */
+    ck_assert_int_eq(hear_granted(&p, 8, 100, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 5);
-    ck_assert_int_eq(lane_credit_granted(&p, 9, CREDITS_OPEN + 1, 0), -EPROTO);
+    ck_assert_int_eq(hear_granted(&p, 9, CREDITS_OPEN + 1, 0), -EPROTO);
     ck_assert_uint_eq(lane_credit_left(&p), 5);
     lane_credit_over(&p, 8, 77);
-    ck_assert_int_eq(lane_credit_granted(&p, 10, 2, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, 10, 2, 0), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 2);
 }
 END_TEST
@@ -143,7 +212,7 @@ START_TEST(what_broke_is_over_when_its_queue_pair_has_rested)
 {
     struct credit_purse p = {0};
     enum { REST = 1000 };
-    ck_assert_int_eq(lane_credit_granted(&p, 1, 8, 0), 0);
+    ck_assert_int_eq(hear_granted(&p, 1, 8, 0), 0);
     for (int i = 0; i < 4; i++)
         (void)take_one(&p);
     lane_credit_broke(&p, 1, 0, 10);
@@ -169,12 +238,12 @@ START_TEST(a_purse_that_was_forgotten_begins_behind_what_was_used)
     struct credit_bank b;
     struct credit_account a;
     struct credit_purse p = {0};
-    lane_credit_bank_init(&b, 0);
+    init_bank(&b, 0);
     lane_credit_posted(&b, 400);
     lane_credit_account_open(&b, &a);
     for (int i = 0; i < 1000; i++) {
         ck_assert_uint_eq(lane_credit_grant(&b, &a, 1), 1);
-        ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
+        ck_assert_int_eq(hear_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
         const uint32_t number = take_one(&p);
         lane_credit_over(&p, p.epoch, number);
         if (i % 10 == 3)
@@ -185,7 +254,7 @@ START_TEST(a_purse_that_was_forgotten_begins_behind_what_was_used)
     }
     lane_credit_grant(&b, &a, 5);
     p = (struct credit_purse){.epoch = 0};
-    ck_assert_int_eq(lane_credit_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
+    ck_assert_int_eq(hear_granted(&p, a.epoch, a.granted, lane_credit_used(&a)), 0);
     ck_assert_uint_eq(lane_credit_left(&p), 5);
     ck_assert_int_eq(lane_credit_arrive(&b, &a, p.epoch, take_one(&p)), 0);
     (void)lane_credit_return(&p);
@@ -231,7 +300,7 @@ static void hear(void)
     if (pick(8) != 0) /* else it comes again */
         packets[i] = packets[--packet_count];
     if (l.is_grant)
-        ck_assert_int_eq(lane_credit_granted(&purses[l.peer], l.epoch, l.number, l.used), 0);
+        ck_assert_int_eq(hear_granted(&purses[l.peer], l.epoch, l.number, l.used), 0);
     else
         ck_assert_int_ne(lane_credit_settle(&bank, &accounts[l.peer], l.epoch, l.number), -EPROTO);
 }
@@ -322,8 +391,8 @@ static void end_all(void)
     while (out_count > 0)
         end_message(0);
     for (uint32_t i = 0; i < PEERS; i++) {
-        ck_assert_int_eq(lane_credit_granted(&purses[i], accounts[i].epoch, accounts[i].granted,
-                                             lane_credit_used(&accounts[i])),
+        ck_assert_int_eq(hear_granted(&purses[i], accounts[i].epoch, accounts[i].granted,
+                                      lane_credit_used(&accounts[i])),
                          0);
         lane_credit_return(&purses[i]);
         ck_assert_int_eq(
@@ -340,7 +409,7 @@ START_TEST(no_more_is_promised_than_is_posted_whatever_is_lost)
         packet_count = out_count = 0;
         arrived = 0;
         memset(purses, 0, sizeof purses);
-        lane_credit_bank_init(&bank, seed == 1 ? UINT32_MAX - 3 : seed);
+        init_bank(&bank, seed == 1 ? UINT32_MAX - 3 : seed);
         lane_credit_posted(&bank, RECEIVES);
         for (uint32_t i = 0; i < PEERS; i++)
             lane_credit_account_open(&bank, &accounts[i]);
@@ -355,6 +424,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_credit_buys_one_receive)                                                                   \
     T(numbers_go_on_over_their_end)                                                                \
+    T(epochs_differ_by_chance_and_keep_their_order)                                                \
+    T(an_account_is_another_when_nothing_of_the_former_one_is_under_way)                           \
     T(who_comes_later_finds_as_much_as_others_have)                                                \
     T(what_is_left_is_given_back_as_if_it_were_used)                                               \
     T(what_a_peer_says_in_vain_changes_nothing)                                                    \

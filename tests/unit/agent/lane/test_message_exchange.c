@@ -123,6 +123,40 @@ START_TEST(a_peer_that_comes_back_has_no_credit_of_before)
 }
 END_TEST
 
+/* So many others have come and gone meanwhile that its account's epoch seems to be an earlier one.
+ */
+START_TEST(who_was_silent_while_many_came_has_credit_again)
+{
+    enum { MANY = 200 };
+    begin(16, 0, 0);
+    run(10);
+    struct exchange *x = &w.side[1].x;
+    const uint32_t before = w.side[0].peer->purse.epoch;
+    while (w.datagrams > 0 || w.messages > 0 || lane_exchange_due(x) != NULL)
+        step();
+    w.now_ns += 2 * x->config.forget_ns;
+    lane_exchange_sweep(x, w.now_ns, x->config.peers);
+    ck_assert_uint_eq(w.side[1].peer->account.epoch, 0);
+    for (uint32_t n = 1; n <= MANY || w.side[1].x.bank.epoch - before < UINT32_MAX / 2; n++) {
+        const struct schema_datagram another = {.from_gid = {0xfe},
+                                                .from_incarnation = n,
+                                                .to_incarnation = 100,
+                                                .pool = 1,
+                                                .qpn = 10,
+                                                .wants = 1};
+        struct message_peer *c = lane_exchange_hear(x, &another, w.now_ns);
+        ck_assert_ptr_nonnull(c);
+        ck_assert_uint_lt(n, 5 * MANY);
+        TAILQ_REMOVE(&x->dues, c, by_due); /* who is told is none of those two */
+        c->due = 0;
+        w.now_ns += x->config.bound_ns;
+        lane_exchange_sweep(x, w.now_ns, x->config.peers);
+    }
+    run(10);
+    end();
+}
+END_TEST
+
 START_TEST(a_stream_that_failed_fails_again_until_its_sender_has_heard_it)
 {
     begin(6, 0, 0);
@@ -491,6 +525,7 @@ END_TEST
     T(credits_that_nobody_uses_come_back)                                                          \
     T(a_receiver_that_has_forgotten_a_stream_hears_it_again)                                       \
     T(a_peer_that_comes_back_has_no_credit_of_before)                                              \
+    T(who_was_silent_while_many_came_has_credit_again)                                             \
     T(a_stream_that_failed_fails_again_until_its_sender_has_heard_it)                              \
     T(two_that_have_no_credit_for_each_other_do_not_talk_without_end)                              \
     T(what_is_dropped_for_its_credit_finds_its_receive_when_it_comes_again)                        \

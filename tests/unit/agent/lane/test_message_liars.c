@@ -9,6 +9,13 @@ static uint32_t draw_any(void)
     return (uint32_t)base_prng_next(&w.prng) >> draw(32);
 }
 
+/* Of any account, as if it were known; or of none. */
+static uint32_t draw_epoch(const struct exchange *x)
+{
+    const uint32_t of = x->all[draw(x->config.peers)].account.epoch;
+    return of != 0 && !happens(20) ? of : x->bank.epoch - draw(3);
+}
+
 static struct schema_datagram draw_datagram(const struct exchange *x)
 {
     struct schema_datagram d = {.from_gid = {0xfd, [15] = (uint8_t)draw(8)},
@@ -16,7 +23,7 @@ static struct schema_datagram draw_datagram(const struct exchange *x)
                                 .to_incarnation = 100 * draw(2),
                                 .pool = (uint16_t)!happens(10),
                                 .qpn = 1,
-                                .purse_epoch = x->bank.epoch - draw(3),
+                                .purse_epoch = draw_epoch(x),
                                 .settled = draw_any(),
                                 .wants = draw_any(),
                                 .account_epoch = happens(50) ? draw(4) << 30 | draw(2) : draw(3),
@@ -101,7 +108,7 @@ static void end_reading(struct exchange *x)
 
 static void take_liars_message(struct exchange *x)
 {
-    const struct schema_message m = {.epoch = x->bank.epoch - draw(3),
+    const struct schema_message m = {.epoch = draw_epoch(x),
                                      .credit = happens(50) ? draw(40) : draw_any(),
                                      .stream = 1 + draw(12),
                                      .number = happens(80) ? draw(5) : draw_any(),
