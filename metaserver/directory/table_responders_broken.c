@@ -41,38 +41,89 @@ static bool is_lately(const struct meta_responders *r, const struct taken_respon
     return t->taker[0] != '\0' && r->now_ns - t->at_ns < TAKE_AGAIN_NS;
 }
 
-/* Where what it has got of another node of late is not forgotten: a node may get its own as often
- * as it likes. Where there is no such place, the oldest one. */
-static struct taken_responder *find_place(struct meta_responders *r)
+/* The node that has got it. */
+static const char *taker_of(const struct taken_responder *t)
+{
+    return t->taker[0] != '\0' ? t->taker : t->id;
+}
+
+static bool is_older(const struct taken_responder *t, const struct taken_responder *other)
+{
+    return (int32_t)(t->number - other->number) < 0;
+}
+
+static uint32_t count_of(const struct meta_responders *r, const char *taker)
 {
     uint32_t n = 0;
-    while (n < TAKEN && is_lately(r, &r->taken[(r->takes + n) % TAKEN]))
-        n++;
-    r->takes += n < TAKEN ? n : 0;
-    return &r->taken[r->takes++ % TAKEN];
+    for (uint32_t i = 0; i < TAKEN; i++)
+        n += strcmp(taker_of(&r->taken[i]), taker) == 0;
+    return n;
+}
+
+/* The node with the most, this one counted as one more: of several the one that has the oldest. */
+static const char *choose_taker(const struct meta_responders *r, const char *taker)
+{
+    const struct taken_responder *best = NULL;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < TAKEN; i++) {
+        const struct taken_responder *t = &r->taken[i];
+        const uint32_t n = count_of(r, taker_of(t)) + (strcmp(taker_of(t), taker) == 0);
+        if (best == NULL || n > most || (n == most && is_older(t, best))) {
+            best = t;
+            most = n;
+        }
+    }
+    return taker_of(best);
+}
+
+/* One that nobody is to hear of, and that nobody got of late; or of the node with the most, which
+ * may get its own as often as it likes: so these first. */
+static struct taken_responder *find_place(struct meta_responders *r, const char *taker)
+{
+    struct taken_responder *best = NULL;
+    for (uint32_t i = 0; i < TAKEN; i++)
+        if (r->taken[i].qpn == 0 && !is_lately(r, &r->taken[i]))
+            return &r->taken[i];
+    const char *of = choose_taker(r, taker);
+    for (uint32_t i = 0; i < TAKEN; i++) {
+        struct taken_responder *t = &r->taken[i];
+        if (strcmp(taker_of(t), of) != 0)
+            continue;
+        const bool differs = best != NULL && is_lately(r, t) != is_lately(r, best);
+        if (best == NULL || (differs ? is_lately(r, best) : is_older(t, best)))
+            best = t;
+    }
+    return best;
 }
 
 void meta_responder_note_taken(struct responder *p, const struct meta_responder_request *taker)
 {
     struct meta_responders *r = p->owner;
-    struct taken_responder *t = find_place(r);
+    struct taken_responder *t = find_place(r, taker->id);
     const char *id = r->kept.owner[meta_responder_number(p)].id;
-    *t = (struct taken_responder){
-        .qpn = p->qp->qpn, .taker_pool = taker->peer.pool, .at_ns = r->now_ns};
+    *t = (struct taken_responder){.qpn = p->qp->qpn,
+                                  .taker_pool = taker->peer.pool,
+                                  .number = r->takes++,
+                                  .at_ns = r->now_ns};
     memcpy(t->id, id, strnlen(id, sizeof t->id - 1));
     if (strcmp(id, taker->id) != 0)
         memcpy(t->taker, taker->id, sizeof t->taker);
     r->untold = true;
 }
 
+/* A pool's number is whatever its node says. */
 bool meta_responders_took_lately(const struct meta_responders *r,
                                  const struct meta_responder_request *taker)
 {
-    uint32_t i = 0;
-    while (i < TAKEN && (r->taken[i].taker_pool != taker->peer.pool ||
-                         !is_lately(r, &r->taken[i]) || strcmp(r->taken[i].taker, taker->id) != 0))
-        i++;
-    return i < TAKEN;
+    uint32_t of_node = 0;
+    for (uint32_t i = 0; i < TAKEN; i++) {
+        const struct taken_responder *t = &r->taken[i];
+        if (!is_lately(r, t) || strcmp(t->taker, taker->id) != 0)
+            continue;
+        if (t->taker_pool == taker->peer.pool || ++of_node == META_RESPONDERS_OF_NODE)
+            return true;
+    }
+    return false;
 }
 
 void meta_responder_note_kept(const struct responder *p, const char *id)

@@ -16,8 +16,9 @@
 
 enum { TAKEN = 64 }; /* further lanes' that a first one has got, and of which agents are told */
 
-/* For so long a pool that has got another node's gets no other one: who registers again and again,
- * and gives up what it gets, would end all of them, and each as often as it comes back. */
+/* For so long a pool that has got another node's gets no other one, nor a node more than it may
+ * have of its own: who registers again and again, and gives up what it gets, would end all of them,
+ * and each as often as it comes back. */
 #define TAKE_AGAIN_NS (60 * BASE_NS_PER_S)
 
 enum responder_state {
@@ -54,6 +55,7 @@ struct taken_responder {
     bool told;                       /* meta_responders_broken() has said it */
     char taker[META_STORE_ID_BYTES]; /* another node that has got it; "": none */
     uint16_t taker_pool;
+    uint32_t number; /* so many went before it */
     uint64_t at_ns;
 };
 
@@ -71,7 +73,7 @@ struct meta_responders {
                              * replace its own */
     uint32_t further;       /* KEPT, of these others */
     uint32_t hand;          /* where one of them was looked for last, to make room */
-    uint32_t takes;         /* how often it was, and in `taken` those that went last */
+    uint32_t takes;         /* how often it was, and some of these: a node keeps no other's out */
     struct taken_responder taken[TAKEN];
     struct base_log_limit taken_log;
     uint32_t free, spare;           /* first of each list */

@@ -125,8 +125,8 @@ int meta_responders_say_full(const struct meta_responders *r,
 {
     if (request->peer.lane == 0 && count_first(r) < r->limit && r->further > 0)
         return base_err(&request->err, -ENOSPC,
-                        "this pool got a queue pair of another node's further lane of late, and "
-                        "there is none left: ask again in a minute");
+                        "this pool, or too many of its node, got a queue pair of another node's "
+                        "further lane of late, and there is none left: ask again in a minute");
     return base_err(&request->err, -ENOSPC,
                     "all %" PRIu32
                     " queue pairs that this metaserver has for %s are in use: remove "

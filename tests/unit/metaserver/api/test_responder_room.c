@@ -3,39 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world.h"
-
-enum { MAX_READERS = 16, SHARED = 4, MAX_QP = SHARED + META_RESPONDERS_SPARES + 1 };
-
-static void open_reader(struct reader *a, const struct world *w, uint8_t number, uint8_t node,
-                        uint8_t lane)
-{
-    reader_open(a, w, number);
-    a->node = node;
-    a->lane = lane;
-}
-
-static bool reads(struct reader *a, const struct world *w)
-{
-    return reader_try(a, w, IBV_WR_RDMA_READ, 1) == IBV_WC_SUCCESS;
-}
-
-static void renew(struct world *w, const struct reader *a, struct reply *reply)
-{
-    char path[32];
-    snprintf(path, sizeof path, "/v1/nodes/n%u/renew", a->node);
-    world_ask(w, "POST", path, "{\"incarnation\":5}", reply);
-    ck_assert_int_eq(reply->status, 200);
-}
-
-static void refuse(struct world *w, const struct reader *a, const char *why)
-{
-    struct reply reply;
-    reader_put(w, a, 5, &reply);
-    world_settle(w);
-    ck_assert_int_eq(reply.status, 503);
-    ck_assert_msg(says(&reply, why), "%s", reply.body);
-}
+#include "room_world.h"
 
 /* Two further lanes have half of the four; five first ones come. */
 START_TEST(further_lanes_make_room_for_first_ones)
@@ -260,7 +228,7 @@ START_TEST(a_device_that_makes_fewer_than_it_says_gives_first_lanes_what_others_
 }
 END_TEST
 
-enum { HOSTILE = 9, OTHERS = META_RESPONDERS_SPARES - 4 };
+enum { OTHERS = META_RESPONDERS_SPARES - 4 };
 
 /* An honest node with two further lanes, others, and one that is not honest: all that there are. */
 struct crowd {
@@ -432,63 +400,6 @@ START_TEST(who_got_another_nodes_of_late_is_refused_before_a_queue_pair_is_spent
 }
 END_TEST
 
-static void leave(struct world *w)
-{
-    struct reply reply;
-    world_ask(w, "DELETE", "/v1/nodes/n9", "", &reply);
-    ck_assert_int_eq(reply.status, 204);
-    world_settle(w);
-}
-
-static void join_anew(struct world *w, struct reader *a, int status)
-{
-    reader_renew(a);
-    reader_join(w, a, 5, status);
-}
-
-/* It gets its own further lane's, and leaves, more often than is remembered. */
-START_TEST(who_gets_its_own_again_and_again_is_known_to_have_got_anothers)
-{
-    enum { TIMES = 70 };
-    struct world w;
-    struct reader honest[3], other, mine[3];
-    world_open_small(&w, MAX_READERS, MAX_QP);
-    w.fab->caps.time_wait_ns = 0; /* all of it in less than a minute */
-    for (uint8_t i = 0; i < 3; i++) {
-        open_reader(&honest[i], &w, (uint8_t)(i + 1), 1, i);
-        open_reader(&mine[i], &w, (uint8_t)(i + 6), HOSTILE, i == 1);
-        mine[i].pools = 2;
-        mine[i].pool = i == 2;
-        reader_join(&w, &honest[i], 5, i == 0 ? 201 : 200);
-    }
-    reader_join(&w, &mine[0], 5, 201);
-    reader_join(&w, &mine[2], 5, 200);
-    ck_assert_uint_eq(world_readers(&w).taken, 1);
-    ck_assert(!reads(&honest[2], &w));
-    leave(&w);
-    for (uint32_t i = 0; i < TIMES; i++) {
-        join_anew(&w, &mine[0], 201);
-        join_anew(&w, &mine[1], 200);
-        join_anew(&w, &mine[2], 200);
-        ck_assert_uint_eq(world_readers(&w).taken, i + 2);
-        ck_assert(reads(&honest[1], &w));
-        leave(&w);
-    }
-    open_reader(&other, &w, 12, 2, 0);
-    reader_join(&w, &other, 5, 201);
-    join_anew(&w, &mine[0], 201);
-    reader_renew(&mine[2]);
-    refuse(&w, &mine[2], "another node's further lane of late");
-    ck_assert(reads(&honest[0], &w) && reads(&honest[1], &w));
-    reader_close(&other);
-    for (uint8_t i = 0; i < 3; i++) {
-        reader_close(&honest[i]);
-        reader_close(&mine[i]);
-    }
-    world_close(&w);
-}
-END_TEST
-
 /* Its own are fewer than others', and nearer. */
 START_TEST(a_first_lane_has_its_own_nodes_further_one_before_others)
 {
@@ -524,7 +435,6 @@ END_TEST
     T(further_lanes_have_what_first_ones_leave)                                                    \
     T(the_node_with_the_most_further_lanes_loses_one)                                              \
     T(who_loses_one_hears_of_it)                                                                   \
-    T(who_gets_its_own_again_and_again_is_known_to_have_got_anothers)                              \
     T(a_device_that_makes_fewer_than_it_says_gives_first_lanes_what_others_have)                   \
     T(who_registers_again_and_again_ends_no_other_nodes_lane)                                      \
     T(who_leaves_and_comes_gets_another_nodes_once_a_minute)                                       \

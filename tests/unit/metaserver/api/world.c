@@ -299,11 +299,11 @@ void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, s
         base_text_printf(&body,
                          "%s{\"gid\":\"fd00::%x\",\"pool\":%u,\"transports\":[\"rc\"],"
                          "\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}",
-                         pool > 0 ? "," : "", a->node, pool);
+                         pool > 0 ? "," : "", a->node, pool + a->calls);
     base_text_printf(&body, "],\"reader\":{\"gid\":\"%s\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024",
                      base_gid_format(gid, text), a->qp->qpn, a->psn);
     if (a->pools > 0)
-        base_text_printf(&body, ",\"pool\":%u", a->pool);
+        base_text_printf(&body, ",\"pool\":%u", a->pool + a->calls);
     if (a->lane > 0)
         base_text_printf(&body, ",\"lane\":%u", a->lane);
     base_text_printf(&body, "}}");

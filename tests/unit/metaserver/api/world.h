@@ -79,6 +79,7 @@ struct reader {
     uint8_t node;   /* registers as this one, with the endpoint fd00::node; its number to begin */
     uint8_t pools;  /* in the pools 0 .. pools - 1; 0: as 1, and the reader says no pool */
     uint8_t pool;   /* that it reads for */
+    uint8_t calls;  /* and calls that so much more */
     uint8_t lane;   /* of that pool; 0: it says none */
     struct fab_pd *pd;
     struct fab_mem mem;
