@@ -17,6 +17,7 @@
 #include "request/ring_copy.h"
 #include "resolve/liveness.h"
 #include "schedule/turn_bytes.h"
+#include "schedule/unseen_writes.h"
 #include "schedule/usual.h"
 #include "schedule/window_run.h"
 #include "session_state.h"
@@ -135,7 +136,7 @@ static void end_run(struct lane *l, struct post_run *r)
     session_count_posted(&s->memory->shown, r->count, r->bytes);
     flow_posted(l, r->q->flow, r->count);
     r->q->outstanding += r->count;
-    r->q->begun = r->op->begun;
+    vqp_posted(l, r->q, r->op->begun);
     r->p->bytes += r->bytes;
     r->p->posted += r->bytes + (uint64_t)LANE_POST_BYTES * r->count;
     l->did += r->count;

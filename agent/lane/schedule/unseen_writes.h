@@ -35,4 +35,14 @@ static inline bool message_is_ahead(const struct lane *l, const struct vqp *q)
            (l->now_ns - q->flow->moved_ns < SEEN_NS || l->now_ns - l->broke_ns < SEEN_NS);
 }
 
+/* The device was given one of q's, which leaves it so when it is the last. One that is answered is
+ * carried out behind all before it on its queue pair, and shows nothing of what took another one.
+ */
+static inline void vqp_posted(const struct lane *l, struct vqp *q, enum vqp_begun begun)
+{
+    if (q->begun == BEGUN && begun != BEGUN && message_is_ahead(l, q))
+        return;
+    q->begun = (uint8_t)begun;
+}
+
 #endif

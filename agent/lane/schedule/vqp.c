@@ -324,7 +324,7 @@ static inline void chain_request(struct lane *l, struct vqp *q, struct physical_
 /* Likewise, and it is no SEND. */
 static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
-    q->begun = w->op->begun;
+    vqp_posted(l, q, w->op->begun);
     chain_request(l, q, p, w);
 }
 

@@ -277,6 +277,47 @@ START_TEST(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_t
 }
 END_TEST
 
+/* A READ in between has shown nothing of what was written: it was lost with the former queue pair,
+ * as the message behind it was, and goes by the other one. */
+START_TEST(nor_is_one_ahead_behind_a_read_that_went_by_the_other_queue_pair)
+{
+    struct schema_cqe e;
+    struct schema_cqe_sender from;
+    char order[32];
+    uint32_t moved = 0;
+    for (uint32_t seed = 0; seed < SEEDS; seed++) {
+        snprintf(order, sizeof order, "unseen-writes:%u", seed);
+        setenv("KEDGE_SOFT_ORDER", order, 1);
+        begin_with_region();
+        post_receive(0, 0, 64);
+        post(&sender, world_message(SCHEMA_OP_SEND, 1, 0, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        post_receive(1, 0, 64);
+        memset(memory_of(&sender, 4096), 0x5a, BYTES);
+        struct schema_sq_desc d = listed_write(2, 0, 4096);
+        d.flags = SCHEMA_OP_SIGNALED;
+        post(&sender, d);
+        ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        const struct schema_sq_desc read = world_rw(SCHEMA_OP_READ, 4, 8192, 8, key, ROOM + 4096);
+        struct lane *l = w.node[0].lane;
+        const struct flow *f = l->sessions[sender.id].vqps[0].flow;
+        struct fab_qp *qp = l->phys[l->dci[f->dci]].qp;
+        world_break(&w, 0, qp); /* which the lane hears by what it posts there */
+        post(&sender, read);
+        post(&sender, world_message(SCHEMA_OP_SEND, 3, 0, 8));
+        ck_assert(world_hear(&w, &receiver, &e, &from, PATIENCE));
+        ck_assert_mem_eq(memory_of(&receiver, ROOM), memory_of(&sender, 4096), BYTES);
+        moved += l->phys[l->dci[f->dci]].qp != qp && world_stats(&w, 0).reposted > 0;
+        for (int i = 0; i < 2; i++)
+            ck_assert_uint_eq(world_done(&w, &sender, PATIENCE).status, IBV_WC_SUCCESS);
+        end();
+        unsetenv("KEDGE_SOFT_ORDER");
+    }
+    ck_assert_uint_gt(moved, 0);
+}
+END_TEST
+
 /* The same where no queue pair breaks: requests to another endpoint are out on the initiator that
  * both have when the message goes, so that it takes a less loaded one. */
 START_TEST(nor_is_one_ahead_whose_endpoint_takes_a_less_loaded_initiator)
@@ -332,5 +373,6 @@ END_TEST
     T(a_list_that_the_device_refuses_is_not_heard)                                                 \
     T(a_list_is_heard_once_it_is_there_whatever_order_the_device_takes)                            \
     T(a_message_by_another_queue_pair_is_heard_behind_what_was_written_by_the_former)              \
+    T(nor_is_one_ahead_behind_a_read_that_went_by_the_other_queue_pair)                            \
     T(nor_is_one_ahead_whose_endpoint_takes_a_less_loaded_initiator)
 KEDGE_CHECK_MAIN("agent.lane.notify", TESTS)
