@@ -81,12 +81,14 @@ struct flow {
     uint32_t tenant_slot; /* whose first request took it */
     uint32_t holds;       /* VQPs that wait with it, and flows in quarantine */
     uint32_t outstanding; /* posted */
-    uint32_t dci;         /* index into lane->dci */
+    uint16_t dci;         /* index into lane->dci */
+    uint8_t wrote;        /* BEGUN_WROTE: WRITEs were posted since wrote_ns */
     uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
     uint64_t heard_ns;    /* when it last gave a sign of life; 0: it has not, or was silent since */
     uint64_t distrust_ns;
-    uint64_t used_ns;         /* when something was last posted to it */
-    uint64_t moved_ns;        /* when it took another DCI, not long after something had ended */
+    uint64_t used_ns;  /* when something was last posted to it */
+    uint64_t wrote_ns; /* DC: when WRITEs to it had ended last, or later */
+    uint64_t moved_ns; /* when it took another DCI, not long after a WRITE, or lost its link */
     uint64_t apart_until_ns;  /* nothing that goes to it is merged before (merge.h) */
     uint64_t doubted_ns;      /* since when */
     uint64_t dead_ns;         /* and for how long it is dead then */

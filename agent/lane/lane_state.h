@@ -53,11 +53,11 @@ TAILQ_HEAD(session_list, session);
 struct lane {
     struct lane_config config;
     struct lane_device_objects res;
-    uint64_t now_ns, broke_ns, gone_ns; /* and when a queue pair broke last, and a flow went */
-    uint64_t lease_now_ns; /* the same for leases: NEVER while the clock cannot be trusted, so
-                            * that each record is looked at closely */
-    uint64_t lease_doubt;  /* what makes it so, or 0 */
-    uint32_t did;          /* in this pass */
+    uint64_t now_ns, gone_ns; /* and when a flow went last */
+    uint64_t lease_now_ns;    /* the same for leases: NEVER while the clock cannot be trusted, so
+                               * that each record is looked at closely */
+    uint64_t lease_doubt;     /* what makes it so, or 0 */
+    uint32_t did;             /* in this pass */
     /* rounds.c: the pass in which these count; requests of VQPs that had waited, and after how many
      * one of each goes; looks at such VQPs that may follow. */
     uint64_t looks_pass;

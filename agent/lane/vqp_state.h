@@ -30,6 +30,9 @@ enum vqp_begun {
     BEGUN_BY_SENDS = BEGUN_BY_SEND + 16
 };
 
+/* Of BEGUN, and of no other operation's: in flow->wrote. */
+#define BEGUN_WROTE (BEGUN & ~BEGUN_BY_ANSWERED)
+
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
     uint8_t state;       /* enum vqp_state, moved by lane_vqp_move() alone */

@@ -134,9 +134,12 @@ static void end_run(struct lane *l, struct post_run *r)
     session_count(&s->inflight, n);
     active_count_out(s->of, n);
     session_count_posted(&s->memory->shown, r->count, r->bytes);
-    flow_posted(l, r->q->flow, r->count);
+    struct flow *f = r->q->flow;
+    const uint8_t begun = r->op->begun;
+    f->wrote |= begun;
+    flow_posted(l, f, r->count);
     r->q->outstanding += r->count;
-    vqp_posted(l, r->q, r->op->begun);
+    vqp_posted(l, r->q, begun);
     r->p->bytes += r->bytes;
     r->p->posted += r->bytes + (uint64_t)LANE_POST_BYTES * r->count;
     l->did += r->count;

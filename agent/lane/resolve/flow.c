@@ -61,7 +61,7 @@ static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
     f->rc = own->rc;
     f->own = own;
     lane_flow_inherit(l, f, own);
-    f->dci = lane_quarantine_dci(l, f);
+    f->dci = (uint16_t)lane_quarantine_dci(l, f);
     lane_quarantined_flow_link(l, f);
 }
 
@@ -194,7 +194,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     f = make_flow(l, q->peer_slot, q->peer_gen, q->session->tenant_slot);
     if (f == NULL)
         return NULL;
-    f->dci = q->peer_slot % l->narrow.ordinary;
+    f->dci = (uint16_t)(q->peer_slot % l->narrow.ordinary);
     return p->flow = f;
 }
 

@@ -9,6 +9,9 @@
 #include "transmit/initiators.h"
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
+#include "vqp_state.h"
+
+enum { SOON_OPS = 16, SOON_BYTES = 256 * 1024 }; /* which take less than SEEN_NS */
 
 /* Who answers and falls silent in turn would hold up endpoints that answer each time. */
 static const uint64_t DISTRUST_NS = 10000000000;
@@ -72,15 +75,40 @@ static uint32_t find_dci(const struct lane *l, const struct flow *f)
     return flow_is_suspect(f) ? l->res.dcis - 1 : best;
 }
 
-/* Nothing is out to it. What has ended long ago is seen, whichever it takes. */
+/* Whether what goes by the initiator that it has is carried out in less time than it would wait
+ * before it goes by another: not much is before it there, and that is answered. */
+static bool serves_soon(const struct lane *l, const struct flow *f)
+{
+    const uint32_t unproven = l->narrow.ordinary / 2;
+    const struct physical_qp *p = &l->phys[l->dci[f->dci]];
+    if (f->apart || !flow_is_proven(f) || flow_is_suspect(f) || !physical_qp_works(p) ||
+        f->dci >= l->narrow.ordinary - unproven)
+        return false;
+    if (p->head == p->tail)
+        return true;
+    const struct wr *oldest = *ring_at(l, p, p->head);
+    return p->tail - p->head <= SOON_OPS && p->bytes <= SOON_BYTES && oldest != NULL &&
+           oldest->flow != NULL && l->now_ns - oldest->flow->since_ns < SEEN_NS;
+}
+
+/* Nothing is out to it. What has ended long ago is seen, whichever it takes. Behind a WRITE that
+ * may not be, what its VQPs post would wait at another one (schedule/unseen_writes.h). */
 static void choose_dci(struct lane *l, struct flow *f)
 {
+    if ((f->wrote & BEGUN_WROTE) && l->now_ns - f->heard_ns < SEEN_NS)
+        f->wrote_ns = l->now_ns;
+    f->wrote = 0;
+    const bool unseen = l->now_ns - f->wrote_ns < SEEN_NS;
+    if (unseen && serves_soon(l, f))
+        return;
     const uint32_t dci = find_dci(l, f);
     if (dci == f->dci)
         return;
-    f->dci = dci;
-    if (l->now_ns - f->heard_ns < SEEN_NS)
-        f->moved_ns = l->now_ns;
+    f->dci = (uint16_t)dci;
+    if (!unseen)
+        return;
+    f->moved_ns = l->now_ns;
+    physical_qp_join(l, &l->phys[l->dci[dci]]);
 }
 
 void lane_flow_suspect(struct lane *l, struct flow *f)

@@ -58,6 +58,7 @@ static void give_link(struct lane *l, struct flow *f)
 void lane_flow_lost_link(struct lane *l, struct flow *f)
 {
     f->link = NULL;
+    f->moved_ns = l->now_ns;
     if (f->drains != NULL)
         f->drains->draining--;
     f->drains = NULL;
@@ -307,6 +308,8 @@ void lane_flow_take_path(struct lane *l, struct flow *f, const struct lane_comma
     f->outdated = 0;
     f->linked_ns = l->now_ns;
     f->link = path->qp != NULL ? lane_physical_qp_open(l, path->qp, f) : NULL;
+    if (f->link != NULL && l->now_ns - f->moved_ns < SEEN_NS)
+        physical_qp_join(l, f->link);
     COUNT(l, links, f->link != NULL);
     if (f->second)
         lane_hybrid_linked(l, f);

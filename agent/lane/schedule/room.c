@@ -76,9 +76,15 @@ static bool fits_room(const struct lane *l, const struct physical_qp *p, uint64_
            (p->bytes == 0 || p->bytes + length <= most_bytes(l, p));
 }
 
+/* As long as what was acknowledged elsewhere may not be seen, and the part of a microsecond. */
+static bool was_joined(const struct lane *l, const struct physical_qp *p)
+{
+    return physical_qp_us(l->now_ns) - p->joined_us <= SEEN_NS / 1000;
+}
+
 static void look_again(const struct lane *l, struct physical_qp *p)
 {
-    const bool wait = WINDOW_GET(room_of(l, p)->waiting) > 0;
+    const bool wait = WINDOW_GET(room_of(l, p)->waiting) > 0 || was_joined(l, p);
     p->pass_ops = wait ? 0 : most_ops(l, p);
     p->pass_bytes = wait ? 0 : most_bytes(l, p);
 }

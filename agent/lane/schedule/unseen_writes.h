@@ -11,6 +11,13 @@
 #include "session_state.h"
 #include "vqp_state.h"
 
+/* Whether what q has WRITTEN may not be seen yet, where all of it has ended not long ago: a WRITE
+ * was the last, or a SEND whose receiver has not said that it has it. */
+static inline bool vqp_may_be_unseen(const struct vqp *q)
+{
+    return q->begun == BEGUN || (q->begun >= BEGUN_BY_SEND && q->kept > 0);
+}
+
 /* q, of which nothing is out on another way to the endpoint, is to go on by another flow, of which
  * `present` is one. The flow that it had may be another endpoint's by now, or none: it waits for
  * the next pass, and in no list of a flow. */
@@ -20,19 +27,49 @@ static inline bool vqp_is_unseen(const struct lane *l, struct vqp *q, struct flo
     const bool leaves = vqp_names_flow(q) ? f->quarantined != q->session->quarantined ||
                                                 flow_is_other_way(q->flow, present)
                                           : l->now_ns - l->gone_ns < SEEN_NS;
-    if (q->begun == BEGUN && leaves) {
+    if (vqp_may_be_unseen(q) && leaves) {
         q->begun = BEGUN_LEAVES;
         q->leaves_ns = l->now_ns;
     }
     return q->begun == BEGUN_LEAVES && l->now_ns - q->leaves_ns < SEEN_NS;
 }
 
-/* Whether a message of q may be heard before what it has WRITTEN is seen: its flow has another
- * initiator since then, or a queue pair broke. */
-static inline bool message_is_ahead(const struct lane *l, const struct vqp *q)
+/* Whether what goes to f goes by another queue pair than not long ago. */
+static inline bool flow_has_moved(const struct lane *l, const struct flow *f)
 {
-    return q->begun == BEGUN && q->flow != NULL &&
-           (l->now_ns - q->flow->moved_ns < SEEN_NS || l->now_ns - l->broke_ns < SEEN_NS);
+    return l->now_ns - f->moved_ns < SEEN_NS ||
+           (!f->rc && l->now_ns - l->narrow.lost_ns[f->dci] < SEEN_NS);
+}
+
+/* Whether q, of which nothing is out, goes by another queue pair; then it waits. While something of
+ * it is out, that was asked before. */
+static inline bool vqp_has_moved(struct lane *l, const struct vqp *q)
+{
+    const struct flow *f = q->flow;
+    if (q->outstanding > 0 || f == NULL || !flow_has_moved(l, f))
+        return false;
+    struct unseen_wait *wait = &l->narrow.waits[f->dci];
+    const uint32_t tenant = q->session->tenant_slot;
+    if (!f->rc) {
+        const bool soon = l->now_ns - wait->ns < SEEN_NS;
+        wait->tenant = soon && wait->tenant != tenant ? LANE_SEVERAL_WAIT : tenant;
+        wait->ns = l->now_ns;
+    }
+    return true;
+}
+
+/* Whether a message of q may be heard before what it has WRITTEN is seen: its flow has another
+ * queue pair since then. The messages before it are heard before it in any case. */
+static inline bool message_is_ahead(struct lane *l, const struct vqp *q)
+{
+    return q->begun == BEGUN && vqp_has_moved(l, q);
+}
+
+/* Whether a READ, WRITE or atomic of q may be carried out before what it has WRITTEN is seen.
+ * Nobody else's is asked: a queue pair to which some came has all looked at closely (room.c). */
+static inline bool request_is_ahead(struct lane *l, const struct vqp *q)
+{
+    return vqp_may_be_unseen(q) && vqp_has_moved(l, q);
 }
 
 /* The device was given one of q's, which leaves it so when it is the last. One that is answered is
@@ -40,7 +77,7 @@ static inline bool message_is_ahead(const struct lane *l, const struct vqp *q)
  */
 static inline void vqp_posted(const struct lane *l, struct vqp *q, enum vqp_begun begun)
 {
-    if (q->begun == BEGUN && begun != BEGUN && message_is_ahead(l, q))
+    if (q->begun == BEGUN && begun != BEGUN && flow_has_moved(l, q->flow))
         return;
     q->begun = (uint8_t)begun;
 }

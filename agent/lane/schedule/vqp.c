@@ -200,11 +200,6 @@ static uint32_t find_flow(struct lane *l, struct vqp *q, struct flow *present, e
     return reason;
 }
 
-static bool is_dead(const struct lane *l, const struct flow *f)
-{
-    return l->now_ns < f->dead_until_ns;
-}
-
 /* Its head has waited for a path for as long as a queue pair that is connected would have tried. */
 static bool has_waited(const struct lane *l, const struct vqp *q)
 {
@@ -232,7 +227,7 @@ static uint32_t find_path(struct lane *l, struct vqp *q, enum vqp_wait *wait)
         q->path_ns = 0;
         return 0;
     }
-    if (is_dead(l, q->flow)) /* which is known only now */
+    if (l->now_ns < q->flow->dead_until_ns) /* which is known only now */
         return find_dead(l, q, wait);
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
@@ -267,7 +262,7 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
     }
     if (q->flow == NULL)
         *wait = WAIT_FLOW;
-    else if (is_dead(l, q->flow))
+    else if (l->now_ns < q->flow->dead_until_ns)
         return find_dead(l, q, wait);
     else if (!is_fresh(l, q))
         *wait = l->peers[q->peer_slot].refreshing ? WAIT_RECORD : WAIT_ASKING_RECORD;
@@ -325,6 +320,7 @@ static inline void chain_request(struct lane *l, struct vqp *q, struct physical_
 static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
     vqp_posted(l, q, w->op->begun);
+    q->flow->wrote |= w->op->begun;
     chain_request(l, q, p, w);
 }
 
@@ -502,6 +498,8 @@ static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
         return wait;
     if (lane_flow_is_stuck(l, q->flow))
         return WAIT_SIGN;
+    if (request_is_ahead(l, q)) /* by the initiator that was chosen just now, too */
+        return WAIT_PASS;
     struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && (wait = lane_room_enter(l, q, p, w)) != WAIT_NOTHING)
         return wait;

@@ -68,6 +68,13 @@ uint32_t lane_initiator_narrow_place(const struct lane *l, bool apart)
 
 /* ---- places */
 
+/* Another queue pair is at this place, or the one there broke. */
+static void lose_place(struct lane *l, uint32_t place)
+{
+    l->narrow.lost_ns[place] = l->now_ns;
+    physical_qp_join(l, &l->phys[l->dci[place]]);
+}
+
 /* p has another place. Endpoints to which requests are out there go on there until nothing is,
  * which keeps the order of these; their former place is another's. */
 static void stay_where_out(const struct lane *l, const struct physical_qp *p, uint32_t place)
@@ -75,7 +82,7 @@ static void stay_where_out(const struct lane *l, const struct physical_qp *p, ui
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
         if (w != NULL && w->flow != NULL)
-            w->flow->dci = place;
+            w->flow->dci = (uint16_t)place;
     }
 }
 
@@ -92,6 +99,8 @@ static void keep_probing(struct lane *l)
         return;
     l->dci[last] = l->dci[best];
     l->dci[best] = broken;
+    lose_place(l, last);
+    lose_place(l, best);
     stay_where_out(l, &l->phys[l->dci[last]], last);
 }
 
@@ -100,9 +109,13 @@ void lane_initiator_lost(struct lane *l, const struct physical_qp *p)
     for (uint32_t i = 0; i < l->spare_count; i++) /* a spare can break too: it comes back as one */
         if (&l->phys[l->spare[i]] == p)
             l->spare[i] = l->spare[--l->spare_count];
-    for (uint32_t i = 0; i < l->res.dcis; i++)
-        if (&l->phys[l->dci[i]] == p && mtu_of_place(l, i) == 0 && l->spare_count > 0)
+    for (uint32_t i = 0; i < l->res.dcis; i++) {
+        if (&l->phys[l->dci[i]] != p)
+            continue;
+        if (mtu_of_place(l, i) == 0 && l->spare_count > 0)
             l->dci[i] = l->spare[--l->spare_count];
+        lose_place(l, i);
+    }
     keep_probing(l);
 }
 
@@ -134,6 +147,7 @@ bool lane_initiator_back(struct lane *l, const struct physical_qp *p)
         return true;
     }
     l->dci[place] = number;
+    physical_qp_join(l, &l->phys[number]); /* of the one before it was said when that broke */
     keep_probing(l);
     return false;
 }

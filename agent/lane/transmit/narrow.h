@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DC: which initiators are for endpoints that take shorter packets than the pool sends. Private to
- * agent/lane (initiators.h), and the lane thread's. */
+/* DC: which places initiators have, of which some are for endpoints that take shorter packets than
+ * the pool sends. Private to agent/lane (initiators.h), and the lane thread's. */
 #ifndef LANE_NARROW_H
 #define LANE_NARROW_H
 
@@ -15,6 +15,16 @@ struct narrow {
     uint32_t ordinary, from;
     uint8_t mtu;                         /* of those places; 0: no such endpoint was reached yet */
     uint8_t phys[1 + 2 * LANE_MAX_DCIS]; /* what each of lane->phys was brought up with at most */
+    /* When each place last lost the queue pair that it had: that broke, or has another place. What
+     * was WRITTEN through it may not be seen yet (schedule/unseen_writes.h). */
+    uint64_t lost_ns[LANE_MAX_DCIS + 1];
+    /* And who last waited there until it is: who breaks queue pairs has others wait (quarantine.c).
+     */
+    struct unseen_wait {
+        uint64_t ns;
+        uint32_t tenant; /* its place; LANE_SEVERAL_WAIT: several, one soon behind the other */
+    } waits[LANE_MAX_DCIS + 1];
 };
+#define LANE_SEVERAL_WAIT UINT32_MAX
 
 #endif

@@ -203,7 +203,6 @@ static void break_phys(struct lane *l, struct physical_qp *p)
     const bool nameless = lane_blame_is_nameless(l, p);
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
-    l->broke_ns = l->now_ns;
     p->chain = p->chain_tail = NULL;
     lose_link(l, p->flow);
     mark_lost(l, p, true);

@@ -28,14 +28,17 @@ struct physical_qp {
     uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
     uint8_t refusals : 7;    /* of a first request for want of room, with nothing else out */
     uint8_t connected : 1;   /* an RC connection; else a DC initiator */
-    uint32_t failing_us;     /* BROKEN_FAILING: since when */
-    uint64_t bytes;          /* posted, and out */
-    uint64_t posted;         /* in its present life: bytes, and LANE_POST_BYTES for each request */
-    uint64_t pass_bytes;     /* a worker's request goes up to here without another look */
-    uint32_t pass_ops;       /* likewise; 0: while somebody waits for room, or the depth was set
-                                (room.c) */
-    uint16_t tenants;        /* that wait */
-    uint16_t alone;          /* so many more are posted one at a time (physical_qp.c, "nameless") */
+    union {
+        uint32_t failing_us; /* BROKEN_FAILING: since when */
+        uint32_t joined_us;  /* while it works: when some came to it from another one last */
+    };
+    uint64_t bytes;      /* posted, and out */
+    uint64_t posted;     /* in its present life: bytes, and LANE_POST_BYTES for each request */
+    uint64_t pass_bytes; /* a worker's request goes up to here without another look */
+    uint32_t pass_ops;   /* likewise; 0: while somebody waits for room, the depth was set, or
+                            some came from another one (room.c) */
+    uint16_t tenants;    /* that wait */
+    uint16_t alone;      /* so many more are posted one at a time (physical_qp.c, "nameless") */
     uint64_t shared_until_ns;          /* two waited not long ago: until then, and until so much */
     uint32_t shared_until;             /* was posted */
     uint32_t depth;                    /* that may be out: sq_depth, and less while `alone` */
@@ -43,7 +46,7 @@ struct physical_qp {
 };
 static_assert(sizeof(struct physical_qp) == 128, "a shift to find it");
 
-/* Of failing_us. */
+/* Of failing_us and joined_us. */
 static inline uint32_t physical_qp_us(uint64_t ns)
 {
     return (uint32_t)(ns / 1000);
@@ -53,6 +56,16 @@ static inline uint32_t physical_qp_us(uint64_t ns)
 static inline void physical_qp_set_depth(struct physical_qp *p, uint32_t depth)
 {
     p->depth = depth;
+    p->pass_ops = 0;
+}
+
+/* Some go by it now whose WRITEs by another one may not be seen yet: for a while each request is
+ * looked at closely (schedule/unseen_writes.h). */
+static inline void physical_qp_join(const struct lane *l, struct physical_qp *p)
+{
+    if (p->broken)
+        return;
+    p->joined_us = physical_qp_us(l->now_ns);
     p->pass_ops = 0;
 }
 

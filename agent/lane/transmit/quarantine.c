@@ -84,6 +84,17 @@ static bool hits_others(const struct lane *l, const struct physical_qp *p, const
     return hit != (uint32_t)HIT_NOBODY && hit != by->session->tenant_slot;
 }
 
+/* Whether a stranger waits for what the last one there took with it (schedule/unseen_writes.h). */
+static bool has_others_wait(const struct lane *l, const struct physical_qp *p, uint32_t tenant_slot)
+{
+    for (uint32_t i = 0; i < l->res.dcis; i++) {
+        const struct unseen_wait *wait = &l->narrow.waits[i];
+        if (&l->phys[l->dci[i]] == p)
+            return l->now_ns - wait->ns < SEEN_NS && wait->tenant != tenant_slot;
+    }
+    return false;
+}
+
 /* Whether a stranger's request was out, which may go again. */
 static bool delays_others(const struct lane *l, const struct physical_qp *p, uint32_t tenant_slot)
 {
@@ -92,7 +103,7 @@ static bool delays_others(const struct lane *l, const struct physical_qp *p, uin
         if (w != NULL && w->kind == WR_WORKER && w->session->tenant_slot != tenant_slot)
             return true;
     }
-    return false;
+    return has_others_wait(l, p, tenant_slot);
 }
 
 static bool is_of_last_event(const struct lane *l, const struct culprit *c)
@@ -336,6 +347,7 @@ void lane_quarantine_take_dci(struct lane *l)
     l->has_quarantine_dci = 1;
     l->quarantine_wait_ns = 0;
     physical_qp_set_depth(p, 1);
+    physical_qp_join(l, p);
     l->changed = 1;
 }
 
@@ -343,6 +355,7 @@ static void leave_dci(struct lane *l)
 {
     struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI]];
     l->has_quarantine_dci = 0;
+    l->narrow.lost_ns[LANE_QUARANTINE_DCI] = l->now_ns;
     physical_qp_set_depth(p, l->config.sq_depth);
 }
 

@@ -216,6 +216,10 @@ START_TEST(what_comes_to_the_doorbell_when_its_lease_is_over_is_posted_under_ano
 }
 END_TEST
 
+/* Passes for a WRITE that goes by another queue pair than the one before it, which is to be seen
+ * first (schedule/unseen_writes.h). */
+enum { MOVES = 200 };
+
 START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)
 {
     struct world_worker owner, k;
@@ -239,7 +243,7 @@ START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
     device_is_silent = false;
     for (int i = 0; i < 2; i++) { /* one was carried out in time, the other goes elsewhere */
-        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert(world_poll(w, &k, &e, MOVES));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     }
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
@@ -276,10 +280,6 @@ static uint64_t post_now(struct world_worker *k, const struct schema_sq_desc *d)
     ck_assert_uint_eq(world_stats(w, 0).posted, posted + 1);
     return w->now_ns;
 }
-
-/* Passes for a WRITE that goes by another queue pair than the one before it, which is to be seen
- * first (schedule/unseen_writes.h). */
-enum { MOVES = 200 };
 
 /* The device says what it did, and what was broken is repaired: the next is carried out. */
 static void hear_of_it(struct world_worker *k, const struct schema_sq_desc *d)
