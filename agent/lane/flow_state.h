@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transmit/narrow.h"
+
 struct evictor;
 struct fab_ah;
 struct physical_qp;
@@ -98,9 +100,10 @@ struct flow {
     struct evictor *drains; /* rc: that goes when nothing is out on it, as this one says; or NULL */
     uint64_t linked_ns;     /* rc: since when it has that */
     uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
-    uint32_t alone_hit;     /* lane_quarantine_who_is_hit(), by the error that had no name */
-    uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
-    uint8_t felt;           /* and another's VQP has been parked here since */
+    struct unseen_wait waits; /* rc: as a DC initiator's place has it (transmit/narrow.h) */
+    uint32_t alone_hit;       /* lane_quarantine_who_is_hit(), by the error that had no name */
+    uint32_t broken_by; /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
+    uint8_t felt;       /* and another's VQP has been parked here since */
     uint8_t outdated;  /* DC: what `ah` leads to may be where the endpoint was: it goes when nothing
                         * is out */
     uint32_t made_for; /* rc: the place + 1 of the tenant that asked for its connection; or 0 */

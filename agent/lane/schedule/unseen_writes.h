@@ -45,16 +45,14 @@ static inline bool flow_has_moved(const struct lane *l, const struct flow *f)
  * it is out, that was asked before. */
 static inline bool vqp_has_moved(struct lane *l, const struct vqp *q)
 {
-    const struct flow *f = q->flow;
+    struct flow *f = q->flow;
     if (q->outstanding > 0 || f == NULL || !flow_has_moved(l, f))
         return false;
-    struct unseen_wait *wait = &l->narrow.waits[f->dci];
+    struct unseen_wait *wait = f->rc ? &f->waits : &l->narrow.waits[f->dci];
+    const bool soon = l->now_ns - wait->ns < SEEN_NS;
     const uint32_t tenant = q->session->tenant_slot;
-    if (!f->rc) {
-        const bool soon = l->now_ns - wait->ns < SEEN_NS;
-        wait->tenant = soon && wait->tenant != tenant ? LANE_SEVERAL_WAIT : tenant;
-        wait->ns = l->now_ns;
-    }
+    wait->tenant = soon && wait->tenant != tenant ? LANE_SEVERAL_WAIT : tenant;
+    wait->ns = l->now_ns;
     return true;
 }
 

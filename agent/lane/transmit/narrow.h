@@ -8,6 +8,14 @@
 
 #include "agent/lane_config.h"
 
+/* Who last waited to go by a queue pair until what he has WRITTEN by the one before it is seen
+ * (schedule/unseen_writes.h): who breaks queue pairs has others wait (quarantine.c). */
+struct unseen_wait {
+    uint64_t ns;
+    uint32_t tenant; /* its place; LANE_SEVERAL_WAIT: several, one soon behind the other */
+};
+#define LANE_SEVERAL_WAIT UINT32_MAX
+
 /* Of the places in lane->dci those before `ordinary` are for endpoints that take what the pool
  * sends, the last is for all that are silent, and those from `from` on, which has the last among
  * them, are for endpoints that take less. MTUs are enum ibv_mtu; 0: the pool's. */
@@ -18,13 +26,7 @@ struct narrow {
     /* When each place last lost the queue pair that it had: that broke, or has another place. What
      * was WRITTEN through it may not be seen yet (schedule/unseen_writes.h). */
     uint64_t lost_ns[LANE_MAX_DCIS + 1];
-    /* And who last waited there until it is: who breaks queue pairs has others wait (quarantine.c).
-     */
-    struct unseen_wait {
-        uint64_t ns;
-        uint32_t tenant; /* its place; LANE_SEVERAL_WAIT: several, one soon behind the other */
-    } waits[LANE_MAX_DCIS + 1];
+    struct unseen_wait waits[LANE_MAX_DCIS + 1]; /* and for that */
 };
-#define LANE_SEVERAL_WAIT UINT32_MAX
 
 #endif

@@ -87,12 +87,11 @@ static bool hits_others(const struct lane *l, const struct physical_qp *p, const
 /* Whether a stranger waits for what the last one there took with it (schedule/unseen_writes.h). */
 static bool has_others_wait(const struct lane *l, const struct physical_qp *p, uint32_t tenant_slot)
 {
-    for (uint32_t i = 0; i < l->res.dcis; i++) {
-        const struct unseen_wait *wait = &l->narrow.waits[i];
+    const struct unseen_wait *wait = p->flow != NULL ? &p->flow->waits : NULL;
+    for (uint32_t i = 0; i < l->res.dcis && wait == NULL; i++)
         if (&l->phys[l->dci[i]] == p)
-            return l->now_ns - wait->ns < SEEN_NS && wait->tenant != tenant_slot;
-    }
-    return false;
+            wait = &l->narrow.waits[i];
+    return wait != NULL && l->now_ns - wait->ns < SEEN_NS && wait->tenant != tenant_slot;
 }
 
 /* Whether a stranger's request was out, which may go again. */
