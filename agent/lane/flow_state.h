@@ -90,7 +90,8 @@ struct flow {
     uint64_t distrust_ns;
     uint64_t used_ns;  /* when something was last posted to it */
     uint64_t wrote_ns; /* DC: when WRITEs to it had ended last, or later */
-    uint64_t moved_ns; /* when it took another DCI, not long after a WRITE, or lost its link */
+    uint64_t moved_ns; /* when it took another DCI soon after a WRITE; rc: heard_ns when it lost its
+                          link */
     uint64_t apart_until_ns;  /* nothing that goes to it is merged before (merge.h) */
     uint64_t doubted_ns;      /* since when */
     uint64_t dead_ns;         /* and for how long it is dead then */

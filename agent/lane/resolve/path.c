@@ -58,7 +58,7 @@ static void give_link(struct lane *l, struct flow *f)
 void lane_flow_lost_link(struct lane *l, struct flow *f)
 {
     f->link = NULL;
-    f->moved_ns = l->now_ns;
+    f->moved_ns = f->heard_ns; /* not now: who waits for what has ended lets others have it */
     if (f->drains != NULL)
         f->drains->draining--;
     f->drains = NULL;
