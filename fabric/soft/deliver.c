@@ -12,6 +12,7 @@
 #include "soft/maps.h"
 #include "soft/one_sided.h"
 #include "soft/soft_qp_error.h"
+#include "soft/unseen.h"
 
 /* Where the message goes next: over the receive's SGEs. */
 struct scatter {
@@ -153,6 +154,10 @@ static enum soft_outcome deliver_locked(struct soft_qp *qp, const struct soft_ta
     m->arrival.epoch = atomic_load(&t->qp->epoch);
     m->arrival.byte_len = m->length + (ud ? FAB_GRH_BYTES : 0);
     m->arrival.wc_flags |= (uint16_t)(ud ? IBV_WC_GRH : 0);
+    if (qp->unseen != NULL && answer == IBV_WC_SUCCESS && soft_unseen_keep_receive(qp, m, t, cq)) {
+        atomic_store_explicit(&rq->head, head + 1, memory_order_release);
+        return SOFT_DONE;
+    }
     rq->taking_head = head;
     rq->taking_tail = atomic_load(&cq->tail);
     atomic_store(&rq->taking, (uint32_t)(cq - f->shared->cq) + 1);

@@ -56,6 +56,12 @@ struct credit_account {
     struct credit_window window;
 };
 
+/* What is said to be settled, and has not come. */
+struct credit_late {
+    uint64_t since_ns; /* 0: nothing */
+    uint32_t epoch, settled;
+};
+
 /* Epochs grow by CREDIT_STEP_MOST at the most, by how much nobody can tell: who is told one of his
  * own knows none of others'. Which of two is the later can be told, as long as no more than half of
  * all numbers are between them, which is what 128 accounts may take. first: none is before it. */

@@ -29,4 +29,11 @@ void lane_receivers_free(struct exchange *x);
 /* Streams of a peer that is forgotten, some at a time. Whether it has none any more. */
 bool lane_receivers_forget(struct exchange *x, struct message_peer *c);
 
+/* c says that all before `settled` of that account are. A SEND is over when the NIC that it goes to
+ * has it, and its receive may be seen here after what its sender says by datagram, since nothing
+ * orders the completions of two queue pairs: to settle it would be to drop it when it is. So what
+ * has not come is settled seen_ns later. */
+void lane_peer_settle(struct exchange *x, struct message_peer *c, uint32_t epoch, uint32_t settled,
+                      uint64_t now_ns);
+
 #endif

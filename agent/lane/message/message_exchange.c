@@ -153,7 +153,7 @@ static void hear_credit(struct exchange *x, struct message_peer *c, const struct
         c->used_ns = now_ns;
     }
     if (d->purse_epoch != 0)
-        (void)lane_credit_settle(&x->bank, &c->account, d->purse_epoch, d->settled);
+        lane_peer_settle(x, c, d->purse_epoch, d->settled, now_ns);
     if (d->wants > 0) {
         if (c->account.epoch == 0)
             lane_peer_open_account(x, c);

@@ -75,7 +75,7 @@ void lane_exchange_readdress(struct exchange *x, const uint8_t gid[16], uint32_t
         struct message_peer *c = &x->all[i];
         c->purse = (struct credit_purse){.epoch = 0};
         c->asked = c->told = c->settled = 0;
-        c->ask_ns = c->ended_count = c->over_epoch = 0;
+        c->ask_ns = c->ended_count = c->own.epoch = c->late.since_ns = 0;
     }
 }
 
@@ -257,11 +257,38 @@ static void give_back(struct exchange *x, struct message_peer *c, uint64_t now_n
     set_due(x, c);
 }
 
+static void settle_late(struct exchange *x, struct message_peer *c)
+{
+    if (c->late.since_ns != 0)
+        (void)lane_credit_settle(&x->bank, &c->account, c->late.epoch, c->late.settled);
+    c->late.since_ns = 0;
+}
+
+/* What is settled behind that is said again. */
+void lane_peer_settle(struct exchange *x, struct message_peer *c, uint32_t epoch, uint32_t settled,
+                      uint64_t now_ns)
+{
+    const struct credit_account *a = &c->account;
+    if (epoch != a->epoch || (int32_t)(settled - a->window.first) <= 0)
+        return;
+    if (c->late.since_ns != 0 && c->late.epoch == epoch &&
+        now_ns - c->late.since_ns < x->config.seen_ns)
+        return;
+    settle_late(x, c);
+    c->late.since_ns = now_ns;
+    c->late.epoch = epoch;
+    c->late.settled = settled;
+    if (x->config.seen_ns == 0)
+        settle_late(x, c);
+}
+
 static void sweep_one(struct exchange *x, struct message_peer *c, uint64_t now_ns)
 {
     if (c->incarnation == 0)
         return;
     lane_credit_look(&c->purse, now_ns, x->config.bound_ns);
+    if (c->late.since_ns != 0 && now_ns - c->late.since_ns >= x->config.seen_ns)
+        settle_late(x, c);
     if (c->over && may_be_forgotten(x, c, now_ns)) {
         forget_peer(x, c);
         return;

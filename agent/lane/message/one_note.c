@@ -85,8 +85,7 @@ bool lane_exchange_hear_one(struct exchange *x, struct message_peer *c, const vo
         c->used_ns = now_ns;
     }
     if (d.settled != c->account.window.first)
-        (void)lane_credit_settle(&x->bank, &c->account, (uint32_t)c->heard.word[SCHEMA_ONE_PURSE],
-                                 d.settled);
+        lane_peer_settle(x, c, (uint32_t)c->heard.word[SCHEMA_ONE_PURSE], d.settled, now_ns);
     *n = (struct schema_note){
         .stream = d.stream, .number = d.number, .kind = SCHEMA_NOTE_TAKEN, .aside = d.aside};
     return true;

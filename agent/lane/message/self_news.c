@@ -33,13 +33,13 @@ static uint32_t settled_of_self(const struct exchange *x, struct message_peer *c
     const struct credit_purse *p = &c->purse;
     if (p->epoch != c->account.epoch || (int32_t)(p->window.first - c->account.window.first) <= 0)
         return p->window.first;
-    const bool is_known = c->over_epoch == p->epoch;
-    const uint32_t before = c->over_first;
-    if (is_known && now_ns - c->over_since_ns < x->config.bound_ns)
+    const bool is_known = c->own.epoch == p->epoch;
+    const uint32_t before = c->own.settled;
+    if (is_known && now_ns - c->own.since_ns < x->config.bound_ns)
         return c->account.window.first;
-    c->over_epoch = p->epoch;
-    c->over_first = p->window.first;
-    c->over_since_ns = now_ns;
+    c->own.epoch = p->epoch;
+    c->own.settled = p->window.first;
+    c->own.since_ns = now_ns;
     return is_known && (int32_t)(before - c->account.window.first) > 0 ? before
                                                                        : c->account.window.first;
 }
@@ -60,7 +60,7 @@ bool lane_exchange_tell_self(struct exchange *x, struct message_peer *c, uint64_
     c->heard_ns = now_ns;
     c->settled = settled_of_self(x, c, now_ns);
     if (c->settled != c->account.window.first)
-        (void)lane_credit_settle(&x->bank, &c->account, c->account.epoch, c->settled);
+        lane_peer_settle(x, c, c->account.epoch, c->settled, now_ns);
     TAILQ_REMOVE(&x->dues, c, by_due);
     c->due = 0;
     return true;

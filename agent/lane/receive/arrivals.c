@@ -19,6 +19,10 @@
 #include "schedule/vqp.h"
 #include "session_state.h"
 
+/* So long after what its sender says of it by datagram a message is taken up at the latest: it is
+ * seen within SEEN_NS, and then waits behind others, of which a pass takes up some alone. */
+static const uint64_t TAKEN_NS = 50 * SEEN_NS;
+
 enum {
     SWEEP = 16,              /* peers, in a millisecond */
     ALONE = 64 * 1024,       /* bytes that are copied in a pass, and the rest of a message */
@@ -101,6 +105,7 @@ static int make_exchange(struct lane *l)
                                      .shares = lane_admission_shares(l),
                                      .guests = lane_admission_guests(l, at_least(l, r->ports)),
                                      .bound_ns = c->bound_ns + c->slack_ns,
+                                     .seen_ns = c->bound_ns < TAKEN_NS ? c->bound_ns : TAKEN_NS,
                                      .ask_ns = r->ask_ns,
                                      .idle_ns = 100 * r->ask_ns,
                                      .forget_ns = 60000000000,

@@ -23,11 +23,12 @@ static bool may_go(const struct lane *l, const struct vqp *q)
            q->begun >= BEGUN_BY_SEND && l->now_ns >= t->near.again_ns;
 }
 
-/* Nothing of it that the device had is to be heard of, but for what goes again in any case. */
+/* Nothing of it that the device had is to be heard of. What goes again since its receiver did not
+ * know of it may have been there all the same, and not seen, nor what was WRITTEN before it. */
 static bool is_acknowledged(const struct vqp_messages *t)
 {
     const struct stream_out *out = &t->sender.out;
-    return out->first == out->next || (int32_t)(out->first - t->near.wired) >= 0;
+    return out->first == out->posted || (int32_t)(out->first - t->near.wired) >= 0;
 }
 
 /* What is left to others is so however many VQPs a tenant has (Choudhury and Hahne's dynamic
@@ -50,7 +51,8 @@ enum near_way lane_near_ask(struct lane *l, const struct vqp *q)
         return t->near.bytes < NEAR_EACH ? NEAR_GOES : NEAR_WAITS;
     if (q->outstanding == 0 && is_acknowledged(t))
         return NEAR_GOES;
-    return q->begun == BEGUN_BY_SENDS ? NEAR_WAITS : NEAR_BY_DEVICE;
+    const bool goes_again = t->sender.out.first == t->sender.out.next;
+    return q->begun == BEGUN_BY_SENDS && !goes_again ? NEAR_WAITS : NEAR_BY_DEVICE;
 }
 
 void lane_near_wait(struct lane *l, struct vqp *q, uint32_t first, uint32_t count, uint32_t counted)

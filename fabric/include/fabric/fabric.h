@@ -269,7 +269,7 @@ void fab_mem_lose(struct fab_mem *mem);
  * KEDGE_SOFT_ORDER=late:SEED makes `soft` as unkind in its order as a responder may be: half of the
  * READs and atomics are overtaken by WRITEs, SENDs and atomics without a fence that come behind
  * them; late-writes:SEED: WRITEs by WRITEs too (caps.writes_in_order); unseen-writes:SEED: WRITEs
- * are acknowledged before anybody sees them (docs/fabric.md). */
+ * and SENDs are acknowledged before anybody sees them (docs/fabric.md). */
 struct fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */

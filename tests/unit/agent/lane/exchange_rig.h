@@ -13,7 +13,7 @@
 
 enum { SIDES = 2, SENDERS = 5, WIRE = 512, RECEIVES = 16, OUT = 12, STEP_NS = 20000 };
 
-enum { BOUND_NS = 1000000 };
+enum { BOUND_NS = 1000000, SEEN_NS = 5 * STEP_NS };
 
 struct on_wire { /* a message; or a datagram */
     uint8_t to;
@@ -75,6 +75,7 @@ static inline struct exchange_config config_of(uint8_t side, uint32_t incarnatio
                                     .receivers = 8,
                                     .shares = 2,
                                     .bound_ns = BOUND_NS,
+                                    .seen_ns = SEEN_NS,
                                     .ask_ns = 200000,
                                     .idle_ns = 5000000,
                                     .forget_ns = 1000000000};

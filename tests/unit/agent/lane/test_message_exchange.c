@@ -69,6 +69,53 @@ START_TEST(credits_that_nobody_uses_come_back)
 }
 END_TEST
 
+/* A SEND is over, and its sender says so, before its receive is seen here: it is taken then, and
+ * what it stands for is no one else's until it must have been. */
+START_TEST(what_is_settled_before_it_has_come_is_taken_for_a_time)
+{
+    begin(7, 0, 0);
+    run(10);
+    struct exchange *x = &w.side[1].x;
+    struct message_peer *c = w.side[1].peer;
+    while (w.datagrams > 0 || w.messages > 0 || lane_exchange_due(x) != NULL)
+        step();
+    const uint32_t first = c->account.window.first, promised = x->bank.promised;
+    ck_assert_uint_ge(c->account.granted - first, 2);
+    struct schema_datagram says = {.from_gid = {0xfd, [15] = 0},
+                                   .from_incarnation = c->incarnation,
+                                   .to_incarnation = x->config.incarnation,
+                                   .pool = 1,
+                                   .qpn = c->qpn,
+                                   .qkey = c->qkey,
+                                   .purse_epoch = c->account.epoch,
+                                   .settled = first + 1};
+    struct schema_message comes = {.kind = SCHEMA_MESSAGE_TO_PORT,
+                                   .epoch = c->account.epoch,
+                                   .credit = first,
+                                   .stream = 99,
+                                   .opens = 1,
+                                   .to_incarnation = x->config.incarnation};
+    ck_assert_ptr_eq(lane_exchange_hear(x, &says, w.now_ns), c);
+    lane_exchange_sweep(x, w.now_ns + SEEN_NS - 1, 64);
+    ck_assert_uint_eq(x->bank.promised, promised);
+    ck_assert_ptr_nonnull(lane_exchange_arrive(x, &comes, 1, 0, w.now_ns));
+    lane_credit_posted(&x->bank, 1);
+    ck_assert_uint_eq(x->bank.promised, promised - 1);
+    w.now_ns += SEEN_NS; /* and what never comes is */
+    says.settled = first + 2;
+    ck_assert_ptr_eq(lane_exchange_hear(x, &says, w.now_ns), c);
+    ck_assert_uint_eq(x->bank.promised, promised - 1);
+    w.now_ns += SEEN_NS;
+    lane_exchange_sweep(x, w.now_ns, 64);
+    ck_assert_uint_eq(x->bank.promised, promised - 2);
+    comes.credit = first + 1;
+    ck_assert_uint_eq(x->strays, 0);
+    ck_assert_ptr_null(lane_exchange_arrive(x, &comes, 1, 0, w.now_ns));
+    ck_assert_uint_eq(x->strays, 1);
+    end();
+}
+END_TEST
+
 /* Its streams are opened anew by who sends: it knows of none. */
 START_TEST(a_receiver_that_has_forgotten_a_stream_hears_it_again)
 {
@@ -523,6 +570,7 @@ END_TEST
     T(all_arrive_where_nothing_is_lost)                                                            \
     T(each_arrives_once_and_in_order_whatever_is_lost_repeated_and_reordered)                      \
     T(credits_that_nobody_uses_come_back)                                                          \
+    T(what_is_settled_before_it_has_come_is_taken_for_a_time)                                      \
     T(a_receiver_that_has_forgotten_a_stream_hears_it_again)                                       \
     T(a_peer_that_comes_back_has_no_credit_of_before)                                              \
     T(who_was_silent_while_many_came_has_credit_again)                                             \
