@@ -269,8 +269,10 @@ void lane_peer_settle(struct exchange *x, struct message_peer *c, uint32_t epoch
                       uint64_t now_ns)
 {
     const struct credit_account *a = &c->account;
-    if (epoch != a->epoch || (int32_t)(settled - a->window.first) <= 0)
+    if (epoch != a->epoch || (int32_t)(settled - a->window.first) <= 0) { /* nothing new, or none */
+        (void)lane_credit_settle(&x->bank, &c->account, epoch, settled);
         return;
+    }
     if (c->late.since_ns != 0 && c->late.epoch == epoch &&
         now_ns - c->late.since_ns < x->config.seen_ns)
         return;
