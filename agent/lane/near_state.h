@@ -9,6 +9,16 @@
 
 struct vqp_messages;
 
+struct stream_receiver;
+
+/* Who took its last one: a worker's VQP of its own tenant. */
+struct near_hearer {
+    struct stream_receiver *stream; /* its place, which may be another's by now */
+    struct vqp_messages *by;        /* a place likewise; NULL: there was none */
+    uint64_t name;                  /* of its sender: with another it may be another VQP */
+    uint32_t unbound;               /* of `ports`: another count, and the port may be another's */
+};
+
 /* Of a VQP that sends. Those that wait are kept, from number `next` on, and all that is kept behind
  * that: they count as `bytes` together, with what a header would be. */
 struct near_sends {
@@ -21,6 +31,7 @@ struct near_sends {
     uint64_t again_ns; /* by the device until then */
     TAILQ_ENTRY(vqp_messages) by_near;
     struct near_tenant *tenant; /* whose it is, while some wait */
+    struct near_hearer hearer;
 };
 
 /* The VQPs of a tenant of which some wait. */

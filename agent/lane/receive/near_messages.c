@@ -131,19 +131,28 @@ static void copy_payload(const struct wr *w, const uint8_t *const at[SCHEMA_MAX_
 
 /* ---- streams */
 
-/* As a message of it would find it. False: it is not as it was, or hears nobody now. */
-static bool find_stream(struct lane *l, struct vqp_messages *t, struct near_stream *n)
+/* Whoever took the last one, if that is known to hear this one too. */
+static bool find_known(const struct lane *l, const struct vqp_messages *t, struct near_stream *n)
+{
+    const struct near_hearer *k = &t->near.hearer;
+    struct vqp_messages *by = k->by;
+    if (by == NULL || by->q == NULL || by->sender.name != k->name ||
+        k->unbound != l->messages->ports.unbound || by->q->session->state != SESSION_LIVE ||
+        k->stream->name != t->sender.name || k->stream->from != t->sender.to)
+        return false;
+    n->to = k->stream;
+    n->hearer = by->q;
+    return true;
+}
+
+/* As any message finds its receiver. */
+static bool find_anew(struct lane *l, struct vqp_messages *t, struct near_stream *n)
 {
     struct schema_message m;
     struct admission admission;
-    const struct session *s = t->q->session;
-    *n = (struct near_stream){.from = t};
-    if (s->state != SESSION_LIVE)
-        return false;
     lane_send_describe(t, &m);
     n->to = lane_exchange_find_stream(&l->messages->exchange, t->sender.to, t->sender.name);
-    if (n->to == NULL || (n->to->failed | n->to->reads | n->to->stops | n->to->ended) != 0 ||
-        n->to->in.next != t->near.next || m.to_incarnation != l->config.incarnation)
+    if (n->to == NULL)
         return false;
     if (m.kind == SCHEMA_MESSAGE_TO_COUNTER) {
         n->counter = lane_counter_find(l, &m, &n->owner);
@@ -153,10 +162,28 @@ static bool find_stream(struct lane *l, struct vqp_messages *t, struct near_stre
     if (n->hearer == NULL)
         return false;
     n->is_foreign = lane_admission_is_foreign(n->hearer, m.from_tenant);
-    n->sender = (struct schema_cqe_sender){
-        .incarnation = n->to->from->incarnation, .tenant = m.from_tenant, .vqp = m.stream};
-    memcpy(n->sender.gid, n->to->from->gid, sizeof n->sender.gid);
+    t->near.hearer = (struct near_hearer){.by = NULL};
+    if (!n->is_foreign)
+        t->near.hearer = (struct near_hearer){.stream = n->to,
+                                              .by = n->hearer->messages,
+                                              .name = n->hearer->messages->sender.name,
+                                              .unbound = l->messages->ports.unbound};
     return true;
+}
+
+/* False: it is not as it was, or hears nobody now. */
+static bool find_stream(struct lane *l, struct vqp_messages *t, struct near_stream *n)
+{
+    const struct session *s = t->q->session;
+    *n = (struct near_stream){.from = t};
+    if (s->state != SESSION_LIVE || t->sender.to->incarnation != l->config.incarnation ||
+        (!find_known(l, t, n) && !find_anew(l, t, n)))
+        return false;
+    const struct stream_receiver *r = n->to;
+    n->sender = (struct schema_cqe_sender){
+        .incarnation = r->from->incarnation, .tenant = s->tenant, .vqp = r->name};
+    memcpy(n->sender.gid, r->from->gid, sizeof n->sender.gid);
+    return (r->failed | r->reads | r->stops | r->ended) == 0 && r->in.next == t->near.next;
 }
 
 /* What becomes of one. */
@@ -348,10 +375,14 @@ void lane_near_go_on(struct lane *l, uint32_t most)
     struct near_tenant *n;
     for (uint32_t bytes = 0; bytes < most && (n = TAILQ_FIRST(&all->waiting)) != NULL;) {
         struct vqp_messages *t = TAILQ_FIRST(&n->vqps);
-        TAILQ_REMOVE(&all->waiting, n, by_turn);
-        TAILQ_INSERT_TAIL(&all->waiting, n, by_turn);
-        TAILQ_REMOVE(&n->vqps, t, near.by_near);
-        TAILQ_INSERT_TAIL(&n->vqps, t, near.by_near);
+        if (TAILQ_NEXT(n, by_turn) != NULL) {
+            TAILQ_REMOVE(&all->waiting, n, by_turn);
+            TAILQ_INSERT_TAIL(&all->waiting, n, by_turn);
+        }
+        if (TAILQ_NEXT(t, near.by_near) != NULL) {
+            TAILQ_REMOVE(&n->vqps, t, near.by_near);
+            TAILQ_INSERT_TAIL(&n->vqps, t, near.by_near);
+        }
         bytes += take_some(l, t, turn_of(l, t, most - bytes));
     }
 }
