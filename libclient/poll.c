@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "request.h"
+#include "schema/phase.h"
 
 enum {
     GIVE_CALLS = 16, /* polls in vain, for each time that a lane without a processor gets it */
@@ -28,9 +29,13 @@ static bool has_cqe(struct kedge_session *s)
 {
     if (s->cq_head != s->cq_tail_seen)
         return true;
-    /* It comes while the tail does, and is at hand while nothing is new. */
-    __builtin_prefetch(&s->cq[s->cq_head & s->cq_mask]);
-    return see_tail(s) && s->cq_head != s->cq_tail_seen;
+    const uint32_t shown =
+        __atomic_load_n(&s->cq[s->cq_head & s->cq_mask].shown, __ATOMIC_ACQUIRE);
+    const uint32_t count = shown >> SCHEMA_SHOWN_COUNT;
+    if (!schema_shown_phase_is(shown, s->cq_head, s->cq_mask) || count - 1 > s->cq_mask)
+        return false;
+    s->cq_tail_seen = s->cq_head + count;
+    return true;
 }
 
 /* Of a VQP that still exists. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "schema/peers.h"
+#include "schema/phase.h"
 #include "schema/wake.h"
 
 enum {
@@ -164,7 +165,10 @@ static bool is_rung(const struct kedge_session *s)
 /* Held to tests/model/doorbell.pml. */
 void client_ring_publish(struct kedge_session *s)
 {
-    atomic_store_explicit(&s->rw->sq_tail, s->sq_tail, memory_order_release);
+    if (s->sq_shown != s->sq_tail) {
+        schema_sq_publish(s->rw, s->sq, s->sq_mask, s->sq_shown, s->sq_tail);
+        s->sq_shown = s->sq_tail;
+    }
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) == 0 || is_rung(s))
         return;

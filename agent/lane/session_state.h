@@ -23,6 +23,10 @@ enum session_state {
     SESSION_AWAY /* another lane has what it posts (lodgers.h) */
 };
 
+/* At what stands at the head of its ring, which says whether it is there (schema/phase.h); at the
+ * tail, where the head may be in the middle of what was published together. */
+enum session_look { LOOK_SLOT, LOOK_TAIL };
+
 struct session {
     /* Requests in the lane, each of which may need a completion yet. Others read it at any time, so
      * that it is counted down to 0, and never cleared with what follows (session_fill()). */
@@ -32,6 +36,7 @@ struct session {
     uint8_t dirty;       /* has completions that are not published: enum session_dirty */
     uint8_t exported;    /* peers had a key to its memory */
     uint8_t quarantined; /* its tenant is (quarantine.c) */
+    uint8_t look;        /* enum session_look: how its ring is looked at next */
     uint32_t id;
     const struct fab_caps *caps; /* the device's */
     struct schema_session_rw *rw;
@@ -41,6 +46,7 @@ struct session {
     uint32_t sq_mask, cq_mask, room_kept; /* with more in its ring its worker may want room */
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
+    uint32_t cq_shown;         /* up to here the worker was shown it */
     uint32_t told_head;        /* sq_head, when it was looked at last whether its worker sleeps */
     uint32_t rung_tail;        /* the worker's, when it rang last */
     uint32_t shown_cpu;        /* the lane's, as its worker was told last */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "schema/peers.h"
+#include "schema/phase.h"
 #include "schema/table.h"
 
 enum {
@@ -337,9 +338,10 @@ static void put_descriptor(struct lane_bed *bed, struct lane_bed_worker *k,
                            const struct schema_sq_desc *d)
 {
     struct schema_session_rw *rw = k->rw.addr;
-    uint8_t *ring = (uint8_t *)k->rw.addr + SCHEMA_SQ_OFFSET;
-    memcpy(ring + (k->sq_tail++ & (LANE_BED_SLOTS - 1)) * SCHEMA_LINE, d, sizeof *d);
-    atomic_store(&rw->sq_tail, k->sq_tail);
+    struct schema_sq_desc *ring = (void *)((uint8_t *)k->rw.addr + SCHEMA_SQ_OFFSET);
+    ring[k->sq_tail & (LANE_BED_SLOTS - 1)] = *d;
+    schema_sq_publish(rw, ring, LANE_BED_SLOTS - 1, k->sq_tail, k->sq_tail + 1);
+    k->sq_tail++;
     (void)lane_doorbell(bed->lane, k->id);
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "hostile.h"
+#include "schema/phase.h"
 #include "schema/record.h"
 
 enum {
@@ -149,7 +150,7 @@ void attack_false_processor(struct hostile *h)
 }
 
 /* All that it will ever post is in its ring from the beginning, without completions: the index
- * alone moves. */
+ * moves, and what says that they are there. */
 static void fill_for_ever(struct writer *w)
 {
     w->d.flags = 0;
@@ -164,8 +165,12 @@ static bool fill_up(struct raw *r)
     const uint32_t full = atomic_load(&r->ro->sq_head) + r->ro->sq_slots;
     if (full == r->tail)
         return false;
+    struct schema_sq_desc *ring = (void *)r->ring;
+    for (uint32_t i = r->tail; i != full; i++) /* of a former round's phase */
+        ring[i & (r->ro->sq_slots - 1)].slots = 1;
+    schema_sq_publish(r->rw, ring, r->ro->sq_slots - 1, r->tail, full);
+    atomic_thread_fence(memory_order_seq_cst);
     r->tail = full;
-    atomic_store(&r->rw->sq_tail, full);
     if (atomic_load(&r->ro->doorbell) != 0)
         raw_ring(r);
     return true;
@@ -404,7 +409,7 @@ void attack_ask_and_fault(struct hostile *h)
         if (raw_send(r.socket, &ask, SCHEMA_CONTROL_ARENA, sizeof ask, 1) != 0)
             hostile_fail("asking for memory");
         usleep((useconds_t)(hostile_random(h) % 300));
-        atomic_store(&r.rw->sq_tail, UINT32_MAX);
+        atomic_store(&r.rw->sq_tail, UINT32_MAX / 2);
         raw_ring(&r);
         if (!raw_ends_within(&r, ANSWER_MS))
             hostile_fail("a wrong tail did not end the session");

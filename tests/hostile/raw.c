@@ -14,6 +14,7 @@
 #include "base/fds.h"
 #include "hostile.h"
 #include "schema/peers.h"
+#include "schema/phase.h"
 
 enum { ANSWER_MS = 20000, STEP_US = 50 };
 
@@ -176,8 +177,9 @@ void raw_put(struct raw *r, const struct schema_sq_desc *d, const void *extra, u
     for (uint32_t i = 0; i < more; i++)
         memcpy(r->ring + (size_t)((r->tail + 1 + i) & mask) * SCHEMA_LINE,
                (const uint8_t *)extra + (size_t)i * SCHEMA_LINE, SCHEMA_LINE);
+    schema_sq_publish(r->rw, (void *)r->ring, mask, r->tail, r->tail + 1 + more);
+    atomic_thread_fence(memory_order_seq_cst);
     r->tail += 1 + more;
-    atomic_store(&r->rw->sq_tail, r->tail);
     if (atomic_load(&r->ro->doorbell) != 0)
         raw_ring(r);
 }

@@ -155,7 +155,7 @@ void attack_indices(struct hostile *h)
         struct raw r;
         raw_open(h, &r);
         uint32_t slots = r.ro->sq_slots;
-        uint32_t wrong[] = {slots + 1, 1u << 31, UINT32_MAX, UINT32_MAX - slots};
+        uint32_t wrong[] = {slots + 1, 1u << 31, UINT32_MAX - 1, UINT32_MAX - slots};
         uint32_t jump = wrong[hostile_random(h) % 4];
         if (jump == slots + 1 || hostile_random(h) % 2 == 0) {
             atomic_store(&r.rw->sq_tail, jump);

@@ -86,6 +86,7 @@ void lane_sessions_unstall(struct lane *l)
 void lane_session_activate(struct lane *l, struct session *s)
 {
     s->worked_ns = l->now_ns;
+    s->look = LOOK_TAIL;
     lane_session_unstall(l, s);
     if (s->active || s->leaves || s->state != SESSION_LIVE)
         return;
@@ -165,10 +166,11 @@ bool lane_session_sleep(struct lane *l, struct session *s)
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (s->state == SESSION_LIVE && s->control_op == 0 &&
-        atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) != s->sq_head) {
+        session_waiting(s) != 0) {
         const bool waits = s->waits_for != NULL && vqp_is_busy(s->waits_for);
         if (!session_look_at_cq_head(s) || (session_has_room(s) && !waits)) {
             atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
+            s->look = LOOK_TAIL; /* what it has published may not say so at its head */
             return false;
         }
         stall_session(l, s);

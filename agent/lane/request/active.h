@@ -69,6 +69,14 @@ static inline bool session_has_room(const struct session *s)
     return s->free_wr != NULL && s->cq_tail - s->cq_head + session_inflight(s) <= s->cq_mask;
 }
 
+/* Slots of its ring that its worker says are written and were not taken. What was taken by its phase
+ * may be ahead of that. */
+static inline uint32_t session_waiting(const struct session *s)
+{
+    const uint32_t tail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire);
+    return s->sq_head - tail <= 1 ? 0 : tail - s->sq_head;
+}
+
 /* Looks anew at how far the worker has polled. False: it says what cannot be. */
 static inline bool session_look_at_cq_head(struct session *s)
 {

@@ -268,6 +268,7 @@ static inline uint32_t copy_request(const struct session *s, uint32_t head, uint
                                     struct schema_sq_desc *d, uint8_t extra[SCHEMA_MAX_EXTRA])
 {
     copy_slot(s, head, d);
+    d->slots = (uint8_t)slot_count(d);
     const uint32_t slots = check_slots(operation_of(d->op), d);
     if (slots > avail || d->vqp >= s->max_vqps)
         return 0;
@@ -316,7 +317,7 @@ static uint32_t give_turn(struct lane *l, struct active_tenant *t, uint32_t most
 {
     struct session *s = next_session(t);
     const uint32_t taken = intake_turn(l, s, most);
-    t->left = atomic_load_explicit(&s->rw->sq_tail, memory_order_relaxed) - s->sq_head;
+    t->left = session_waiting(s);
     return taken;
 }
 

@@ -22,12 +22,27 @@ uint32_t lane_request_take(struct lane *l, struct session *s, uint32_t head, uin
 /* Takes the control operations whose turn it is, and what stands behind them. */
 void lane_intake_controls(struct lane *l);
 
-/* Likewise, of what there is. The line that is taken next comes while the tail does, and is at hand
- * while nothing is new. */
+/* How many slots its ring has. The tail is not looked at while nothing is published, or one request
+ * with nothing behind it: then that request's line is the only one that comes from the worker's
+ * processor. */
+static inline uint32_t intake_avail(struct session *s)
+{
+    const uint32_t slots = slot_published(s, s->sq_head);
+    if (s->look == LOOK_SLOT) {
+        if (slots == 0)
+            return 0;
+        if ((slots & SCHEMA_SLOTS_MORE) == 0 && slot_published(s, s->sq_head + 1) == 0)
+            return 1;
+    }
+    const uint32_t avail = session_waiting(s);
+    s->look = avail > 0 ? LOOK_TAIL : LOOK_SLOT;
+    return avail > 0 ? avail : slots != 0;
+}
+
+/* Likewise, of what there is. */
 static inline uint32_t intake_look(struct lane *l, struct session *s, uint32_t most)
 {
-    prefetch_slot(s, s->sq_head);
-    const uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - s->sq_head;
+    const uint32_t avail = intake_avail(s);
     return avail == 0 ? 0 : lane_session_take(l, s, avail, most);
 }
 

@@ -15,7 +15,7 @@
 /* One piece of what comes with its header, and no flag that asks for more. */
 static bool is_plain(const struct schema_sq_desc *d)
 {
-    return d->num_sge == 1 && d->slots == 1 && (d->flags & ~SCHEMA_OP_SIGNALED) == 0;
+    return d->num_sge == 1 && slot_count(d) == 1 && (d->flags & ~SCHEMA_OP_SIGNALED) == 0;
 }
 
 /* It is in its session's memory. */

@@ -42,7 +42,7 @@ struct post_run {
 /* One piece of some bytes, and no flag that asks for more. */
 static bool is_plain(const struct schema_sq_desc *d, const struct operation *op)
 {
-    return op->kind == OPERATION_POST && op->bytes == 0 && d->num_sge == 1 && d->slots == 1 &&
+    return op->kind == OPERATION_POST && op->bytes == 0 && d->num_sge == 1 && slot_count(d) == 1 &&
            (d->flags & ~SCHEMA_OP_SIGNALED) == 0;
 }
 
@@ -206,9 +206,6 @@ uint32_t lane_session_take(struct lane *l, struct session *s, uint32_t avail, ui
     uint32_t head = s->sq_head, left = most, room = session_room(s, most);
     if (s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
-    /* Lines that will be written: ask for them while the descriptor is on its way. */
-    __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
-    __builtin_prefetch(&s->ro->cq_tail, 1);
     /* Its worker may have seen no later head than the last before which a barrier stood, and wait
      * for room by that one (tests/model/room.pml). */
     const bool full = (uint64_t)avail + (head - s->told_head) > s->room_kept;
@@ -239,6 +236,7 @@ uint32_t lane_session_take(struct lane *l, struct session *s, uint32_t avail, ui
     }
     if (s->state != SESSION_LIVE)
         return most - left + (left == most);
+    s->look = avail > 0 ? LOOK_TAIL : LOOK_SLOT;
     if (head != s->sq_head)
         publish_head(s, head);
     return most - left;

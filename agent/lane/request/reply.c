@@ -10,6 +10,7 @@
 #include "request/active.h"
 #include "request/handover.h"
 #include "request/lists.h"
+#include "schema/phase.h"
 #include "schema/wake.h"
 #include "session_state.h"
 #include "transmit/timing.h"
@@ -202,8 +203,7 @@ static bool was_woken(const struct session *s)
 static __attribute__((noinline)) bool has_awaited(const struct session *s, uint32_t want,
                                                   uint8_t told)
 {
-    const uint32_t waiting =
-        atomic_load_explicit(&s->rw->sq_tail, memory_order_relaxed) - s->sq_head;
+    const uint32_t waiting = session_waiting(s);
     if ((want & SCHEMA_WAKE_ROOM) == 0 && (want & SCHEMA_WAKE_ANSWER) != 0)
         return schema_wake_has_answer(
             want,
@@ -324,7 +324,10 @@ void lane_sessions_publish(struct lane *l)
     struct session *s = STAILQ_FIRST(&l->dirty);
     if (s != NULL) {
         STAILQ_FOREACH(s, &l->dirty, by_dirty)
-            atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
+            if (s->cq_shown != s->cq_tail) {
+                schema_cq_publish(s->ro, s->cqes, s->cq_mask, s->cq_shown, s->cq_tail);
+                s->cq_shown = s->cq_tail;
+            }
         atomic_thread_fence(memory_order_seq_cst);
         STAILQ_FOREACH(s, &l->dirty, by_dirty) {
             const uint8_t told = s->dirty;

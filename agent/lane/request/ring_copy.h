@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "schema/phase.h"
 #include "schema/session.h"
 #include "session_state.h"
 
@@ -31,10 +32,18 @@ static inline void copy_slot(const struct session *s, uint32_t index, void *to)
 
 static_assert(offsetof(struct schema_sq_desc, post) == sizeof(uint64_t), "a header in one look");
 
-/* What a descriptor asks for, and of which VQP, but for SIGNALED: so it is of all of a run. */
+/* Of a descriptor as it is in the ring: its slots, without its phase. */
+static inline uint32_t slot_count(const struct schema_sq_desc *d)
+{
+    return d->slots & SCHEMA_SLOTS_COUNT;
+}
+
+/* What a descriptor asks for, and of which VQP, but for SIGNALED and its phase: so it is of all of
+ * a run. */
 static inline uint64_t slot_header(const struct schema_sq_desc *d)
 {
-    const struct schema_sq_desc any = {.flags = SCHEMA_OP_SIGNALED};
+    const struct schema_sq_desc any = {.flags = SCHEMA_OP_SIGNALED,
+                                       .slots = (uint8_t)~SCHEMA_SLOTS_COUNT};
     uint64_t header, signaled;
     memcpy(&header, d, sizeof header);
     memcpy(&signaled, &any, sizeof signaled);
@@ -47,6 +56,15 @@ static inline uint64_t slot_header(const struct schema_sq_desc *d)
 static inline void prefetch_slot(const struct session *s, uint32_t index)
 {
     __builtin_prefetch(slot_at(s, index));
+}
+
+/* Whether a slot is the first of what its worker has published together: then its slots, with
+ * SCHEMA_SLOTS_MORE; else 0. */
+static inline uint32_t slot_published(const struct session *s, uint32_t index)
+{
+    const uint8_t slots = __atomic_load_n(
+        slot_at(s, index) + offsetof(struct schema_sq_desc, slots), __ATOMIC_ACQUIRE);
+    return schema_slots_phase_is(slots, index, s->sq_mask) ? slots : 0;
 }
 
 static inline void prefetch_slots(const struct session *s, uint32_t head, uint32_t avail)

@@ -122,6 +122,7 @@ void lane_session_fill(struct lane *l, struct session *s, const struct lane_sess
 {
     const struct session begun = {
         .state = SESSION_LIVE,
+        .look = LOOK_TAIL,
         .id = s->id,
         .rw = add->rw,
         .ro = add->ro,

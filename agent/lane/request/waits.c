@@ -40,11 +40,19 @@ static bool is_taken(enum schema_wait hold)
            hold == SCHEMA_WAIT_LOOKUP;
 }
 
+/* What was taken by its phase is ahead of the tail for a moment. */
+static uint32_t count_slots(const struct session_shown *s)
+{
+    const uint32_t ahead = read_count(&s->ro->sq_head) - read_count(&s->rw->sq_tail);
+    return ahead <= 1 ? 0
+                                       : count_between(&s->ro->sq_head, &s->rw->sq_tail, s->sq_slots);
+}
+
 static void count_rings(const struct session_shown *s, uint32_t inflight,
                         uint32_t count[SCHEMA_WAITS])
 {
     const uint32_t unpolled = count_between(&s->rw->cq_head, &s->ro->cq_tail, s->cq_slots);
-    const uint32_t slots = count_between(&s->ro->sq_head, &s->rw->sq_tail, s->sq_slots);
+    const uint32_t slots = count_slots(s);
     const enum schema_wait hold = find_hold(s, inflight, unpolled);
     count[hold] = slots + is_taken(hold);
     count[SCHEMA_WAIT_POLL] = unpolled;

@@ -140,7 +140,8 @@ struct schema_cqe {
                              * one, and is at the ring's beginning if this is at its end */
     uint8_t with_imm;       /* `imm` is the message's */
     uint32_t vendor_err;    /* enum schema_reason of a refusal by the agent, else 0 */
-    uint32_t imm, reserved;
+    uint32_t imm;
+    uint32_t shown; /* its phase, and how many places were published from it on (phase.h) */
 };
 static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
 

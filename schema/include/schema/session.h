@@ -36,7 +36,7 @@
 #include "schema/reason.h"
 
 #define SCHEMA_SESSION_MAGIC   0x4b454447u /* "KEDG" */
-#define SCHEMA_SESSION_VERSION 2
+#define SCHEMA_SESSION_VERSION 3
 #define SCHEMA_LINE            64
 
 /* ---- submission */
@@ -61,7 +61,7 @@ struct schema_sq_desc {
     uint8_t op;    /* enum schema_op */
     uint8_t flags; /* enum schema_op_flag */
     uint8_t num_sge;
-    uint8_t slots;    /* 1 + those of the payload or the SGEs */
+    uint8_t slots;    /* 1 + those of the payload or the SGEs, and its phase (schema/phase.h) */
     uint16_t vqp;     /* index below max_vqps */
     uint16_t vqp_gen; /* the worker's generation of that index */
     union {

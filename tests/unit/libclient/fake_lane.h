@@ -5,6 +5,7 @@
 
 #include "base/futex.h"
 #include "fake_agent.h"
+#include "schema/phase.h"
 
 static inline uint32_t fake_lane_waiting(struct fake_agent *a)
 {
@@ -43,7 +44,7 @@ static inline void fake_lane_complete(struct fake_agent *a, uint32_t qp_num, uin
                                                 .vqp_gen = (uint16_t)(qp_num >> 16),
                                                 .status = status,
                                                 .opcode = IBV_WC_RDMA_READ};
-    atomic_store_explicit(&a->ro->cq_tail, tail + 1, memory_order_release);
+    schema_cq_publish(a->ro, ring, CQ_SLOTS - 1, tail, tail + 1);
     fake_lane_wake(a);
 }
 
@@ -53,6 +54,7 @@ static inline void *fake_lane_answer_one(void *argument)
     while (fake_lane_waiting(a) == 0)
         usleep(10);
     a->asked = *fake_lane_slot(a, 0);
+    a->asked.slots &= SCHEMA_SLOTS_COUNT;
     for (uint32_t i = 1; i < a->asked.slots && i <= SCHEMA_MAX_EXTRA / SCHEMA_LINE; i++)
         memcpy(&a->extra[(i - 1) * SCHEMA_LINE], fake_lane_slot(a, i), SCHEMA_LINE);
     fake_lane_take(a, a->asked.slots);

@@ -127,7 +127,7 @@ static inline void put(struct fixture *f, struct schema_cqe c, const struct sche
     *cqe_at(f, tail) = c;
     if (from != NULL)
         memcpy(cqe_at(f, tail + 1), from, sizeof *from);
-    atomic_store_explicit(&f->a.ro->cq_tail, tail + (from != NULL ? 2 : 1), memory_order_release);
+    schema_cq_publish(f->a.ro, cqe_at(f, 0), CQ_SLOTS - 1, tail, tail + (from != NULL ? 2 : 1));
     fake_lane_wake(&f->a);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "schema/phase.h"
 #include "../../check_main.h"
 #include "lane_state.h"
 #include "message_state.h"
@@ -175,10 +176,13 @@ START_TEST(whatever_it_writes_into_its_ring_ends_no_other)
         seed = round;
         go_away();
         for (int i = 0; i < 40; i++) {
-            uint8_t *ring = (uint8_t *)k.w + SCHEMA_SQ_OFFSET;
+            struct schema_sq_desc *ring = (void *)((uint8_t *)k.w + SCHEMA_SQ_OFFSET);
+            struct schema_sq_desc *d = &ring[k.sq_tail & 63];
             for (uint32_t at = 0; at < SCHEMA_LINE; at++)
-                ring[(k.sq_tail & 63) * SCHEMA_LINE + at] = (uint8_t)draw(draw(2) ? 256 : 30);
-            atomic_store(&k.w->sq_tail, ++k.sq_tail);
+                ((uint8_t *)d)[at] = (uint8_t)draw(draw(2) ? 256 : 30);
+            d->slots &= SCHEMA_SLOTS_COUNT;
+            schema_sq_publish(k.w, ring, 63, k.sq_tail, k.sq_tail + 1);
+            k.sq_tail++;
             if (draw(4) == 0 && where == AWAY)
                 call_back(false);
             else if (draw(4) == 0 && where == AT_HOME && world.node[HOME].faults == 0)

@@ -47,13 +47,8 @@ static void fill_some(struct world *w, const struct world_batch *b, uint8_t op,
     slot[0].slots = (uint8_t)slots;
     memcpy(&slot[1], entries, count * sizeof entries[0]);
     wait_for_room(w, b->worker, slots);
-    const uint32_t tail = b->worker->sq_tail; /* shown together */
     for (uint32_t i = 0; i < slots; i++)
-        memcpy((uint8_t *)b->worker->w + SCHEMA_SQ_OFFSET +
-                   (tail + i) % SLOTS * (size_t)SCHEMA_LINE,
-               &slot[i], SCHEMA_LINE);
-    b->worker->sq_tail += slots;
-    atomic_store(&b->worker->w->sq_tail, b->worker->sq_tail);
+        world_post(b->worker, &slot[i]);
 }
 
 void world_batch_fill(struct world *w, const struct world_batch *b, uint8_t op,

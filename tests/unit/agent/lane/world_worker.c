@@ -6,17 +6,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "schema/phase.h"
 #include "world.h"
 #include "world_fenced.h"
 #include "world_messages.h"
 
-enum { POOL = 1, VADDR = 0x10000 };
+enum { POOL = 1, VADDR = 0x10000, WORLD_SLOTS = 1 + SCHEMA_MAX_EXTRA / SCHEMA_LINE };
 
 void world_post(struct world_worker *k, const struct schema_sq_desc *d)
 {
-    uint8_t *ring = (uint8_t *)k->w + SCHEMA_SQ_OFFSET;
-    memcpy(ring + (k->sq_tail++ & 63) * SCHEMA_LINE, d, sizeof *d);
-    atomic_store(&k->w->sq_tail, k->sq_tail);
+    struct schema_sq_desc *ring = (void *)((uint8_t *)k->w + SCHEMA_SQ_OFFSET);
+    if (k->sq_open == 0) { /* else it is what stands behind a descriptor */
+        k->sq_shown = k->sq_tail;
+        k->sq_open = d->slots > 0 && d->slots <= WORLD_SLOTS ? d->slots : 1;
+    }
+    ring[k->sq_tail++ & 63] = *d;
+    if (--k->sq_open == 0)
+        schema_sq_publish(k->w, ring, 63, k->sq_shown, k->sq_tail);
 }
 
 int world_ask(struct world *w, struct world_worker *k, struct schema_sq_desc d,
