@@ -421,8 +421,10 @@ static void keep_house(struct lane *l)
 /* What comes behind all that workers wait for in a pass. */
 static __attribute__((noinline)) void end_pass(struct lane *l)
 {
-    if (l->batching.count > 0 && l->lets_go > 0)
+    if (l->batching.count > 0 && l->lets_go > 0) {
         lane_batches_go_on(l);
+        lane_returns_ring(l); /* no window comes or goes while its count is of what is not out */
+    }
     if (l->refreshes > 0) {
         lane_remote_refresh(l);
         lane_physical_qp_ring(l);

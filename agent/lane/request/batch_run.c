@@ -13,7 +13,6 @@
 #include "schedule/wait_queue.h"
 #include "transmit/cut.h"
 #include "transmit/operation.h"
-#include "transmit/physical_qp.h"
 
 /* The first of each where there are no others (schedule/batch_pace.h), and beside some, who wait
  * for what a pass makes and posts. */
@@ -332,7 +331,6 @@ void lane_batches_go_on(struct lane *l)
          left > 0 && l->batching.count > 0; left--)
         look_at_batch(l, TAILQ_FIRST(&l->batching.vqps));
     batch_pace_close(l);
-    lane_physical_qp_ring(l);
 }
 
 static void end_piece(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t reason)

@@ -20,7 +20,7 @@
 /* BATCH: a completion comes in any case. */
 void lane_batch_post(struct lane *l, struct session *s, const struct operation *op,
                      const struct schema_sq_desc *d);
-/* At the end of a pass, behind what others had in it: pieces that may go are posted. While a VQP
+/* At the end of a pass, behind what others had in it: pieces that may go are chained. While a VQP
  * waits with a batch. */
 void lane_batches_go_on(struct lane *l);
 /* What of it is not out goes no more. */

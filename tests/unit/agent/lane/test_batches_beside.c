@@ -197,6 +197,39 @@ START_TEST(a_queue_pair_that_breaks_is_none_of_a_batch_of_reads)
 }
 END_TEST
 
+/* An operator's. */
+static void limit_device(uint64_t ops)
+{
+    const struct lane_command set = {.kind = LANE_COMMAND_WINDOW,
+                                     .window = {.scope = LANE_WINDOW_DEVICE, .ops = ops}};
+    ck_assert_int_eq(lane_command(w->node[0].lane, &set), 0);
+}
+
+/* What a device has no room for is out for no pass more: what is set meanwhile counts what is. */
+START_TEST(what_the_device_does_not_take_of_a_batch_counts_at_no_window_that_comes_or_goes)
+{
+    enum { WIDE = 100000 };
+    struct lane_window device;
+    open_scene();
+    const struct world_batch b = make(SCHEMA_OP_WRITE, MANY, 8, APART);
+    posts->refuse_every = 2;
+    world_batch_post(w, &b, 9, 0, 0);
+    for (int i = 0; i < PASSES && world_batch_shown(&b)->ended == 0; i++) {
+        limit_device(i % 2 == 0 ? WIDE : 0);
+        world_run(w, 1);
+    }
+    ck_assert_uint_gt(posts->doorbells, 20);
+    ck_assert_uint_eq(world_done(w, &m.worker[0], PASSES).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_batch_shown(&b)->done, MANY);
+    limit_device(WIDE);
+    world_run(w, 10);
+    ck_assert(lane_window(w->node[0].lane, LANE_WINDOW_DEVICE, 0, &device));
+    ck_assert_uint_eq(device.ops, 0);
+    ck_assert_uint_eq(device.bytes, 0);
+    close_scene();
+}
+END_TEST
+
 /* ---- hostile */
 
 static uint32_t next_random(void)
@@ -318,6 +351,7 @@ END_TEST
     T(a_batch_has_its_tenants_part_and_no_more)                                                    \
     T(of_the_shortest_descriptors_a_pass_looks_at_a_few)                                           \
     T(a_queue_pair_that_breaks_is_none_of_a_batch_of_reads)                                        \
+    T(what_the_device_does_not_take_of_a_batch_counts_at_no_window_that_comes_or_goes)             \
     T(whatever_a_worker_asks_of_batches_harms_nobody)                                              \
     T(more_entries_than_one_message_has_end_the_session)
 KEDGE_CHECK_MAIN("agent.lane.batches_beside", TESTS)

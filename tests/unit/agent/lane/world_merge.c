@@ -66,6 +66,10 @@ static int post_watched(struct fab_qp *qp, struct fab_wr *first, struct fab_wr *
 {
     struct fab_wr *wr = first;
     watch_count();
+    if (watch.posts.refuse_every != 0 && ++watch.posts.doorbells % watch.posts.refuse_every == 0) {
+        *bad = first;
+        return -ENOMEM;
+    }
     for (; wr != NULL && !(watch.posts.refuses_lists && wr->num_sge > 1); wr = wr->next)
         count_post(wr);
     call_before();

@@ -17,10 +17,12 @@ struct world_posts {
      * between the lane's look at it and the doorbell. */
     const uint64_t *now_ns;
     uint64_t pauses_ns;
-    uint32_t refused;   /* work requests */
-    bool refuses_lists; /* of more than one piece */
-    uint64_t counted;   /* the lane's work_requests at the last doorbell; they have been */
-    bool fell;          /* fewer than at the one before it */
+    uint32_t refused;      /* work requests */
+    bool refuses_lists;    /* of more than one piece */
+    uint32_t refuse_every; /* doorbells of which one has -ENOMEM; 0: none */
+    uint32_t doorbells;
+    uint64_t counted; /* the lane's work_requests at the last doorbell; they have been */
+    bool fell;        /* fewer than at the one before it */
     /* Not NULL: called once, before the device is given the list that ends with that request, or
      * goes beyond it. */
     void (*before)(void);
