@@ -29,8 +29,7 @@ static bool has_cqe(struct kedge_session *s)
 {
     if (s->cq_head != s->cq_tail_seen)
         return true;
-    const uint32_t shown =
-        __atomic_load_n(&s->cq[s->cq_head & s->cq_mask].shown, __ATOMIC_ACQUIRE);
+    const uint32_t shown = __atomic_load_n(&s->cq[s->cq_head & s->cq_mask].shown, __ATOMIC_ACQUIRE);
     const uint32_t count = shown >> SCHEMA_SHOWN_COUNT;
     if (!schema_shown_phase_is(shown, s->cq_head, s->cq_mask) || count - 1 > s->cq_mask)
         return false;

@@ -165,8 +165,7 @@ bool lane_session_sleep(struct lane *l, struct session *s)
     }
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
-    if (s->state == SESSION_LIVE && s->control_op == 0 &&
-        session_waiting(s) != 0) {
+    if (s->state == SESSION_LIVE && s->control_op == 0 && session_waiting(s) != 0) {
         const bool waits = s->waits_for != NULL && vqp_is_busy(s->waits_for);
         if (!session_look_at_cq_head(s) || (session_has_room(s) && !waits)) {
             atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);

@@ -69,8 +69,8 @@ static inline bool session_has_room(const struct session *s)
     return s->free_wr != NULL && s->cq_tail - s->cq_head + session_inflight(s) <= s->cq_mask;
 }
 
-/* Slots of its ring that its worker says are written and were not taken. What was taken by its phase
- * may be ahead of that. */
+/* Slots of its ring that by the tail are published and were not taken. What was taken by its phase,
+ * a slot, may be ahead of the tail (schema/phase.h). */
 static inline uint32_t session_waiting(const struct session *s)
 {
     const uint32_t tail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire);

@@ -22,9 +22,9 @@ uint32_t lane_request_take(struct lane *l, struct session *s, uint32_t head, uin
 /* Takes the control operations whose turn it is, and what stands behind them. */
 void lane_intake_controls(struct lane *l);
 
-/* How many slots its ring has. The tail is not looked at while nothing is published, or one request
- * with nothing behind it: then that request's line is the only one that comes from the worker's
- * processor. */
+/* How many slots of its ring are published and were not taken. The tail is not looked at while
+ * there is none, or one with nothing behind it: then its line is the only one that comes from the
+ * worker's processor. */
 static inline uint32_t intake_avail(struct session *s)
 {
     const uint32_t slots = slot_published(s, s->sq_head);
@@ -39,7 +39,7 @@ static inline uint32_t intake_avail(struct session *s)
     return avail > 0 ? avail : slots != 0;
 }
 
-/* Likewise, of what there is. */
+/* Takes `most` requests at the most of what its ring has, as lane_session_take() does. */
 static inline uint32_t intake_look(struct lane *l, struct session *s, uint32_t most)
 {
     const uint32_t avail = intake_avail(s);

@@ -13,11 +13,14 @@ static uint32_t read_count(const _Atomic uint32_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* How far one index is ahead of another: a worker may have written anything. */
-static uint32_t count_between(const _Atomic uint32_t *from, const _Atomic uint32_t *to,
+/* How far a ring's tail is ahead of its head: a worker may have written anything. What was taken by
+ * its phase is ahead of the tail until that is stored (schema/phase.h). */
+static uint32_t count_between(const _Atomic uint32_t *head, const _Atomic uint32_t *tail,
                               uint32_t most)
 {
-    const uint32_t between = read_count(to) - read_count(from);
+    const uint32_t between = read_count(tail) - read_count(head);
+    if (between > UINT32_MAX - most)
+        return 0;
     return between < most ? between : most;
 }
 
@@ -40,19 +43,11 @@ static bool is_taken(enum schema_wait hold)
            hold == SCHEMA_WAIT_LOOKUP;
 }
 
-/* What was taken by its phase is ahead of the tail for a moment. */
-static uint32_t count_slots(const struct session_shown *s)
-{
-    const uint32_t ahead = read_count(&s->ro->sq_head) - read_count(&s->rw->sq_tail);
-    return ahead <= 1 ? 0
-                                       : count_between(&s->ro->sq_head, &s->rw->sq_tail, s->sq_slots);
-}
-
 static void count_rings(const struct session_shown *s, uint32_t inflight,
                         uint32_t count[SCHEMA_WAITS])
 {
     const uint32_t unpolled = count_between(&s->rw->cq_head, &s->ro->cq_tail, s->cq_slots);
-    const uint32_t slots = count_slots(s);
+    const uint32_t slots = count_between(&s->ro->sq_head, &s->rw->sq_tail, s->sq_slots);
     const enum schema_wait hold = find_hold(s, inflight, unpolled);
     count[hold] = slots + is_taken(hold);
     count[SCHEMA_WAIT_POLL] = unpolled;

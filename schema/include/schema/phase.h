@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an entry of a ring says by itself that it is there, so that who waits for it looks at its line
- * alone, and reads the ring's tail only for more.
+/* How an entry of a ring says by itself that it is there, so that who waits for one looks at its
+ * line alone, and at the line of the ring's tail where there are several.
  *
- * The first entry of all that are published together has a phase, 1 or 2, which changes with each
- * round of the ring; every other one has 0, and so has memory that nobody has written. So the entry
- * at the head has the phase of its index when, and only when, something was published there. Behind
- * a descriptor there may be bytes of the worker's, and behind a completion a sender's: these look
- * like anything in the next round. So whoever publishes first takes the phase from what stands where
- * its next entry will be (schema_phase_is() there, and 0 instead).
+ * A publication is what one call of those below publishes: some entries that stand one behind the
+ * other. Its first entry has a phase, 1 or 2, which is another one in the next round of the ring.
+ * All others have 0, as memory has that nobody has written. So a reader that has taken whole
+ * publications finds the phase of its head there when the next one is published, and not before.
+ * Behind a descriptor stand bytes of the worker's, and behind a completion a sender, which look
+ * like anything in the next round: so whoever publishes looks first at the place behind, where its
+ * next publication will begin, and if that place has the phase which it is to get then, writes 0
+ * there. A full ring's first entry, which is at that place, has the other phase, and stays.
  *
- * The tail says the same, and how many there are: who goes to sleep looks at that. A reader that
- * goes by the phase may be ahead of it by what one store is behind another. */
+ * The tail says the same, for who goes to sleep, or has taken a part of a publication. A reader
+ * that goes by the phase may be ahead of the tail by the one publication whose tail is still to
+ * come.
+ *
+ * Writers: the worker's thread (submission), the thread of the lane that has the session
+ * (completion). A reader believes neither: it takes from `slots` and `shown` what its copy of the
+ * ring's size allows. */
 #ifndef SCHEMA_PHASE_H
 #define SCHEMA_PHASE_H
 
@@ -21,21 +28,23 @@
 #include "schema/session.h"
 
 enum {
-    /* Of schema_sq_desc.slots, which counts up to 6 */
-    SCHEMA_SLOTS_COUNT = 0x0f,
-    SCHEMA_SLOTS_PHASE = 4, /* bits from there on: two */
-    SCHEMA_SLOTS_MORE = 1 << 6, /* slots were published with it: the tail says how many */
-    /* Of schema_cqe.shown: below it the phase, and from it on how many places were published. */
+    /* Of schema_sq_desc.slots, whose count is SCHEMA_MAX_SLOTS, 6, at the most. */
+    SCHEMA_SLOTS_COUNT = 0x0f,  /* the bits of the count */
+    SCHEMA_SLOTS_PHASE = 4,     /* the first of the two bits of the phase */
+    SCHEMA_SLOTS_MORE = 1 << 6, /* the publication has several slots: the tail says how many */
+    /* Of schema_cqe.shown: the first bit of the count of the publication's places; below it are the
+     * two of the phase. */
     SCHEMA_SHOWN_COUNT = 2,
-    SCHEMA_PHASES = 3 /* bits of one */
+    SCHEMA_PHASES = 3 /* the bits of a phase */
 };
 
-/* Of the entry with that index of a ring of mask + 1. */
+/* 1 or 2: what a publication that begins at that index has, in a ring of mask + 1 places. */
 static inline uint32_t schema_phase(uint32_t index, uint32_t mask)
 {
     return 1 + ((index & (mask + 1)) != 0);
 }
 
+/* Whether a descriptor's `slots`, or a completion's `shown`, has the phase of that index. */
 static inline bool schema_slots_phase_is(uint8_t slots, uint32_t index, uint32_t mask)
 {
     return ((slots >> SCHEMA_SLOTS_PHASE) & SCHEMA_PHASES) == schema_phase(index, mask);
@@ -47,7 +56,8 @@ static inline bool schema_shown_phase_is(uint32_t shown, uint32_t index, uint32_
 }
 
 /* Publishes what was written to a submission ring from index `first` to before `end`, at least a
- * slot: one by its phase, which is all that the lane looks at, and more by the tail first. */
+ * slot, and no more than the ring has. Of a single slot the lane looks at the phase alone, which is
+ * stored first; of more it is sent to the tail, which is. */
 static inline void schema_sq_publish(struct schema_session_rw *rw, struct schema_sq_desc *sq,
                                      uint32_t mask, uint32_t first, uint32_t end)
 {
@@ -64,7 +74,7 @@ static inline void schema_sq_publish(struct schema_session_rw *rw, struct schema
         atomic_store_explicit(&rw->sq_tail, end, memory_order_release);
 }
 
-/* Likewise to a completion ring, at least one place. */
+/* Likewise to a completion ring, at least one place: `shown` says how many. */
 static inline void schema_cq_publish(struct schema_session_ro *ro, struct schema_cqe *cq,
                                      uint32_t mask, uint32_t first, uint32_t end)
 {

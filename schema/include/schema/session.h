@@ -17,12 +17,13 @@
  * not 0, and is answered in reply[tag % SCHEMA_REPLIES], so that several can be under way: a worker
  * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT,
  * IMPORT_MANY, MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
- * The worker publishes a tail with release, then a full barrier, then loads `doorbell`; if set it
- * writes its eventfd, unless `sq_head` is before where it last did. The lane sets `doorbell`, full
- * barrier, looks at the tail again, and only then stops polling this session. For completions the
- * same the other way: the worker sets `want_wake`, full barrier, looks again, waits on `wake`
- * (futex); the lane publishes, full barrier, loads `want_wake`, adds 1 to `wake` and wakes, if that
- * is there; or with `armed`, new each time, and a completion channel. Models: tests/model/. */
+ * Both rings are published by phases of their entries and by a tail (schema/phase.h). The worker
+ * publishes with release, then a full barrier, then loads `doorbell`; if set it writes its eventfd,
+ * unless `sq_head` is before where it last did. The lane sets `doorbell`, full barrier, looks at
+ * the tail again, and only then stops polling this session. For completions the same the other way:
+ * the worker sets `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane
+ * publishes, full barrier, loads `want_wake`, adds 1 to `wake` and wakes, if that is there; or with
+ * `armed`, new each time, and a completion channel. Models: tests/model/. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
@@ -56,7 +57,7 @@ enum {
     SCHEMA_DEREG_MORE = 11,       /* regions that one DEREG_MR names, beside the first */
 };
 
-/* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
+/* 64 bytes, one cache line. A descriptor takes so many slots; the rest follow it in the ring. */
 struct schema_sq_desc {
     uint8_t op;    /* enum schema_op */
     uint8_t flags; /* enum schema_op_flag */

@@ -129,7 +129,7 @@ START_TEST(a_send_goes_behind_whom_it_is_for_each_byte_as_the_schema_says)
                                    .post = {.wr_id = 55, .imm = 0x12345678}};
     send.slots |= (uint8_t)(schema_phase(UINT32_MAX - 2 + 3, SQ_SLOTS - 1) << SCHEMA_SLOTS_PHASE);
     ck_assert_mem_eq(fake_lane_slot(&f.a, 3), &send, sizeof send); /* published alone */
-    ck_assert_int_eq(kedge_connect(f.q, peer_gid), 0); /* forgets the port */
+    ck_assert_int_eq(kedge_connect(f.q, peer_gid), 0);             /* forgets the port */
     ck_assert_int_eq(post(f.q, &wr), -EDESTADDRREQ);
     ck_assert_uint_eq(fake_lane_waiting(&f.a), 4);
     teardown(&f);

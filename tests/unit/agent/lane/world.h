@@ -30,7 +30,7 @@ struct world_worker {
     struct schema_session_ro *r;
     uint32_t sq_tail, cq_head, tag;
     uint32_t sq_shown, sq_open; /* published up to there; slots of a request that are missing */
-    uint32_t node, id, overs; /* overs: of its place, before it came */
+    uint32_t node, id, overs;   /* overs: of its place, before it came */
 };
 
 /* One of a fenced region's: registered, or asked for. */
