@@ -275,7 +275,7 @@ static int take_geometry(struct kedge_session *s)
     s->cq = (const struct schema_cqe *)((const uint8_t *)ro + SCHEMA_CQ_OFFSET);
     s->sq_mask = sq_slots - 1;
     s->cq_mask = cq_slots - 1;
-    s->sq_tail = s->sq_shown = s->sq_head_seen = s->rung_tail = atomic_load(&ro->sq_head);
+    s->sq_tail = s->sq_published = s->sq_head_seen = s->rung_tail = atomic_load(&ro->sq_head);
     s->cq_head = s->cq_tail_seen = atomic_load(&ro->cq_tail);
     for (uint32_t i = 0; i < SCHEMA_REPLIES; i++) { /* so that the first tag differs from all */
         uint32_t seen = atomic_load(&ro->reply[i].tag);

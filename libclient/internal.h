@@ -58,7 +58,7 @@ struct kedge_session {
     struct schema_sq_desc *sq;
     const struct schema_cqe *cq;
     uint32_t sq_mask, sq_tail, sq_head_seen, cq_mask, cq_head, cq_tail_seen;
-    uint32_t sq_shown;     /* up to here the lane was shown it */
+    uint32_t sq_published; /* up to here: the ring's tail */
     uint32_t rung_tail;    /* sq_tail when the doorbell was rung last, or behind it */
     uint32_t rung_cq_head; /* cq_head then */
     const uint32_t *alive; /* a word that fork() wipes: 0 in a child */

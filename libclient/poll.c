@@ -29,9 +29,10 @@ static bool has_cqe(struct kedge_session *s)
 {
     if (s->cq_head != s->cq_tail_seen)
         return true;
-    const uint32_t shown = __atomic_load_n(&s->cq[s->cq_head & s->cq_mask].shown, __ATOMIC_ACQUIRE);
-    const uint32_t count = shown >> SCHEMA_SHOWN_COUNT;
-    if (!schema_shown_phase_is(shown, s->cq_head, s->cq_mask) || count - 1 > s->cq_mask)
+    const uint32_t stretch =
+        __atomic_load_n(&s->cq[s->cq_head & s->cq_mask].stretch, __ATOMIC_ACQUIRE);
+    const uint32_t count = stretch >> SCHEMA_STRETCH_COUNT;
+    if (!schema_stretch_phase_is(stretch, s->cq_head, s->cq_mask) || count - 1 > s->cq_mask)
         return false;
     s->cq_tail_seen = s->cq_head + count;
     return true;

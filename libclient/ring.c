@@ -165,9 +165,9 @@ static bool is_rung(const struct kedge_session *s)
 /* Held to tests/model/doorbell.pml. */
 void client_ring_publish(struct kedge_session *s)
 {
-    if (s->sq_shown != s->sq_tail) {
-        schema_sq_publish(s->rw, s->sq, s->sq_mask, s->sq_shown, s->sq_tail);
-        s->sq_shown = s->sq_tail;
+    if (s->sq_published != s->sq_tail) {
+        schema_sq_publish(s->rw, s->sq, s->sq_mask, s->sq_published, s->sq_tail);
+        s->sq_published = s->sq_tail;
     }
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) == 0 || is_rung(s))

@@ -37,7 +37,7 @@ struct vqp_endpoint {
 /* What one lane hands another with a session (lodgers.h). Written by the one that gives it, before
  * its event, and read by the other, after its command. */
 struct session_handed {
-    uint32_t sq_head, cq_head, cq_tail, cq_shown, told_head, told_armed, wrong_keys;
+    uint32_t sq_head, cq_head, cq_tail, cq_published, told_head, told_armed, wrong_keys;
     uint32_t vqps_high, grants_used, arenas;
     uint32_t fault; /* enum schema_reason, for which it ends when it is back; or 0 */
     uint64_t wrong_ns;

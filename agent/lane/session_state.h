@@ -24,7 +24,7 @@ enum session_state {
 };
 
 /* At what stands at the head of its ring, which says whether it is there (schema/phase.h); at the
- * tail, where the head may be in the middle of what was published together. */
+ * tail, where the head may be in the middle of a stretch. */
 enum session_look { LOOK_SLOT, LOOK_TAIL };
 
 struct session {
@@ -46,7 +46,7 @@ struct session {
     uint32_t sq_mask, cq_mask, room_kept; /* with more in its ring its worker may want room */
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
-    uint32_t cq_shown;         /* up to here the worker was shown it */
+    uint32_t cq_published;     /* up to here: the ring's tail */
     uint32_t told_head;        /* sq_head, when it was looked at last whether its worker sleeps */
     uint32_t rung_tail;        /* the worker's, when it rang last */
     uint32_t shown_cpu;        /* the lane's, as its worker was told last */

@@ -57,15 +57,16 @@ struct exchange_config {
     uint8_t gid[16]; /* this endpoint */
     uint32_t incarnation;
     uint16_t pool, lid;
-    uint32_t qpn, qkey;         /* its UD queue pair */
-    uint32_t peers, receivers;  /* at most, 1 to 2^20; receivers: more than shares + 1 */
-    uint32_t shares, guests;    /* into which places of receivers are divided; guests of those, and
-                                 * who answer as such */
-    uint64_t bound_ns, seen_ns; /* what was sent comes until then; and if its SEND is over */
-    uint64_t ask_ns;            /* for credit, again */
-    uint64_t idle_ns;           /* credits that nobody uses are given back */
-    uint64_t forget_ns;         /* who was silent for so long may be forgotten */
-    uint64_t refused_ns;        /* who finds no receive for so long fails */
+    uint32_t qpn, qkey;        /* its UD queue pair */
+    uint32_t peers, receivers; /* at most, 1 to 2^20; receivers: more than shares + 1 */
+    uint32_t shares, guests;   /* into which places of receivers are divided; guests of those, and
+                                * who answer as such */
+    uint64_t bound_ns;         /* nothing that was sent arrives later */
+    uint64_t seen_ns;          /* nor a message so long after its sender says that it is over */
+    uint64_t ask_ns;           /* for credit, again */
+    uint64_t idle_ns;          /* credits that nobody uses are given back */
+    uint64_t forget_ns;        /* who was silent for so long may be forgotten */
+    uint64_t refused_ns;       /* who finds no receive for so long fails */
 };
 
 /* What who has a guest's place has of streams, and how many have had it before. */

@@ -8,9 +8,9 @@
  * becomes of its sender; and from when one was refused since its worker had no room for what it
  * says of it, or dropped, as what stands behind that may be there.
  *
- * A sender that keeps as many as it may, and uses none, would be kept waiting for by others. So
- * when one of these finds none but what is set aside the VQP is *scarce* of receives for a time:
- * nothing more is set aside for anybody, and what is goes in its time.
+ * A sender that keeps as many as it may, and uses none, would keep others waiting again and again.
+ * So when a message of another one finds no receive but such as are set aside, the VQP is *scarce*
+ * of receives for a time: nothing more is set aside for anybody, and what is goes in its time.
  *
  * Invariant: for streams together no more is set aside than is posted, or is taken by a large
  * message of theirs that is READ. */

@@ -116,7 +116,7 @@ static void hand_over(struct lane *l, struct session *s)
     h->sq_head = s->sq_head;
     h->cq_head = s->cq_head;
     h->cq_tail = s->cq_tail;
-    h->cq_shown = s->cq_shown;
+    h->cq_published = s->cq_published;
     h->told_head = s->told_head;
     h->told_armed = s->told_armed;
     h->wrong_keys = s->wrong_keys;
@@ -163,7 +163,7 @@ static void take_over(struct lane *l, struct session *s)
     s->sq_head = h->sq_head;
     s->cq_head = h->cq_head;
     s->cq_tail = h->cq_tail;
-    s->cq_shown = h->cq_shown;
+    s->cq_published = h->cq_published;
     s->told_head = h->told_head;
     s->told_armed = h->told_armed;
     s->rung_tail = h->sq_head - 1; /* none that it can ring for: it may have rung elsewhere */

@@ -324,9 +324,9 @@ void lane_sessions_publish(struct lane *l)
     struct session *s = STAILQ_FIRST(&l->dirty);
     if (s != NULL) {
         STAILQ_FOREACH(s, &l->dirty, by_dirty)
-            if (s->cq_shown != s->cq_tail) {
-                schema_cq_publish(s->ro, s->cqes, s->cq_mask, s->cq_shown, s->cq_tail);
-                s->cq_shown = s->cq_tail;
+            if (s->cq_published != s->cq_tail) {
+                schema_cq_publish(s->ro, s->cqes, s->cq_mask, s->cq_published, s->cq_tail);
+                s->cq_published = s->cq_tail;
             }
         atomic_thread_fence(memory_order_seq_cst);
         STAILQ_FOREACH(s, &l->dirty, by_dirty) {

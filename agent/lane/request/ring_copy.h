@@ -58,8 +58,8 @@ static inline void prefetch_slot(const struct session *s, uint32_t index)
     __builtin_prefetch(slot_at(s, index));
 }
 
-/* Whether a slot is the first of what its worker has published together: then its slots, with
- * SCHEMA_SLOTS_MORE; else 0. */
+/* Of a slot at which a stretch begins that is published (schema/phase.h) its `slots` as they are;
+ * else 0. */
 static inline uint32_t slot_published(const struct session *s, uint32_t index)
 {
     const uint8_t slots = __atomic_load_n(

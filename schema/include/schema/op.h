@@ -141,7 +141,7 @@ struct schema_cqe {
     uint8_t with_imm;       /* `imm` is the message's */
     uint32_t vendor_err;    /* enum schema_reason of a refusal by the agent, else 0 */
     uint32_t imm;
-    uint32_t shown; /* its phase, and how many places were published from it on (phase.h) */
+    uint32_t stretch; /* the phase, and how many places the stretch has (phase.h); or 0 */
 };
 static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
 

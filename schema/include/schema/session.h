@@ -2,8 +2,7 @@
 /* The memory that a worker shares with one lane of its agent: two rings and a few words.
  *
  *   RW (memfd, worker and agent write):  the submission ring and the worker's indices
- *   RO (memfd, a description that cannot write; agent writes): the completion ring, the agent's
- * indices, a reply
+ *   RO (memfd, a description that cannot write; agent writes): completions, its indices, replies
  *
  * When a session is over and its worker has left, the agent takes the pages of both back: whoever
  * still maps them reads zeros.
@@ -17,13 +16,13 @@
  * not 0, and is answered in reply[tag % SCHEMA_REPLIES], so that several can be under way: a worker
  * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT,
  * IMPORT_MANY, MR_STATUS and LOOKUP is taken before they are answered; DEREG_MR holds nothing up.
- * Both rings are published by phases of their entries and by a tail (schema/phase.h). The worker
- * publishes with release, then a full barrier, then loads `doorbell`; if set it writes its eventfd,
- * unless `sq_head` is before where it last did. The lane sets `doorbell`, full barrier, looks at
- * the tail again, and only then stops polling this session. For completions the same the other way:
- * the worker sets `want_wake`, full barrier, looks again, waits on `wake` (futex); the lane
- * publishes, full barrier, loads `want_wake`, adds 1 to `wake` and wakes, if that is there; or with
- * `armed`, new each time, and a completion channel. Models: tests/model/. */
+ * Both rings are published by phases and by tails (schema/phase.h). The worker publishes, then a
+ * full barrier, then loads `doorbell`; if set it writes its eventfd, unless `sq_head` is before
+ * where it last did. The lane sets `doorbell`, full barrier, looks at the tail again, and only then
+ * stops polling this session. For completions the same the other way: the worker sets `want_wake`,
+ * full barrier, looks again, waits on `wake` (futex); the lane publishes, full barrier, loads
+ * `want_wake`, adds 1 to `wake` and wakes, if that is there; or with `armed`, new each time, and a
+ * completion channel. Models: tests/model/. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 

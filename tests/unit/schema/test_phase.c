@@ -74,8 +74,8 @@ static void publish_places(uint32_t mask, uint32_t first, uint32_t end)
 
 static uint32_t count_places(uint32_t index, uint32_t mask)
 {
-    const uint32_t shown = cq[index & mask].shown;
-    return schema_shown_phase_is(shown, index, mask) ? shown >> SCHEMA_SHOWN_COUNT : 0;
+    const uint32_t stretch = cq[index & mask].stretch;
+    return schema_stretch_phase_is(stretch, index, mask) ? stretch >> SCHEMA_STRETCH_COUNT : 0;
 }
 
 static uint32_t read_places_tail(void)

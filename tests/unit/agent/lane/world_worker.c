@@ -17,12 +17,12 @@ void world_post(struct world_worker *k, const struct schema_sq_desc *d)
 {
     struct schema_sq_desc *ring = (void *)((uint8_t *)k->w + SCHEMA_SQ_OFFSET);
     if (k->sq_open == 0) { /* else it is what stands behind a descriptor */
-        k->sq_shown = k->sq_tail;
+        k->sq_published = k->sq_tail;
         k->sq_open = d->slots > 0 && d->slots <= WORLD_SLOTS ? d->slots : 1;
     }
     ring[k->sq_tail++ & 63] = *d;
     if (--k->sq_open == 0)
-        schema_sq_publish(k->w, ring, 63, k->sq_shown, k->sq_tail);
+        schema_sq_publish(k->w, ring, 63, k->sq_published, k->sq_tail);
 }
 
 int world_ask(struct world *w, struct world_worker *k, struct schema_sq_desc d,
