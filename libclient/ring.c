@@ -165,10 +165,11 @@ static bool is_rung(const struct kedge_session *s)
 /* Held to tests/model/doorbell.pml. */
 void client_ring_publish(struct kedge_session *s)
 {
-    if (s->sq_published != s->sq_tail) {
+    if ((s->features & SCHEMA_FEATURE_PHASES) == 0)
+        atomic_store_explicit(&s->rw->sq_tail, s->sq_tail, memory_order_release);
+    else if (s->sq_published != s->sq_tail)
         schema_sq_publish(s->rw, s->sq, s->sq_mask, s->sq_published, s->sq_tail);
-        s->sq_published = s->sq_tail;
-    }
+    s->sq_published = s->sq_tail;
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) == 0 || is_rung(s))
         return;

@@ -140,7 +140,7 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
 enum {
     FEATURES = SCHEMA_FEATURE_PUBLISH | SCHEMA_FEATURE_LOOKUP | SCHEMA_FEATURE_TENANTS |
                SCHEMA_FEATURE_UNIMPORT | SCHEMA_FEATURE_IMPORT_MANY | SCHEMA_FEATURE_RELAXED |
-               SCHEMA_FEATURE_CHANNEL | SCHEMA_FEATURE_BATCHES
+               SCHEMA_FEATURE_CHANNEL | SCHEMA_FEATURE_BATCHES | SCHEMA_FEATURE_PHASES
 };
 
 static uint32_t features_of(const struct pool *p, const struct agent_session *s)

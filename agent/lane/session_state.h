@@ -37,6 +37,7 @@ struct session {
     uint8_t exported;    /* peers had a key to its memory */
     uint8_t quarantined; /* its tenant is (quarantine.c) */
     uint8_t look;        /* enum session_look: how its ring is looked at next */
+    uint8_t phased;      /* its worker has published by a phase: its library is not of before */
     uint32_t id;
     const struct fab_caps *caps; /* the device's */
     struct schema_session_rw *rw;

@@ -24,7 +24,8 @@ void lane_intake_controls(struct lane *l);
 
 /* How many slots of its ring are published and were not taken. The tail is not looked at while
  * there is none, or one with nothing behind it: then its line is the only one that comes from the
- * worker's processor. */
+ * worker's processor. A library of before phases publishes by the tail alone, and what looks like a
+ * phase of its worker's is not one, until something is published that has one. */
 static inline uint32_t intake_avail(struct session *s)
 {
     const uint32_t slots = slot_published(s, s->sq_head);
@@ -35,8 +36,9 @@ static inline uint32_t intake_avail(struct session *s)
             return 1;
     }
     const uint32_t avail = session_waiting(s);
-    s->look = avail > 0 ? LOOK_TAIL : LOOK_SLOT;
-    return avail > 0 ? avail : slots != 0;
+    s->phased |= avail > 0 && slots != 0;
+    s->look = avail > 0 || !s->phased ? LOOK_TAIL : LOOK_SLOT;
+    return avail > 0 ? avail : slots != 0 && s->phased;
 }
 
 /* Takes `most` requests at the most of what its ring has, as lane_session_take() does. */

@@ -236,7 +236,7 @@ uint32_t lane_session_take(struct lane *l, struct session *s, uint32_t avail, ui
     }
     if (s->state != SESSION_LIVE)
         return most - left + (left == most);
-    s->look = avail > 0 ? LOOK_TAIL : LOOK_SLOT;
+    s->look = avail > 0 || !s->phased ? LOOK_TAIL : LOOK_SLOT;
     if (head != s->sq_head)
         publish_head(s, head);
     return most - left;

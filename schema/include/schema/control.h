@@ -56,6 +56,7 @@ enum schema_control_feature {
     SCHEMA_FEATURE_GUESTS = 1 << 13,     /* with MESSAGES: ports for other tenants: PORT_GRANT,
                                           * PORT_REVOKE, and answers of the tenant whose port a VQP
                                           * sends to */
+    SCHEMA_FEATURE_PHASES = 1 << 14,     /* schema/phase.h, its lanes: of both rings */
 };
 
 enum schema_attached_fd {

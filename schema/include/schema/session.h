@@ -36,7 +36,7 @@
 #include "schema/reason.h"
 
 #define SCHEMA_SESSION_MAGIC   0x4b454447u /* "KEDG" */
-#define SCHEMA_SESSION_VERSION 3
+#define SCHEMA_SESSION_VERSION 2
 #define SCHEMA_LINE            64
 
 /* ---- submission */

@@ -85,7 +85,8 @@ static inline void fake_agent_start(struct fake_agent *a)
                                                    .peers_bytes = schema_peers_bytes(MAX_PEERS),
                                                    .arena_bytes = ARENA_BYTES,
                                                    .session = 77,
-                                                   .tenant = 5};
+                                                   .tenant = 5,
+                                                   .features = SCHEMA_FEATURE_PHASES};
     a->send_fds = SCHEMA_FD_COUNT;
 }
 

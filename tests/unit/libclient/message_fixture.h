@@ -21,7 +21,7 @@ static inline void setup_with(struct fixture *f, uint32_t features)
 {
     void *memory;
     fake_agent_start(&f->a);
-    f->a.attached.features = features;
+    f->a.attached.features = features | SCHEMA_FEATURE_PHASES;
     ck_assert_int_eq(schema_peers_put(f->a.peers, 3, peer_gid, 1, 1), 3);
     ck_assert_int_eq(schema_peers_put(f->a.peers, 4, other_gid, 1, 1), 4);
     f->s = fake_agent_open(&f->a);

@@ -440,6 +440,35 @@ START_TEST(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
 }
 END_TEST
 
+/* One of before phases is shown none, which it would take for slots; nor does it publish by any. */
+START_TEST(an_agent_of_before_phases_is_asked_and_answers_by_the_tails_alone)
+{
+    struct fixture f;
+    struct ibv_wc wc;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    struct schema_cqe *ring = (struct schema_cqe *)((uint8_t *)f.a.ro + SCHEMA_CQ_OFFSET);
+    const uint32_t num = kedge_vqp_num(f.q);
+    f.s->features &= ~(uint32_t)SCHEMA_FEATURE_PHASES;
+    for (uint32_t i = 0; i < 5 * SQ_SLOTS; i++) {
+        ck_assert_int_eq(post(&f, &wr), 0);
+        for (uint32_t n = fake_lane_waiting(&f.a); n > 0; n--) {
+            ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->slots, 1);
+            fake_lane_take(&f.a, 1);
+        }
+        ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 0);
+        const uint32_t tail = atomic_load(&f.a.ro->cq_tail);
+        ring[tail % CQ_SLOTS] = (struct schema_cqe){
+            .wr_id = i, .vqp = (uint16_t)num, .vqp_gen = (uint16_t)(num >> 16)};
+        atomic_store(&f.a.ro->cq_tail, tail + 1);
+        ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 1);
+        ck_assert_uint_eq(wc.wr_id, i);
+    }
+    teardown(&f);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_known_peer_connects_without_a_descriptor_and_binds_once_at_the_first_post)                 \
     T(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)                           \
@@ -453,5 +482,6 @@ END_TEST
     T(a_ring_of_long_ago_is_no_reason_not_to_ring)                                                 \
     T(completions_come_in_order_and_their_room_is_given_back)                                      \
     T(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_changes)                    \
-    T(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
+    T(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)                               \
+    T(an_agent_of_before_phases_is_asked_and_answers_by_the_tails_alone)
 KEDGE_CHECK_MAIN("libclient post", TESTS)

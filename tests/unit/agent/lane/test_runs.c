@@ -15,12 +15,13 @@ static struct world *w = &world;
 static struct world_worker owner, k;
 
 /* A worker on node 0 with two VQPs that have READ from node 1's region. */
-static struct schema_sq_desc begin(void)
+static struct schema_sq_desc begin_as(bool by_tail)
 {
     struct schema_cqe e;
     world_open(w);
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
+    k.by_tail = by_tail;
     const uint32_t vkey = world_register(w, &owner, 0, REGION, ALL);
     ck_assert_uint_ne(vkey, 0);
     struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 100, 0, 8, vkey, 0);
@@ -33,6 +34,11 @@ static struct schema_sq_desc begin(void)
     }
     d.vqp = 0;
     return d;
+}
+
+static struct schema_sq_desc begin(void)
+{
+    return begin_as(false);
 }
 
 static void end(void)
@@ -252,6 +258,34 @@ START_TEST(a_run_ends_where_the_completion_ring_has_no_more_room)
 }
 END_TEST
 
+/* A library of before phases publishes by the tail alone. The bytes of its inline data look like a
+ * phase in each second round of the ring, wherever they stand. */
+START_TEST(who_publishes_by_the_tail_alone_is_served_whatever_stands_behind_it)
+{
+    struct schema_sq_desc read = begin_as(true);
+    struct schema_cqe e;
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint8_t bytes[SCHEMA_LINE];
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, i, 0, sizeof bytes, read.post.vkey, 64);
+        memset(bytes, 0x11 << i % 2, sizeof bytes);
+        d.flags |= SCHEMA_OP_INLINE;
+        d.slots = 2;
+        world_post(&k, &d);
+        world_post(&k, (const void *)bytes);
+        if (i % 3 == 0) /* so that slots are heads and bytes in turn */
+            world_post(&k, &read);
+        for (uint32_t n = i % 3 == 0 ? 2 : 1; n > 0; n--) {
+            ck_assert(world_poll(w, &k, &e, 50));
+            ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        }
+        ck_assert_mem_eq((const uint8_t *)owner.arena.addr + 64, bytes, sizeof bytes);
+        world_run(w, i % 4); /* and the lane looks at a head where nothing is */
+    }
+    ck_assert_uint_eq(atomic_load(&k.r->ended), 0);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_run_moves_the_bytes_of_each_and_completes_them_in_order)                                   \
     T(one_outside_of_its_memory_or_of_the_region_ends_there_and_those_behind_it_are_flushed)       \
@@ -260,6 +294,7 @@ END_TEST
     T(one_that_no_library_writes_ends_the_session_behind_those_that_were_posted)                   \
     T(an_unknown_virtual_queue_pair_in_the_middle_is_of_no_run)                                    \
     T(runs_of_two_queue_pairs_complete_each_in_its_order)                                          \
-    T(a_run_ends_where_the_completion_ring_has_no_more_room)
+    T(a_run_ends_where_the_completion_ring_has_no_more_room)                                       \
+    T(who_publishes_by_the_tail_alone_is_served_whatever_stands_behind_it)
 
 KEDGE_CHECK_MAIN("agent.lane.runs", TESTS)

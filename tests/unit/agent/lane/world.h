@@ -28,8 +28,8 @@ struct world_worker {
     struct fab_mr *arena_mr;
     struct schema_session_rw *w;
     struct schema_session_ro *r;
-    uint32_t sq_tail, sq_published, sq_open; /* open: slots of a request that are missing */
-    uint32_t cq_head, tag, node, id, overs;  /* overs: of its place, before it came */
+    uint32_t sq_tail, sq_published, sq_open, cq_head, tag; /* open: slots a request still lacks */
+    uint32_t node, id, overs, by_tail; /* overs: before it, of its place; by_tail: of no phases */
 };
 
 /* One of a fenced region's: registered, or asked for. */

@@ -21,7 +21,11 @@ void world_post(struct world_worker *k, const struct schema_sq_desc *d)
         k->sq_open = d->slots > 0 && d->slots <= WORLD_SLOTS ? d->slots : 1;
     }
     ring[k->sq_tail++ & 63] = *d;
-    if (--k->sq_open == 0)
+    if (--k->sq_open > 0)
+        return;
+    if (k->by_tail)
+        atomic_store(&k->w->sq_tail, k->sq_tail);
+    else
         schema_sq_publish(k->w, ring, 63, k->sq_published, k->sq_tail);
 }
 
