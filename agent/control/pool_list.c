@@ -198,8 +198,8 @@ static const char *why_no_room(const struct agent *a, uint32_t lanes, char *text
         return "";
     if (lanes > 1)
         snprintf(text, size,
-                 "lanes %u: there is room for %u, since this agent has %d pools and further lanes "
-                 "at most: lower its lanes, or others'",
+                 "lanes %u: there is room for %u, of %d pools and further lanes: lower lanes, or "
+                 "delete a pool",
                  lanes, room, POOLS);
     else
         snprintf(text, size, "this agent has as many pools as it can have (%d)", POOLS);

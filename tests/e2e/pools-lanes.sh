@@ -101,7 +101,7 @@ says '""' "with its own number again all is in force" .applied.why
 # One that has no room, and one that has: the agent has eight, of which these are three.
 ctl pool create broad nodes=all lanes=8 sessions_ahead=1 arenas_ahead=1
 says true "a pool for whose lanes there is no room says so" '.applied.why |
-    contains("pool broad: lanes 8: there is room for 5, since this agent has 8 pools and further ")'
+    contains("pool broad: lanes 8: there is room for 5, of 8 pools and further lanes: ")'
 ctl pool create slim nodes=all lanes=5 sessions_ahead=1 arenas_ahead=1
 is '[["default",null],["gold",2],["slim",5]]' "one that has room is made beside it" \
     '[.pools[] | [.name, (.lanes | if . then length else . end)]]'

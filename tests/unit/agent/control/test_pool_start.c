@@ -476,8 +476,8 @@ START_TEST(a_pool_whose_lanes_have_no_room_says_so_and_harms_no_other)
     for (uint32_t i = 0; i < 4; i++)
         answer(i == 0 ? begun("gold") : begun_lane("gold", i), 0, "");
     (void)begun_lane("gold", 4);
-    ck_assert_str_eq(why(), "pool silver: lanes 3: there is room for 2, since this agent has 8 "
-                            "pools and further lanes at most: lower its lanes, or others'");
+    ck_assert_str_eq(why(), "pool silver: lanes 3: there is room for 2, of 8 pools and further "
+                            "lanes: lower lanes, or delete a pool");
     ck_assert_int_eq(told("silver"), -EBUSY);
     ck_assert_int_eq(told("tin"), -EAGAIN);
     w.agent.address_news++;
@@ -495,8 +495,8 @@ START_TEST(a_pool_whose_lanes_have_no_room_says_so_and_harms_no_other)
     gold->fab_ops = 0;
     agent_pools_step(&w.agent);
     ck_assert_uint_eq(count_of("gold"), 0);
-    ck_assert_str_eq(why(), "pool lead: lanes 8: there is room for 5, since this agent has 8 pools "
-                            "and further lanes at most: lower its lanes, or others'");
+    ck_assert_str_eq(why(), "pool lead: lanes 8: there is room for 5, of 8 pools and further "
+                            "lanes: lower lanes, or delete a pool");
     answer(begun("tin"), -ENOSPC, "the device is full");
     ck_assert_uint_eq(count_of("silver"), 3);
 }
