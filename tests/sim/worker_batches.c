@@ -312,6 +312,7 @@ static void look_at_slot(struct play_worker *w)
         play_worker_await(w);
     if (w->session != NULL && w->broken)
         w->busy->slot->lost |= writes_some(&w->batch);
+    w->batch.cancelled = false;
 }
 
 /* Returns false if nothing of it is out. */

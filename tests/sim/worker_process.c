@@ -13,6 +13,7 @@
 #include "operators_wish.h"
 #include "os.h"
 #include "random.h"
+#include "schema/reason.h"
 #include "trace.h"
 #include "transfers.h"
 #include "worker_state.h"
@@ -58,9 +59,12 @@ static void drop_target(struct target *t)
     t->slot = NULL;
 }
 
-/* Of what is out nobody hears any more. */
+/* Of what is out nobody hears any more, nor looks what a batch did that was cancelled. */
 static void drop_requests(struct play_worker *w)
 {
+    if (w->busy != NULL && w->busy->slot != NULL && w->batch.cancelled)
+        w->busy->slot->lost = true;
+    w->batch.cancelled = false;
     for (; w->done < w->posted; w->done++) {
         w->count.dropped++;
         if (w->request[w->done].kind != REQUEST_READ)
@@ -91,8 +95,12 @@ static void forget_session(struct play_worker *w)
     }
 }
 
+/* libkedge alone writes into its ring, so that its lane is to find there what it has posted. */
 static void close_session(struct play_worker *w, const char *why)
 {
+    if (strstr(why, kedge_reason_str(SCHEMA_REASON_DESCRIPTOR)) != NULL)
+        play_violation(w->process->name,
+                       "its agent has found in its ring what was never posted: %s", why);
     play_trace(w->process->name, "closes its session: %s", why);
     forget_session(w);
     kedge_close(w->session);
