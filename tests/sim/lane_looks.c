@@ -7,6 +7,7 @@
 #include "lane_state.h"
 #include "ledger.h"
 #include "limit_watch.h"
+#include "message_state.h"
 #include "schedule/vqp.h"
 #include "schema/wait_reason.h"
 #include "session_state.h"
@@ -230,6 +231,25 @@ static void recount_all_waits(const struct lane *l, const char *who)
             recount_waits(&l->sessions[i], who);
 }
 
+/* ---- credits */
+
+/* What peers were promised, whatever they say: that is no more than they were granted and is not
+ * over, and together what the lane counts. */
+static void recount_credits(const struct exchange *x, const char *who)
+{
+    uint32_t promised = 0;
+    for (uint32_t i = 0; i < x->config.peers; i++) {
+        const struct credit_account *a = &x->all[i].account;
+        if (a->promised > a->granted - a->window.first)
+            play_violation(who, "a peer is promised %u receives, and is granted %u that are open",
+                           a->promised, a->granted - a->window.first);
+        promised += a->promised;
+    }
+    if (promised != x->bank.promised)
+        play_violation(who, "a lane has promised %u receives, and counts %u", promised,
+                       x->bank.promised);
+}
+
 /* ---- all */
 
 void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, uint32_t tenants,
@@ -241,6 +261,8 @@ void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, uint
     if (counts) {
         recount_quotas(looks, lane, who);
         recount_all_waits(lane, who);
+        if (lane->messages != NULL)
+            recount_credits(&lane->messages->exchange, who);
     }
     if (!WINDOW_GET(lane->windows_on))
         return;
