@@ -11,6 +11,7 @@
 #include "request/session.h"
 #include "resolve/endpoint.h"
 #include "resolve/lookup.h"
+#include "schedule/unseen_writes.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
 #include "transmit/lane_events.h"
@@ -140,6 +141,16 @@ static bool find_endpoint(struct lane *l, const struct vqp_endpoint *e, uint32_t
            lane_peer_shared(l, *slot)->incarnation == e->incarnation;
 }
 
+/* It goes on by another queue pair. When it left the other lane's is that lane's time: it is counted
+ * from now on. */
+static void take_unseen(const struct lane *l, struct vqp *q)
+{
+    if (!vqp_may_be_unseen(q) && q->begun != BEGUN_LEAVES)
+        return;
+    q->begun = BEGUN_LEAVES;
+    q->leaves_ns = l->now_ns;
+}
+
 /* Generation 0 is none's: what is posted there fails as to an endpoint that is forgotten. */
 static void take_vqp(struct lane *l, struct session *s, struct vqp *q, const struct vqp_endpoint *e)
 {
@@ -152,6 +163,7 @@ static void take_vqp(struct lane *l, struct session *s, struct vqp *q, const str
     q->turn = (struct turn){.waits = false};
     q->served = 0;
     q->path_ns = q->flowless_ns = 0;
+    take_unseen(l, q);
     if (q->state == VQP_CONNECTED &&
         (e->incarnation == 0 || !find_endpoint(l, e, &q->peer_slot, &q->peer_gen)))
         q->peer_slot = q->peer_gen = 0;

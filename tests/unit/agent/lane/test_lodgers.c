@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that lodge, and what they are called home for (lodger_bed.h). */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "schema/phase.h"
@@ -84,6 +86,36 @@ START_TEST(nothing_is_lost_repeated_or_reordered_while_it_moves)
         done++;
     }
     teardown();
+}
+END_TEST
+
+/* What it has WRITTEN at home ended there, and nobody at the responder need see it yet: what it
+ * posts elsewhere goes by another queue pair, and is not ahead of that; nor when it is back. */
+START_TEST(what_it_wrote_is_seen_before_what_it_posts_at_another_lane)
+{
+    enum { SEEDS = 16, ROUNDS = 8 };
+    for (uint32_t i = 0; i < SEEDS; i++) {
+        char order[32];
+        snprintf(order, sizeof order, "unseen-writes:%u", i);
+        setenv("KEDGE_SOFT_ORDER", order, 1);
+        setup();
+        uint8_t *memory = k.arena.addr;
+        for (uint64_t round = 1; round <= ROUNDS; round++) {
+            memcpy(memory, &round, WORD);
+            post_word(SCHEMA_OP_WRITE, 2 * round, 0, 0);
+            ck_assert_int_eq(take_completion(20000).status, IBV_WC_SUCCESS);
+            const enum where before = where;
+            before == AT_HOME ? leave_home() : call_back(false);
+            for (int n = 0; n < 100 && (where == before || where == LEAVES); n++)
+                run(1);
+            ck_assert_int_eq(where, before == AT_HOME ? AWAY : AT_HOME);
+            post_word(SCHEMA_OP_READ, 2 * round + 1, 2048, 0);
+            ck_assert_int_eq(take_completion(20000).status, IBV_WC_SUCCESS);
+            ck_assert_mem_eq(memory + 2048, memory, WORD);
+        }
+        teardown();
+        unsetenv("KEDGE_SOFT_ORDER");
+    }
 }
 END_TEST
 
@@ -381,6 +413,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(another_lane_posts_for_a_session)                                                            \
     T(nothing_is_lost_repeated_or_reordered_while_it_moves)                                        \
+    T(what_it_wrote_is_seen_before_what_it_posts_at_another_lane)                                  \
     T(what_is_not_a_read_or_a_write_takes_it_home)                                                 \
     T(one_that_falls_silent_sleeps_where_it_lodges_and_wakes_there)                                \
     T(a_lane_that_sleeps_keeps_its_lodgers)                                                        \
