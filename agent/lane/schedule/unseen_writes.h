@@ -41,12 +41,11 @@ static inline bool flow_has_moved(const struct lane *l, const struct flow *f)
            (!f->rc && l->now_ns - l->narrow.lost_ns[f->dci] < SEEN_NS);
 }
 
-/* Whether q, of which nothing is out, goes by another queue pair; then it waits. While something of
- * it is out, that was asked before. */
+/* Whether q goes by another queue pair; then it waits. */
 static inline bool vqp_has_moved(struct lane *l, const struct vqp *q)
 {
     struct flow *f = q->flow;
-    if (q->outstanding > 0 || f == NULL || !flow_has_moved(l, f))
+    if (f == NULL || !flow_has_moved(l, f))
         return false;
     struct unseen_wait *wait = f->rc ? &f->waits : &l->narrow.waits[f->dci];
     const bool soon = l->now_ns - wait->ns < SEEN_NS;
@@ -57,17 +56,20 @@ static inline bool vqp_has_moved(struct lane *l, const struct vqp *q)
 }
 
 /* Whether a message of q may be heard before what it has WRITTEN is seen: its flow has another
- * queue pair since then. The messages before it are heard before it in any case. */
+ * queue pair since then. The messages before it are heard before it in any case. While something of
+ * q is out, this was asked before. */
 static inline bool message_is_ahead(struct lane *l, const struct vqp *q)
 {
-    return q->begun == BEGUN && vqp_has_moved(l, q);
+    return q->begun == BEGUN && q->outstanding == 0 && vqp_has_moved(l, q);
 }
 
-/* Whether a READ, WRITE or atomic of q may be carried out before what it has WRITTEN is seen.
- * Nobody else's is asked: a queue pair to which some came has all looked at closely (room.c). */
+/* Whether a READ, WRITE or atomic of q may be carried out before what it has WRITTEN is seen. What
+ * is out may be a message that went ahead of that, behind one that is not acknowledged. Nobody
+ * else's is asked: a queue pair to which some came has all looked at closely (room.c). */
 static inline bool request_is_ahead(struct lane *l, const struct vqp *q)
 {
-    return vqp_may_be_unseen(q) && vqp_has_moved(l, q);
+    return vqp_may_be_unseen(q) && (q->outstanding == 0 || q->begun != BEGUN) &&
+           vqp_has_moved(l, q);
 }
 
 /* The device was given one of q's, which leaves it so when it is the last. One that is answered is

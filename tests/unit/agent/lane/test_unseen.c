@@ -279,6 +279,35 @@ START_TEST(nor_behind_a_message_that_its_receiver_has_not_seen)
 }
 END_TEST
 
+/* Nor behind one more that went by the other queue pair at once, since it is heard behind that. */
+START_TEST(nor_behind_the_next_message_by_another_queue_pair)
+{
+    uint32_t kept = 0;
+    for (uint32_t seed = 0; seed < 2 * SEEDS; seed++) {
+        begin_seed(seed);
+        warm_up();
+        make_sure();
+        const struct vqp *q = vqp_at(0);
+        memset(memory_of(&sender, 4096), 0x5a, BYTES);
+        post(&sender, world_rw(SCHEMA_OP_WRITE, 20, 4096, BYTES, key, ROOM));
+        post(&sender, world_message(SCHEMA_OP_SEND, 41, 0, 8));
+        do
+            world_run(&w, 1);
+        while (q->outstanding > 0);
+        kept += q->kept > 0;
+        struct fab_qp *qp = qp_of(0);
+        world_break(&w, 0, qp);
+        world_fatal(&w, 0, qp);
+        world_run(&w, 1);
+        post(&sender, world_message(SCHEMA_OP_SEND, 42, 0, 8));
+        post_read();
+        see_what_was_read();
+        end_seed();
+    }
+    ck_assert_uint_gt(kept, 0);
+}
+END_TEST
+
 static void lose(struct fab_qp *qp)
 {
     w.node[0].no_repairs = true;
@@ -357,6 +386,7 @@ END_TEST
     T(nor_by_the_queue_pair_that_takes_the_place_of_one_that_broke)                                \
     T(nor_is_a_flag_seen_before_the_data)                                                          \
     T(nor_behind_a_message_that_its_receiver_has_not_seen)                                         \
+    T(nor_behind_the_next_message_by_another_queue_pair)                                           \
     T(nor_by_an_initiator_that_comes_where_another_one_was)                                        \
     T(nobody_waits_for_what_broke_elsewhere)
 KEDGE_CHECK_MAIN("agent.lane.unseen", TESTS)
