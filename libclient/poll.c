@@ -14,14 +14,13 @@ enum {
     CQES_AHEAD = 8   /* whose lines are asked for */
 };
 
-/* Whether the ring makes sense: else the session is over. */
-static inline bool see_tail(struct kedge_session *s)
+/* If it makes sense. It may be behind what a phase has said (schema/phase.h). */
+static void see_tail(struct kedge_session *s)
 {
     const uint32_t tail = atomic_load_explicit(&s->ro->cq_tail, memory_order_acquire);
-    if (tail - s->cq_head > s->cq_mask + 1)
-        return false;
-    s->cq_tail_seen = tail;
-    return true;
+    const uint32_t places = s->cq_mask + 1;
+    if (tail - s->cq_head <= places && tail - s->cq_tail_seen <= places)
+        s->cq_tail_seen = tail;
 }
 
 /* Whether there is one to look at. */
@@ -310,8 +309,8 @@ static uint32_t count_found(struct kedge_session *s)
     struct client_messages *m = s->messages;
     const uint32_t before = s->cq_head;
     if (m == NULL) {
-        if (see_tail(s))
-            look_at_more(s, s->cq, s->cq_tail_seen);
+        see_tail(s);
+        look_at_more(s, s->cq, s->cq_tail_seen);
         return s->many.found;
     }
     while (has_cqe(s) && sort_cqe(s))

@@ -235,6 +235,29 @@ START_TEST(completions_of_a_destroyed_queue_pair_do_not_count)
 }
 END_TEST
 
+/* The lane shows several by the first one's phase, and is to say so in the tail. */
+START_TEST(what_was_shown_counts_while_the_tail_is_behind)
+{
+    struct ibv_wc wc;
+    setup();
+    post(3);
+    struct schema_cqe *ring = (struct schema_cqe *)((uint8_t *)a.ro + SCHEMA_CQ_OFFSET);
+    const uint32_t tail = atomic_load(&a.ro->cq_tail), num = kedge_vqp_num(q);
+    for (uint32_t i = 0; i < 3; i++)
+        ring[(tail + i) % CQ_SLOTS] = (struct schema_cqe){.wr_id = completed++,
+                                                          .vqp = (uint16_t)num,
+                                                          .vqp_gen = (uint16_t)(num >> 16)};
+    schema_cq_publish(a.ro, ring, CQ_SLOTS - 1, tail, tail + 3);
+    atomic_store(&a.ro->cq_tail, tail);
+    ck_assert_int_eq(kedge_poll(s, 1, &wc), 1);
+    ck_assert_int_eq(kedge_wait_many(s, 2, -1), 1);
+    ck_assert_uint_eq(sleeps, 0);
+    atomic_store(&a.ro->cq_tail, tail + 3);
+    take(2);
+    teardown();
+}
+END_TEST
+
 /* Of half the ring, although a slot would do: who has much to say sleeps the less often. */
 START_TEST(who_finds_the_ring_full_says_for_how_much_room_it_sleeps)
 {
@@ -261,6 +284,7 @@ END_TEST
     T(when_the_time_is_over_fewer_may_be_there)                                                    \
     T(what_came_before_the_end_can_be_taken)                                                       \
     T(completions_of_a_destroyed_queue_pair_do_not_count)                                          \
+    T(what_was_shown_counts_while_the_tail_is_behind)                                              \
     T(who_finds_the_ring_full_says_for_how_much_room_it_sleeps)
 
 KEDGE_CHECK_MAIN("libclient.wait_many", TESTS)
