@@ -162,7 +162,7 @@ static bool is_rung(const struct kedge_session *s)
     return (int32_t)(s->rung_tail - head) > 0;
 }
 
-/* Held to tests/model/doorbell.pml. */
+/* Held to tests/model/doorbell.pml and phase.pml. */
 void client_ring_publish(struct kedge_session *s)
 {
     if ((s->features & SCHEMA_FEATURE_PHASES) == 0)
