@@ -8,6 +8,7 @@
 #include "agent/connector.h"
 #include "agent/lane_config.h"
 #include "control/config.h"
+#include "control/lane_choice.h"
 #include "fabric/providers.h"
 #include "bounds.h"
 #include "probe/probe.h"
@@ -122,7 +123,9 @@ static void settings_from(const struct options *o, struct agent_config *config,
     /* Where deadlines are kept regions need no registrations of their own. */
     const bool own_regions = !keeps_deadlines(provider);
     const uint64_t each = own_regions ? config->regions_ahead : 0;
-    const uint64_t rc = config->connections + config->queue_pairs_ahead + 2 * config->metaservers;
+    const uint64_t rc = agent_lane_connections((uint32_t)config->connections,
+                                               (uint32_t)config->lanes, true) +
+                        config->queue_pairs_ahead + 2 * config->metaservers; /* of each lane */
     *s = (struct probe_settings){
         .provider = provider,
         .attr = {.device = device[0] != '\0' ? device : NULL,
@@ -137,7 +140,7 @@ static void settings_from(const struct options *o, struct agent_config *config,
                .send_wr = SQ_DEPTH,
                .cqe = dc * SQ_DEPTH,
                .way_out = "lower dcis or spares"},
-        .rc = {.queue_pairs = rc + config->responders + 1,
+        .rc = {.queue_pairs = config->lanes * (rc + 1) + config->responders,
                .send_wr = RC_SQ_DEPTH,
                .cqe = larger_of(rc * RC_SQ_DEPTH, rc + 2 * config->responders),
                .way_out = "lower connections or responders"},

@@ -78,6 +78,24 @@ sed "s|/none|/open|" "$root/soft.conf" >"$root/open.conf"
         jq -c '.checks[] | select(.check == "soft.directory")' "$root/open.json"
     )"
 ok "the directory of the settings is looked at, and what file system it is on"
+# With RC each lane has connections of its own.
+cat >"$root/lanes.conf" <<END
+[agent]
+node = doctor
+[fabric]
+provider = soft
+device = $root/none
+transport = rc
+[pool]
+lanes = 8
+responders = 8000
+END
+"$bin/kedge-agentd" --probe --config "$root/lanes.conf" -o json >"$root/lanes.json" &&
+    fail "a probe of lanes that the device has too few queue pairs for"
+[[ $(found "$root/lanes.json" limits) == \
+    "the device allows 8192 queue pairs, and this configuration needs 8600" ]] ||
+    fail "queue pairs of lanes: $(found "$root/lanes.json" limits)"
+ok "the probe counts the queue pairs of all lanes"
 "$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" \
     --server http://127.0.0.1:1 >"$root/text" ||
     fail "doctor without an agent: $(cat "$root/text")"
