@@ -13,15 +13,14 @@ static uint32_t read_count(const _Atomic uint32_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* How far a ring's tail is ahead of its head: a worker may have written anything. What was taken by
- * its phase is ahead of the tail until that is stored (schema/phase.h). */
-static uint32_t count_between(const _Atomic uint32_t *head, const _Atomic uint32_t *tail,
+/* How far one index is ahead of another: a worker may have written anything. Whoever goes by phases
+ * may be ahead of the tail while who publishes has not come to that (schema/phase.h). */
+static uint32_t count_between(const _Atomic uint32_t *from, const _Atomic uint32_t *to,
                               uint32_t most)
 {
-    const uint32_t between = read_count(tail) - read_count(head);
-    if (between > UINT32_MAX - most)
-        return 0;
-    return between < most ? between : most;
+    const uint32_t taken = atomic_load_explicit(from, memory_order_acquire);
+    const uint32_t between = read_count(to) - taken, ahead = 0 - between;
+    return ahead <= most ? 0 : between < most ? between : most;
 }
 
 /* Why nothing more is taken from its ring; what only the lane knows, it says. */
