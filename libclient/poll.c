@@ -28,8 +28,10 @@ static bool has_cqe(struct kedge_session *s)
 {
     if (s->cq_head != s->cq_tail_seen)
         return true;
-    if ((s->features & SCHEMA_FEATURE_PHASES) == 0) /* an agent of before */
-        return see_tail(s) && s->cq_head != s->cq_tail_seen;
+    if ((s->features & SCHEMA_FEATURE_PHASES) == 0) { /* an agent of before */
+        see_tail(s);
+        return s->cq_head != s->cq_tail_seen;
+    }
     const uint32_t stretch =
         __atomic_load_n(&s->cq[s->cq_head & s->cq_mask].stretch, __ATOMIC_ACQUIRE);
     const uint32_t count = stretch >> SCHEMA_STRETCH_COUNT;
