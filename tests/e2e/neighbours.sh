@@ -37,6 +37,8 @@
 #   false-processor
 #                sixteen sessions of another tenant say that they run on the lane's processor, and
 #                have it answer them all the time, or ring as soon as it sleeps
+#   phases       sixteen sessions of another tenant have full rings, of which they say by phases and
+#                by the tail what contradicts each other
 #   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say,
 #                are rung without an end
 #   idle-punch   another tenant's worker punches holes in its arena, while its lane copies there, by
@@ -153,6 +155,10 @@ attack() { # name
     false-processor)
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 16
+        ;;
+    phases)
+        run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
+        await 8
         ;;
     crowded-descriptor)
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000

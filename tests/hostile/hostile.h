@@ -79,6 +79,13 @@ int raw_ask(struct raw *r, struct schema_sq_desc *d, uint64_t value[2]);
 int raw_poll(struct raw *r, struct schema_cqe *out, unsigned ms);
 /* VQP 0 connected to the agent's own node. */
 int raw_connect(struct raw *r);
+/* A session whose one request after the other writes one half of its memory into the other. */
+struct writer {
+    struct raw r;
+    struct schema_sq_desc d;
+};
+/* bytes: of memory of its own; 0: its first arena. */
+void hostile_set_up_writer(struct writer *w, uint64_t bytes);
 /* Asks for a node by its name, as kedge_connect_node() does: 0, or what the agent said (-errno). */
 int raw_find_node(struct raw *r, const char *name);
 /* One message; 0 or -errno. */
@@ -90,6 +97,7 @@ void attack_ring_random(struct hostile *h);
 void attack_ring_formed(struct hostile *h);
 void attack_ring_torn(struct hostile *h);
 void attack_indices(struct hostile *h);
+void attack_phases(struct hostile *h);
 void attack_resize(struct hostile *h);
 void attack_punch(struct hostile *h);
 void attack_idle_punch(struct hostile *h);

@@ -51,13 +51,7 @@ static int more_memory(struct raw *r, uint64_t bytes)
     return (int)got.ok.arena;
 }
 
-/* A session whose one request after the other writes one half of its memory into the other. */
-struct writer {
-    struct raw r;
-    struct schema_sq_desc d;
-};
-
-static void set_up_writer(struct writer *w, uint64_t bytes)
+void hostile_set_up_writer(struct writer *w, uint64_t bytes)
 {
     uint64_t value[2], all;
     int arena = bytes == 0 ? 0 : more_memory(&w->r, bytes);
@@ -83,7 +77,7 @@ static void set_up_writer(struct writer *w, uint64_t bytes)
 static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
 {
     raw_open(h, &w->r);
-    set_up_writer(w, bytes);
+    hostile_set_up_writer(w, bytes);
 }
 
 /* The largest requests that there can be, as many as there can be at a time. */
@@ -182,7 +176,7 @@ void attack_smalls(struct hostile *h)
     static struct writer w[CROWD];
     int sessions = 0;
     for (; sessions < CROWD && raw_open_more(h, &w[sessions].r, sessions); sessions++) {
-        set_up_writer(&w[sessions], 0);
+        hostile_set_up_writer(&w[sessions], 0);
         fill_for_ever(&w[sessions]);
     }
     hostile_begin(h);

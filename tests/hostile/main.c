@@ -21,6 +21,8 @@ static const struct {
      true},
     {"ring-torn", "descriptors that change while they are read", attack_ring_torn, true, false},
     {"indices", "indices that jump", attack_indices, true, false},
+    {"phases", "says of what its ring has one thing by phases, and another by the tail",
+     attack_phases, true, false},
     {"resize", "truncates and grows the shared memory", attack_resize, false, true},
     {"punch", "punches holes in it under requests", attack_punch, false, false},
     {"idle-punch", "does so in a thread that others keep from its processor", attack_idle_punch,
