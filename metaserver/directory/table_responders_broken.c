@@ -78,15 +78,15 @@ static const char *choose_taker(const struct meta_responders *r, const char *tak
 
 /* One that nobody is to hear of, and that nobody got of late; or of the node with the most, which
  * may get its own as often as it likes: so these first. */
-static struct taken_responder *find_place(struct meta_responders *r, const char *taker)
+static const struct taken_responder *find_place(const struct meta_responders *r, const char *taker)
 {
-    struct taken_responder *best = NULL;
+    const struct taken_responder *best = NULL;
     for (uint32_t i = 0; i < TAKEN; i++)
         if (r->taken[i].qpn == 0 && !is_lately(r, &r->taken[i]))
             return &r->taken[i];
     const char *of = choose_taker(r, taker);
     for (uint32_t i = 0; i < TAKEN; i++) {
-        struct taken_responder *t = &r->taken[i];
+        const struct taken_responder *t = &r->taken[i];
         if (strcmp(taker_of(t), of) != 0)
             continue;
         const bool differs = best != NULL && is_lately(r, t) != is_lately(r, best);
@@ -99,8 +99,11 @@ static struct taken_responder *find_place(struct meta_responders *r, const char 
 void meta_responder_note_taken(struct responder *p, const struct meta_responder_request *taker)
 {
     struct meta_responders *r = p->owner;
-    struct taken_responder *t = find_place(r, taker->id);
+    const struct taken_responder *place = find_place(r, taker->id);
+    struct taken_responder *t = &r->taken[place - r->taken];
     const char *id = r->kept.owner[meta_responder_number(p)].id;
+    if (is_lately(r, place) && strcmp(id, taker->id) == 0)
+        return; /* else who gets its own has forgotten what others have got */
     *t = (struct taken_responder){.qpn = p->qp->qpn,
                                   .taker_pool = taker->peer.pool,
                                   .number = r->takes++,
@@ -109,6 +112,14 @@ void meta_responder_note_taken(struct responder *p, const struct meta_responder_
     if (strcmp(id, taker->id) != 0)
         memcpy(t->taker, taker->id, sizeof t->taker);
     r->untold = true;
+}
+
+/* Some nodes together have filled all places: what one that is among them gets would be forgotten
+ * of another one that has no more, or of itself. */
+static bool has_its_part(const struct meta_responders *r, const char *id, uint32_t lately)
+{
+    const struct taken_responder *place = find_place(r, id);
+    return lately > 0 && is_lately(r, place) && count_of(r, taker_of(place)) <= lately + 1;
 }
 
 /* A pool's number is whatever its node says. */
@@ -123,7 +134,7 @@ bool meta_responders_took_lately(const struct meta_responders *r,
         if (t->taker_pool == taker->peer.pool || ++of_node == META_RESPONDERS_OF_NODE)
             return true;
     }
-    return false;
+    return has_its_part(r, taker->id, of_node);
 }
 
 void meta_responder_note_kept(const struct responder *p, const char *id)

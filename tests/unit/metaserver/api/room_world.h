@@ -41,12 +41,19 @@ static inline void refuse(struct world *w, const struct reader *a, const char *w
     ck_assert_msg(says(&reply, why), "%s", reply.body);
 }
 
-static inline void leave(struct world *w)
+static inline void leave_as(struct world *w, uint8_t node)
 {
+    char path[32];
     struct reply reply;
-    world_ask(w, "DELETE", "/v1/nodes/n9", "", &reply);
+    snprintf(path, sizeof path, "/v1/nodes/n%u", node);
+    world_ask(w, "DELETE", path, "", &reply);
     ck_assert_int_eq(reply.status, 204);
     world_settle(w);
+}
+
+static inline void leave(struct world *w)
+{
+    leave_as(w, HOSTILE);
 }
 
 static inline void join_anew(struct world *w, struct reader *a, int status)

@@ -89,6 +89,56 @@ START_TEST(who_calls_its_pool_another_each_time_gets_no_more_than_it_may_have_po
 }
 END_TEST
 
+/* All together more than is remembered: none of them has its own forgotten, and gets on. And who
+ * has got none gets one all the same. */
+START_TEST(several_that_mean_harm_get_no_more_than_is_remembered)
+{
+    enum { NODES = 5, ROUNDS = 20, REMEMBERED = 64 };
+    struct world w;
+    struct reader first[2], further[2], mine[NODES], other;
+    struct reply reply;
+    uint32_t got = 0;
+    world_open_small(&w, MAX_READERS, MAX_QP);
+    w.fab->caps.time_wait_ns = 0; /* all of it in less than a minute */
+    for (uint8_t i = 0; i < 2; i++)
+        open_reader(&first[i], &w, (uint8_t)(i + 1), i + 1, 0);
+    for (uint8_t i = 0; i < 2; i++)
+        open_reader(&further[i], &w, (uint8_t)(i + 3), 1, (uint8_t)(i + 1));
+    for (uint8_t i = 0; i < NODES; i++) {
+        open_reader(&mine[i], &w, (uint8_t)(i + 6), (uint8_t)(HOSTILE + i), 0);
+        mine[i].pools = 1;
+    }
+    open_reader(&other, &w, 5, 3, 0);
+    for (uint8_t i = 0; i < 2; i++)
+        reader_join(&w, &first[i], 5, 201);
+    for (uint8_t i = 0; i < 2; i++)
+        reader_join(&w, &further[i], 5, 200);
+    for (uint32_t n = 0; n < NODES * ROUNDS; n++) {
+        struct reader *a = &mine[n % NODES];
+        a->calls = n / NODES;
+        reader_renew(a);
+        reader_put(&w, a, 5, &reply);
+        world_settle(&w);
+        if (reply.status != 201)
+            continue;
+        ck_assert_uint_eq(world_readers(&w).taken, ++got);
+        leave_as(&w, a->node);
+        join_anew(&w, &further[reads(&further[0], &w)], 200);
+    }
+    ck_assert_uint_eq(got, REMEMBERED);
+    reader_join(&w, &other, 5, 201);
+    ck_assert_uint_eq(world_readers(&w).taken, REMEMBERED + 1);
+    for (uint8_t i = 0; i < 2; i++) {
+        reader_close(&first[i]);
+        reader_close(&further[i]);
+    }
+    for (uint8_t i = 0; i < NODES; i++)
+        reader_close(&mine[i]);
+    reader_close(&other);
+    world_close(&w);
+}
+END_TEST
+
 /* Its agent hears of it when it renews its lease; meanwhile another node gets its own more often
  * than is remembered. */
 START_TEST(who_gets_its_own_again_and_again_keeps_nobody_from_hearing_of_its_own)
@@ -135,5 +185,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(who_gets_its_own_again_and_again_is_known_to_have_got_anothers)                              \
     T(who_calls_its_pool_another_each_time_gets_no_more_than_it_may_have_pools)                    \
+    T(several_that_mean_harm_get_no_more_than_is_remembered)                                       \
     T(who_gets_its_own_again_and_again_keeps_nobody_from_hearing_of_its_own)
 KEDGE_CHECK_MAIN("metaserver readers and who got whose", TESTS)
