@@ -123,9 +123,9 @@ static void settings_from(const struct options *o, struct agent_config *config,
     /* Where deadlines are kept regions need no registrations of their own. */
     const bool own_regions = !keeps_deadlines(provider);
     const uint64_t each = own_regions ? config->regions_ahead : 0;
-    const uint64_t rc = agent_lane_connections((uint32_t)config->connections,
-                                               (uint32_t)config->lanes, true) +
-                        config->queue_pairs_ahead + 2 * config->metaservers; /* of each lane */
+    const uint64_t rc =
+        agent_lane_connections((uint32_t)config->connections, (uint32_t)config->lanes, true) +
+        config->queue_pairs_ahead + 2 * config->metaservers; /* of each lane */
     *s = (struct probe_settings){
         .provider = provider,
         .attr = {.device = device[0] != '\0' ? device : NULL,

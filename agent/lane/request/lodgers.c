@@ -141,8 +141,8 @@ static bool find_endpoint(struct lane *l, const struct vqp_endpoint *e, uint32_t
            lane_peer_shared(l, *slot)->incarnation == e->incarnation;
 }
 
-/* It goes on by another queue pair. When it left the other lane's is that lane's time: it is counted
- * from now on. */
+/* It goes on by another queue pair. When it left the other lane's is that lane's time: it is
+ * counted from now on. */
 static void take_unseen(const struct lane *l, struct vqp *q)
 {
     if (!vqp_may_be_unseen(q) && q->begun != BEGUN_LEAVES)

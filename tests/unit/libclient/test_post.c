@@ -459,8 +459,8 @@ START_TEST(an_agent_of_before_phases_is_asked_and_answers_by_the_tails_alone)
         }
         ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 0);
         const uint32_t tail = atomic_load(&f.a.ro->cq_tail);
-        ring[tail % CQ_SLOTS] = (struct schema_cqe){
-            .wr_id = i, .vqp = (uint16_t)num, .vqp_gen = (uint16_t)(num >> 16)};
+        ring[tail % CQ_SLOTS] =
+            (struct schema_cqe){.wr_id = i, .vqp = (uint16_t)num, .vqp_gen = (uint16_t)(num >> 16)};
         atomic_store(&f.a.ro->cq_tail, tail + 1);
         ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 1);
         ck_assert_uint_eq(wc.wr_id, i);

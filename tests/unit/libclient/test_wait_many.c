@@ -244,9 +244,8 @@ START_TEST(what_was_shown_counts_while_the_tail_is_behind)
     struct schema_cqe *ring = (struct schema_cqe *)((uint8_t *)a.ro + SCHEMA_CQ_OFFSET);
     const uint32_t tail = atomic_load(&a.ro->cq_tail), num = kedge_vqp_num(q);
     for (uint32_t i = 0; i < 3; i++)
-        ring[(tail + i) % CQ_SLOTS] = (struct schema_cqe){.wr_id = completed++,
-                                                          .vqp = (uint16_t)num,
-                                                          .vqp_gen = (uint16_t)(num >> 16)};
+        ring[(tail + i) % CQ_SLOTS] = (struct schema_cqe){
+            .wr_id = completed++, .vqp = (uint16_t)num, .vqp_gen = (uint16_t)(num >> 16)};
     schema_cq_publish(a.ro, ring, CQ_SLOTS - 1, tail, tail + 3);
     atomic_store(&a.ro->cq_tail, tail);
     ck_assert_int_eq(kedge_poll(s, 1, &wc), 1);
