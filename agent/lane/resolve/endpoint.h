@@ -18,6 +18,7 @@ struct peer {
     uint16_t lid;
     uint8_t mr_log2, used;
     uint8_t refreshing : 1, has_dc : 1, has_rc : 1; /* has: what its record tells of ways to it */
+    uint8_t outlived : 1;                           /* a name of a later life of it was found */
     uint8_t mtu;                                    /* enum ibv_mtu, of its DC target */
     uint16_t tenant; /* peer_room.c: its place + 1 whose workers use it; 0: nobody's */
 };

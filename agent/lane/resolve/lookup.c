@@ -298,6 +298,7 @@ static int learn_record(struct lane *l, const struct lookup *k,
     if (!(r->flags & ways_of(l)))
         return -EOPNOTSUPP; /* it is reached in another way than this node can */
     const bool is_known = schema_peers_find(l->res.peers, r->gid, r->pool, slot, gen) == 0;
+    const uint32_t before = is_known ? *gen : 0; /* another life of it has another one */
     const int64_t room = is_known ? *slot : lane_peer_room_find(l, k->tenant);
     if (room < 0)
         return room == -EAGAIN ? -EBUSY : (int)room;
@@ -314,9 +315,11 @@ static int learn_record(struct lane *l, const struct lookup *k,
     if (r->incarnation != shared->incarnation)
         return -ESTALE;
     const uint8_t mtu = (uint8_t)(r->dctn_mtu >> 24);
+    const bool outlived = p->used && *gen == before && p->outlived;
     const bool elsewhere = p->used && (p->lid != r->lid || p->mtu != mtu);
     *p = (struct peer){.used = 1,
                        .tenant = p->tenant,
+                       .outlived = outlived,
                        .flow = p->used ? p->flow : NULL,
                        .first_gen = p->used ? p->first_gen : shared->gen,
                        .dc_key = r->dc_key,

@@ -69,7 +69,8 @@ struct lookup_span lane_name_span(const struct lane_metaserver *m, struct lookup
 }
 
 /* Of a later life than the endpoint's record that is here, that one is READ again before anything
- * is posted under it. */
+ * is posted under it; and of none before that one is anything taken from then on, whoever says it:
+ * a metaserver that has lost its store goes on with what it knows. */
 static int compare_lives(struct lane *l, const struct schema_name_record *r)
 {
     uint32_t slot, gen;
@@ -77,10 +78,13 @@ static int compare_lives(struct lane *l, const struct schema_name_record *r)
         return -ESTALE;
     if (schema_peers_find(l->res.peers, r->gid, r->pool, &slot, &gen) != 0)
         return 0;
+    struct peer *p = &l->peers[slot];
     const uint32_t known = lane_peer_shared(l, slot)->incarnation;
-    if (r->incarnation > known)
-        l->peers[slot].expires_ns = l->now_ns;
-    return r->incarnation < known ? -ESTALE : 0;
+    if (r->incarnation > known) {
+        p->expires_ns = l->now_ns;
+        p->outlived = 1;
+    }
+    return r->incarnation < known + p->outlived ? -ESTALE : 0;
 }
 
 int lane_name_look_into(struct lane *l, const struct lane_metaserver *m, struct lookup_name *name,

@@ -411,10 +411,12 @@ START_TEST(a_record_of_an_earlier_life_than_is_known_is_not_believed)
 }
 END_TEST
 
-/* The node has what it knew of the owner READ again, rather than when its lease is over. */
+/* The node has what it knew of the owner READ again, rather than when its lease is over, and
+ * believes no name of that life from then on. */
 START_TEST(a_record_of_a_later_life_makes_what_is_known_of_its_owner_old)
 {
     open_all();
+    publish("old");
     ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
     const uint64_t before = world_stats(w, 0).endpoint_reads;
     ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
@@ -423,6 +425,7 @@ START_TEST(a_record_of_a_later_life_makes_what_is_known_of_its_owner_old)
     const struct schema_name_record r = record_in(w->names, TENANT, "n", TENANT);
     ck_assert_int_ge(schema_table_put(&w->names->table, &r), 0);
     ck_assert_int_eq(look_up(&reader, "n"), 0);
+    ck_assert_int_eq(look_up(&reader, "old"), -ENOENT);
     ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, before + 1);
     close_all();
