@@ -116,7 +116,7 @@ END_TEST
 
 /* ---- on sockets */
 
-enum { EPOLLS = 100, COPIES = 100, BEFORE = 16 };
+enum { EPOLLS = 200, COPIES = 100, BEFORE = 16 };
 
 static struct attach_sockets sockets;
 static uv_loop_t loop;
