@@ -128,6 +128,8 @@ void play_stream_ended(struct mail_stream *s, uint32_t number, enum mail_end end
  */
 void play_stream_silent(const struct mail_stream *s, uint64_t calm_ns, const char *who);
 
+/* Whether its first bytes say that it is one of those that are sent. */
+bool play_is_letter(const uint8_t *content, uint32_t bytes);
 /* box's owner has popped that, which says that it is of a tenant of that number
  * (schema_tenant_number()). Whose stream it is; NULL: nobody's. */
 struct mail_stream *play_box_popped(struct mail_box *box, const uint8_t *content, uint32_t bytes,

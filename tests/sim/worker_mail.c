@@ -8,9 +8,12 @@
 
 #include "base/clock.h"
 #include "kedge_msg.h"
+#include "liar.h"
 #include "mail.h"
 #include "operators.h"
 #include "random.h"
+#include "request.h"
+#include "schema/peers.h"
 #include "schema/record.h"
 #include "trace.h"
 #include "worker_state.h"
@@ -121,6 +124,17 @@ static void judge_answer(struct play_worker *w, struct mail_friend *f, const str
 
 /* ---- what is heard */
 
+/* A large one of the node whose agent lies is READ from where that says: nothing need tell whose it
+ * is. */
+static bool is_of_liar(const struct play_worker *w, const struct kedge_msg *msg)
+{
+    if (msg->from == NULL)
+        return false;
+    const struct schema_peers_header *h = w->session->peers;
+    const struct schema_peer *peers = (const void *)((const uint8_t *)h + h->peers_offset);
+    return play_liar_has_gid(peers[msg->from->peer_slot].gid);
+}
+
 static struct mail_stream *read_message(struct play_worker *w, const struct kedge_msg *msg,
                                         bool far, uint32_t i)
 {
@@ -128,7 +142,10 @@ static struct mail_stream *read_message(struct play_worker *w, const struct kedg
     const uint32_t bytes = msg->wc.byte_len;
     if (msg->wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
         return play_box_popped_imm(box, ntohl(msg->wc.imm_data), bytes, msg->tenant);
-    return play_box_popped(box, play_letters_read(w, far, i, bytes), bytes, msg->tenant);
+    const uint8_t *content = play_letters_read(w, far, i, bytes);
+    if (bytes >= MAIL_LARGE_LEAST && is_of_liar(w, msg) && !play_is_letter(content, bytes))
+        return NULL;
+    return play_box_popped(box, content, bytes, msg->tenant);
 }
 
 /* Of a tenant whose workers write what they like. */
